@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, Options, OptionSpec, Source, option, read_flag, specs_of
+from ophion.runtime.options import Given, Options, OptionSource, OptionSpec, option, read_flag, specs_of
 
 if TYPE_CHECKING:
     from ophion.node.besu.settings import BesuSetting
@@ -112,7 +112,7 @@ class _Reader:
         from ophion.node.besu.settings import read_besu_setting  # not for command lines of Ophion
 
         flag, has_value, text = token.partition("=")
-        setting = read_besu_setting(flag[2:], (text,) if has_value else (), Source.FLAG, f"option '{flag}'")
+        setting = read_besu_setting(flag[2:], (text,) if has_value else (), OptionSource.FLAG, f"option '{flag}'")
         if setting is None:
             return False
         follows = rest[0] if rest and not has_value and rest[0] not in self._siblings else "-"

@@ -17,7 +17,7 @@ from ophion.bench.search import Found, Search
 from ophion.bench.sender_accounts import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_token, read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
@@ -66,7 +66,7 @@ class BenchOptions(Options):
                 yield f"There is no file {file}."
 
 
-def bench(options: BenchOptions, session: Session) -> int:
+def bench(options: BenchOptions, session: CommandSession) -> int:
     """Search, print, write."""
     if options.target is not None:
         _expect_directory(options.target)

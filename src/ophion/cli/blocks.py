@@ -12,7 +12,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
 from ophion.chain.pruning import PruningRounds
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
@@ -35,7 +35,7 @@ class BlockFormat(Enum):
     JSON = "json"
 
 
-class ImportOptions(Options):
+class BlockImportOptions(Options):
     """Options."""
 
     files: tuple[Path, ...] = option("--from", help="File with blocks; may be given several times.")
@@ -56,7 +56,7 @@ class ImportOptions(Options):
     )
 
 
-def import_blocks(options: ImportOptions, session: Session) -> int:
+def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
     """Verify, execute and store every block of the files; what is there already is passed over."""
     if options.format is BlockFormat.JSON and (options.start_block or options.end_block is not None):
         raise ConfigError("--start-block and --end-block belong to files of RLP blocks.")
@@ -102,7 +102,7 @@ def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
     return lambda: rounds.catch_up(chain.head.number)
 
 
-def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: Callable[[], None] | None) -> None:
+def _run(options: BlockImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: Callable[[], None] | None) -> None:
     clock = SystemClock()
     progress = Progress("Bytes", sum(file.stat().st_size for file in options.files), line_s=_LINE_EVERY_S)
     seen = ImportProgress()
@@ -128,7 +128,7 @@ def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: 
     _report(seen, progress.elapsed(), chain)
 
 
-def _make(options: ImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
+def _make(options: BlockImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
     """Blocks from descriptions; each file goes on where the one before it ended."""
     from ophion.producer.block_script import BlockScript  # a tool for tests: others do not pay for it
 
@@ -158,7 +158,7 @@ def _head(chain: Chain) -> str:
     return f"block {chain.head.number} (0x{chain.head.hash.hex()})"
 
 
-class ExportOptions(Options):
+class BlockExportOptions(Options):
     """Options."""
 
     target: Path = option("--to", help="File to write.")
@@ -173,7 +173,7 @@ class ExportOptions(Options):
     )
 
 
-def export_blocks(options: ExportOptions, session: Session) -> int:
+def export_blocks(options: BlockExportOptions, session: CommandSession) -> int:
     """Write canonical blocks one after the other."""
     start = options.start_block or 0
     if options.end_block is not None and options.end_block <= start:
@@ -199,7 +199,7 @@ COMMANDS = (
         "import",
         "Import files of RLP blocks, as this and other Ethereum clients export them.",
         import_blocks,
-        ImportOptions,
+        BlockImportOptions,
         uses=(DataConfig, NetworkConfig, StorageConfig),
         examples=(
             "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
@@ -210,7 +210,7 @@ COMMANDS = (
         "export",
         "Write the canonical blocks to a file.",
         export_blocks,
-        ExportOptions,
+        BlockExportOptions,
         uses=(DataConfig,),
         examples=(
             "ophion blocks export --to=chain.rlp --data-path=data",

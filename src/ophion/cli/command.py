@@ -14,7 +14,7 @@ from ophion.runtime.options import Loaded, Options, part_of, problems_of
 T = TypeVar("T", bound=Options)
 
 
-class Session(Struct, frozen=True):
+class CommandSession(Struct, frozen=True):
     """The surroundings of one run of a command."""
 
     settings: Loaded[Any]
@@ -36,7 +36,7 @@ class Session(Struct, frozen=True):
         return part
 
 
-class Nothing(Options):
+class NoOptions(Options):
     """A command without options of its own."""
 
 
@@ -45,8 +45,8 @@ class Command(Struct, frozen=True):
 
     name: str
     summary: str
-    run: Callable[[Any, Session], int]
-    options: type[Options] = Nothing
+    run: Callable[[Any, CommandSession], int]
+    options: type[Options] = NoOptions
     """Configuration class of the command's own options."""
     uses: tuple[type[Options], ...] = ()
     """Parts of the global configuration that it listens to, for its help."""
@@ -54,7 +54,7 @@ class Command(Struct, frozen=True):
     """How its arguments are called in the help, or None when it takes none."""
     examples: tuple[str, ...] = ()
     reports_problems: bool = False
-    """Whether it runs although global options are wrong, and reports `Session.problems`."""
+    """Whether it runs although global options are wrong, and reports `CommandSession.problems`."""
 
 
 class Family(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.node.dev_preset import command_line, with_dev_preset
@@ -21,7 +21,7 @@ class DevOptions(Options):
     )
 
 
-def start(options: DevOptions, session: Session) -> int:
+def start(options: DevOptions, session: CommandSession) -> int:
     """Fill in the preset where nothing was given, then run."""
     loaded = with_dev_preset(session.settings)
     if not session.settings.is_given("--dev-unlocked-accounts"):

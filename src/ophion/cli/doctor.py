@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.consensus_status import ReportedConsensus, read_consensus_status
 from ophion.cli.node_client import NoAnswer, RpcNode, read_token, read_url
 from ophion.cli.untrusted_text import escape_untrusted
@@ -189,7 +189,7 @@ def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
         yield "Enough validators are connected: look again after a request timeout."
 
 
-def doctor(options: DoctorOptions, session: Session) -> int:
+def doctor(options: DoctorOptions, session: CommandSession) -> int:
     """Ask every node twice; 0 when the network makes blocks."""
     if problems := problems_of(options):
         raise ConfigError(problems)

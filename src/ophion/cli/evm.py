@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native import vectors
@@ -26,17 +26,17 @@ Run = Callable[[Path], list[Outcome]]
 NativeRunner = Callable[[bytes], list[tuple[str, str, bool | None, str]]]
 
 
-def state_test(options: Nothing, session: Session) -> int:
+def state_test(options: NoOptions, session: CommandSession) -> int:
     """GeneralStateTests: a transaction on a state."""
     return _run(session, partial(_native, vectors.state_test), ThreadPoolExecutor)
 
 
-def transaction_test(options: Nothing, session: Session) -> int:
+def transaction_test(options: NoOptions, session: CommandSession) -> int:
     """TransactionTests: which bytes are a transaction under which fork."""
     return _run(session, partial(_native, vectors.transaction_test), ThreadPoolExecutor)
 
 
-def block_test(options: Nothing, session: Session) -> int:
+def block_test(options: NoOptions, session: CommandSession) -> int:
     """BlockchainTests: whole chains, good blocks and bad ones."""
     processes = partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
     return _run(session, _blocks, processes)
@@ -76,7 +76,7 @@ def files_of(words: Sequence[str]) -> list[Path]:
     return list(found)
 
 
-def _run(session: Session, run: Run, pool: Callable[..., Executor]) -> int:
+def _run(session: CommandSession, run: Run, pool: Callable[..., Executor]) -> int:
     files = files_of(session.words)
     workers = min(os.cpu_count() or 1, len(files))
     counts: Counter[bool | None] = Counter()
@@ -116,7 +116,7 @@ def _line(outcome: Outcome) -> str:
     return f"{kind} {where}: {outcome.detail}"
 
 
-def _command(name: str, kind: str, folder: str, run: Callable[[Nothing, Session], int]) -> Command:
+def _command(name: str, kind: str, folder: str, run: Callable[[NoOptions, CommandSession], int]) -> Command:
     return Command(
         name,
         f"Run {kind}: one line for each failure and each skip, the counts last.",

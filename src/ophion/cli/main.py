@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from ophion.cli.arguments import read_arguments
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.cli.help import help_text, usage
 from ophion.cli.option_loading import load_session
 from ophion.errors import ConfigError, OphionError
@@ -109,7 +109,7 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _run_node(session: Session, environ: Mapping[str, str]) -> int:
+def _run_node(session: CommandSession, environ: Mapping[str, str]) -> int:
     from ophion.node.launch import launch
 
     found = misspelt_variables(environ, specs_of(NodeConfig))

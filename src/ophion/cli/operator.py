@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import kind_of_json, parse_json, read_input
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.registry import engine_for
@@ -69,7 +69,7 @@ class NetworkNode(Struct, frozen=True):
         return address_of(self.public_key)
 
 
-def generate(options: GenerateOptions, session: Session) -> int:
+def generate(options: GenerateOptions, session: CommandSession) -> int:
     """Everything is read and checked before the first file is written."""
     names = (options.genesis_name, options.private_name, options.public_name)
     if len(set(names)) < len(names) or options.genesis_name == _KEYS:

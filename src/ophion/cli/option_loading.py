@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ophion.cli.arguments import Arguments, Basics
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.errors import ConfigError
 from ophion.node.besu.values import adapt_values
 from ophion.runtime.options import (
     Given,
     Loaded,
     Options,
+    OptionSource,
     OptionSpec,
-    Source,
     load,
     read_environment,
     read_file,
@@ -26,7 +26,9 @@ from ophion.runtime.options.sources import PREFIXES
 T = TypeVar("T", bound=Options)
 
 
-def load_session(arguments: Arguments, environ: Mapping[str, str], settings: type[Options]) -> tuple[Any, Session]:
+def load_session(
+    arguments: Arguments, environ: Mapping[str, str], settings: type[Options]
+) -> tuple[Any, CommandSession]:
     """Return the command's own options and its session; `ConfigError` holds everything that is wrong with either.
 
     The environment and the file set global options only: those of a command belong to one call of it.
@@ -42,7 +44,7 @@ def load_session(arguments: Arguments, environ: Mapping[str, str], settings: typ
     own = None if command is None else _load(command.options, arguments.own, problems)
     if problems:
         raise ConfigError(problems)
-    session = Session(loaded or load(settings, ()), tuple(arguments.words), file, tuple(warnings), tuple(found))
+    session = CommandSession(loaded or load(settings, ()), tuple(arguments.words), file, tuple(warnings), tuple(found))
     return None if own is None else own.config, session
 
 
@@ -61,7 +63,7 @@ def read_sources(
     def is_besu_key(key: str, texts: tuple[str, ...], label: str) -> bool:
         from ophion.node.besu.settings import read_besu_setting  # not for files of Ophion
 
-        setting = read_besu_setting(key, texts, Source.FILE, label)
+        setting = read_besu_setting(key, texts, OptionSource.FILE, label)
         if setting is not None:
             foreign.append(setting)
         return setting is not None

@@ -6,7 +6,7 @@ import sys
 
 import bcrypt
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import read_password
 from ophion.errors import CommandError
 from ophion.runtime.options import Options, option
@@ -27,7 +27,7 @@ class HashOptions(Options):
     )
 
 
-def hash_password(options: HashOptions, session: Session) -> int:
+def hash_password(options: HashOptions, session: CommandSession) -> int:
     """Prints the hash, without a newline where a script reads it."""
     password = _password(options).encode()
     if not password:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import parse_json, read_input, write_output
 from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.permission_contracts import RulesContracts, account_call
@@ -97,7 +97,7 @@ class ChangeOptions(NetworkOptions):
     )
 
 
-def genesis(options: GenesisOptions, session: Session) -> int:
+def genesis(options: GenesisOptions, session: CommandSession) -> int:
     """Add the contracts to the accounts of a genesis file."""
     text = read_input(options.source, "Unable to read the genesis file.")
     document = parse_json(text, "The genesis file is not valid JSON:")
@@ -132,7 +132,7 @@ def _next_steps(options: GenesisOptions, contracts: dict[Address, Any]) -> str:
     return "\n".join(lines)
 
 
-def show(options: NetworkOptions, session: Session) -> int:
+def show(options: NetworkOptions, session: CommandSession) -> int:
     """Everybody who is permitted, and who may change that."""
     contracts = _contracts(options)
     if contracts.account_rules is not None:
@@ -156,17 +156,17 @@ class _Step(Struct, frozen=True):
     data: bytes
 
 
-def add(options: ChangeOptions, session: Session) -> int:
+def add(options: ChangeOptions, session: CommandSession) -> int:
     """Permit accounts and nodes."""
     return _change(options, session, "add", "is permitted already", "permitted")
 
 
-def remove(options: ChangeOptions, session: Session) -> int:
+def remove(options: ChangeOptions, session: CommandSession) -> int:
     """Permit accounts and nodes no longer."""
     return _change(options, session, "remove", "is not permitted anyway", "no longer permitted")
 
 
-def _change(options: ChangeOptions, session: Session, verb: str, nothing: str, done: str) -> int:
+def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing: str, done: str) -> int:
     if not session.words:
         raise CommandError(f"Say whom to {verb}: addresses of accounts (0x…) or enode URLs.")
     items = [_read(word) for word in session.words]
@@ -224,7 +224,7 @@ def _rehearse(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]
         print(f"Consensus would stop: {words}.")
 
 
-def admins(options: ChangeOptions, session: Session) -> int:
+def admins(options: ChangeOptions, session: CommandSession) -> int:
     """Show the administrators, or change them: `add ADDRESS`, `remove ADDRESS`."""
     contracts = _contracts(options)
     if not session.words:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.privacy_keygen import KEYGEN
 from ophion.enclave import encoding
@@ -72,7 +72,7 @@ class CallOptions(NodeOptions):
     data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="The call.")
 
 
-def status(options: NodeOptions, session: Session) -> int:
+def status(options: NodeOptions, session: CommandSession) -> int:
     """Keys, peers, groups and outbox of a running node."""
     found = options.node().ask("priv_status")
     print(f"mode        {found.get('mode', 'external')}, delivery {found.get('delivery', 'by the enclave')}")
@@ -91,7 +91,7 @@ def status(options: NodeOptions, session: Session) -> int:
     return 0
 
 
-def send(options: SendOptions, session: Session) -> int:
+def send(options: SendOptions, session: CommandSession) -> int:
     """Sign, send and wait for a private transaction."""
     if options.group is not None and options.private_for:
         raise CommandError("--group and --for exclude each other.")
@@ -137,14 +137,14 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
     return found
 
 
-def call(options: CallOptions, session: Session) -> int:
+def call(options: CallOptions, session: CommandSession) -> int:
     """Ask a contract in the state of a group."""
     request = {"to": data(options.to), "data": data(options.data)}
     print(options.node().ask("priv_call", base64_text(options.group), request, "latest"))
     return 0
 
 
-def rebuild(options: Nothing, session: Session) -> int:
+def rebuild(options: NoOptions, session: CommandSession) -> int:
     """Forget private states; the node makes them anew from chain and payloads when it starts."""
     # not for the other commands, which ask a node and open nothing
     from ophion.chain.pruning import has_dropped_states

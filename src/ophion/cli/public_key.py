@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import write_output
 from ophion.native.crypto import PrivateKey
 from ophion.node.datadir import DataConfig
@@ -13,13 +13,13 @@ from ophion.node.node_key_file import load_or_create_key
 from ophion.runtime.options import Options, option
 
 
-class ExportOptions(Options):
+class KeyExportOptions(Options):
     """Options."""
 
     target: Path | None = option("--to", default=None, help="File to write. (default: standard output)")
 
 
-def _key(session: Session) -> PrivateKey:
+def _key(session: CommandSession) -> PrivateKey:
     data = session.part(DataConfig)
     if data.node_private_key_file is None and not data.key_file.exists():
         refuse_foreign_data(data.data_path)
@@ -27,13 +27,13 @@ def _key(session: Session) -> PrivateKey:
     return key
 
 
-def export(options: ExportOptions, session: Session) -> int:
+def export(options: KeyExportOptions, session: CommandSession) -> int:
     """0x and 128 hex digits."""
     write_output(options.target, f"0x{_key(session).public_key.hex()}", "Unable to write the public key.")
     return 0
 
 
-def export_address(options: ExportOptions, session: Session) -> int:
+def export_address(options: KeyExportOptions, session: CommandSession) -> int:
     """0x and 40 hex digits."""
     write_output(options.target, f"0x{_key(session).address.hex()}", "Unable to write the address.")
     return 0
@@ -44,7 +44,7 @@ COMMANDS = (
         "export",
         "Show the public key of the node.",
         export,
-        ExportOptions,
+        KeyExportOptions,
         uses=(DataConfig,),
         examples=("ophion public-key export --data-path=data --to=node.pub",),
     ),
@@ -52,7 +52,7 @@ COMMANDS = (
         "export-address",
         "Show the address of the node.",
         export_address,
-        ExportOptions,
+        KeyExportOptions,
         uses=(DataConfig,),
         examples=("ophion public-key export-address --node-private-key-file=node.key",),
     ),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions, RunOptions, UpOptions
 from ophion.errors import CommandError, ConfigError
 from ophion.gateway.backends import Kind, Site
@@ -24,7 +24,7 @@ from ophion.quickstart.monitoring import installed
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY
 from ophion.quickstart.ports import HOST, Claims, Layout, lay_out
-from ophion.quickstart.supervisor import Supervisor
+from ophion.quickstart.supervisor import NetworkSupervisor
 from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import problems_of
@@ -34,7 +34,7 @@ _DETACHED_S: Final = 90.0
 _FOLLOW_S: Final = 0.2
 
 
-def up(options: UpOptions, session: Session) -> int:
+def up(options: UpOptions, session: CommandSession) -> int:
     """Make a network and run it."""
     if problems := problems_of(options):
         raise ConfigError(problems)
@@ -73,7 +73,7 @@ def _taken(path: Path) -> str:
     )
 
 
-def resume(options: RunOptions, session: Session) -> int:
+def resume(options: RunOptions, session: CommandSession) -> int:
     """Run a network that was stopped."""
     path = options.place
     work = Workdir.open(path)
@@ -117,7 +117,7 @@ def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
 
 
 async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable[[], None]) -> bool:
-    return await Supervisor(work, layout, lock, _say).run(ready)
+    return await NetworkSupervisor(work, layout, lock, _say).run(ready)
 
 
 def _say(line: str) -> None:
@@ -172,7 +172,7 @@ def _print_commands(work: Workdir) -> int:
     return 0
 
 
-def show(options: PlaceOptions, session: Session) -> int:
+def show(options: PlaceOptions, session: CommandSession) -> int:
     """The addresses of a network, and how its nodes are."""
     work = Workdir.open(options.place)
     running = holder(work.path)
@@ -196,7 +196,7 @@ def _idle(work: Workdir) -> str:
     return f"The network in {work.path} does not run: `ophion quickstart resume{work.where}` starts it."
 
 
-def stop(options: PlaceOptions, session: Session) -> int:
+def stop(options: PlaceOptions, session: CommandSession) -> int:
     """End the processes of a network and keep its files."""
     work = Workdir.open(options.place)
     if not _stopped(work.path):
@@ -222,7 +222,7 @@ def _stopped(path: Path) -> bool:
     return True
 
 
-def remove(options: PlaceOptions, session: Session) -> int:
+def remove(options: PlaceOptions, session: CommandSession) -> int:
     """End the processes of a network and take its files away."""
     path = options.place
     left = _removed_unfinished(path)
@@ -247,17 +247,17 @@ def _removed_unfinished(path: Path) -> list[str] | None:
         return None if work is None else work.remove()
 
 
-def kill(options: PlaceOptions, session: Session) -> int:
+def kill(options: PlaceOptions, session: CommandSession) -> int:
     """End one process without a warning."""
     return _order("kill", options, session)
 
 
-def start(options: PlaceOptions, session: Session) -> int:
+def start(options: PlaceOptions, session: CommandSession) -> int:
     """Start one process again."""
     return _order("start", options, session)
 
 
-def _order(do: str, options: PlaceOptions, session: Session) -> int:
+def _order(do: str, options: PlaceOptions, session: CommandSession) -> int:
     work = Workdir.open(options.place)
     if len(session.words) != 1:
         raise CommandError(f"Say whom to {do}: one of {', '.join(work.processes)}.")
@@ -267,7 +267,7 @@ def _order(do: str, options: PlaceOptions, session: Session) -> int:
     return 0
 
 
-def logs(options: LogOptions, session: Session) -> int:
+def logs(options: LogOptions, session: CommandSession) -> int:
     """What the processes say."""
     work = Workdir.open(options.place)
     known = work.processes
@@ -302,7 +302,7 @@ def _show_log(path: Path, position: int, prefix: str) -> int:
     return position
 
 
-def proxy(options: ProxyOptions, session: Session) -> int:
+def proxy(options: ProxyOptions, session: CommandSession) -> int:
     """One address for the nodes of a network."""
     from ophion.gateway.process import run_gateway
 

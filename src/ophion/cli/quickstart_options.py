@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ophion.node.config import NodeConfig
-from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, Plan
+from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, NetworkPlan
 from ophion.quickstart.workdir import USUAL_PLACE
 from ophion.runtime.options import Options, load, option, port, problems_of, read_flag, specs_of
 
@@ -63,12 +63,12 @@ class UpOptions(RunOptions):
     )
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> NetworkPlan:
         usual = 1 if self.consensus is Consensus.DEV else 4
         count = usual if self.validators is None else self.validators
         # a marker costs what its private transaction offers, which is usually nothing (operations.md 15.1)
         is_free = self.free_gas or self.privacy
-        return Plan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
+        return NetworkPlan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
     def problems(self) -> Iterator[str]:
         yield from self.plan.problems()

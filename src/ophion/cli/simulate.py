@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from enum import Enum
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
 from ophion.consensus.bft.timeouts import Timing
 from ophion.errors import ConfigError
@@ -23,7 +23,7 @@ def _positive(value: float) -> None:
         raise ValueError("must be above 0")
 
 
-class Protocol(Enum):
+class SimulatedProtocol(Enum):
     """What the simulated network speaks."""
 
     IBFT2 = "ibft2"
@@ -34,7 +34,9 @@ class Protocol(Enum):
 class SimulateOptions(Options):
     """Options."""
 
-    protocol: Protocol = option("--protocol", default=Protocol.IBFT2, help="Consensus protocol of the network.")
+    protocol: SimulatedProtocol = option(
+        "--protocol", default=SimulatedProtocol.IBFT2, help="Consensus protocol of the network."
+    )
     seed: int = option("--seed", default=0, check=at_least(0), help="The (first) seed; it decides everything.")
     seeds: int = option("--seeds", default=1, check=at_least(1), help="How many seeds to play, counting up.")
     validators: int = option("--validators", default=4, check=between(1, 100), help="Members of the network.")
@@ -67,7 +69,7 @@ class SimulateOptions(Options):
         """Values that do not go together."""
         if self.byzantine is not None and self.byzantine >= self.validators:
             yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
-        if self.protocol is Protocol.CLIQUE and self.block_period != 1:
+        if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:
             yield "--block-period has no effect with --protocol=clique, whose period is 1 second"
 
     def seed_options(self) -> SeedOptions:
@@ -76,7 +78,7 @@ class SimulateOptions(Options):
         return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing, self.pass_over)
 
 
-def simulate(options: SimulateOptions, session: Session) -> int:
+def simulate(options: SimulateOptions, session: CommandSession) -> int:
     """Play the seeds; 1 when one of them breaks a rule."""
     if problems := problems_of(options):
         raise ConfigError(problems)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
 from ophion.native.exceptions import translated
-from ophion.node.database_copy import OnProgress, Step, back_up, compact, damage
+from ophion.node.database_copy import CopyStep, OnProgress, back_up, compact, damage
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.options import Options, at_least, option
 
@@ -19,7 +19,7 @@ _MAX_FINDINGS = 100
 _NICENESS = 15
 
 
-def usage(options: Nothing, session: Session) -> int:
+def usage(options: NoOptions, session: CommandSession) -> int:
     """A table of sizes, also of a node that runs."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
@@ -35,7 +35,7 @@ def usage(options: Nothing, session: Session) -> int:
     return 0
 
 
-def check(options: Nothing, session: Session) -> int:
+def check(options: NoOptions, session: CommandSession) -> int:
     """Walk the chain, the state of the head, private states and payloads, and hash everything again."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
@@ -69,7 +69,7 @@ class BackupOptions(Options):
     )
 
 
-def backup(options: BackupOptions, session: Session) -> int:
+def backup(options: BackupOptions, session: CommandSession) -> int:
     """Copy the database, also while a node uses it."""
     data = session.part(DataConfig)
     os.nice(_NICENESS)  # the node comes first
@@ -90,7 +90,7 @@ def backup(options: BackupOptions, session: Session) -> int:
     return 0
 
 
-def compact_database(options: Nothing, session: Session) -> int:
+def compact_database(options: NoOptions, session: CommandSession) -> int:
     """Write the database anew without its free pages; no node may use it meanwhile."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
@@ -102,10 +102,10 @@ def compact_database(options: Nothing, session: Session) -> int:
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
     """A bar for each step: mebibytes that were copied, entries that were checked."""
-    shown: dict[Step, Progress] = {}
+    shown: dict[CopyStep, Progress] = {}
 
-    def on_progress(step: Step, done: int, total: int) -> None:
-        what, unit, shift = ("Copied", "MiB", 20) if step is Step.COPYING else ("Checked", "entries", 0)
+    def on_progress(step: CopyStep, done: int, total: int) -> None:
+        what, unit, shift = ("Copied", "MiB", 20) if step is CopyStep.COPYING else ("Checked", "entries", 0)
         if step not in shown:
             clear()
             shown[step] = Progress(what, total >> shift)

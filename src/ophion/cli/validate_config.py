@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.cli.arguments import Arguments
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.option_loading import read_sources
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import ConfigError
@@ -39,7 +39,7 @@ class CheckedOption(Struct, frozen=True):
     explanation: str
 
 
-def validate(options: ValidateOptions, session: Session) -> int:
+def validate(options: ValidateOptions, session: CommandSession) -> int:
     """Report on a Besu file, or confirm the file of --config-file, which has been read by now."""
     if options.besu is not None:
         return _report(options.besu)

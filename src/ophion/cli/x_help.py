@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.node.besu.option_table import besu_options
 
 
-def show(options: Nothing, session: Session) -> int:
+def show(options: NoOptions, session: CommandSession) -> int:
     """Print one line for each option."""
     for option in besu_options().values():
         if option.name.startswith("X"):

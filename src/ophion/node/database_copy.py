@@ -44,7 +44,7 @@ _SPARE: Final = 16 << 20
 _MAX_FINDINGS: Final = 10
 
 
-class Step(Enum):
+class CopyStep(Enum):
     """What takes long."""
 
     COPYING = auto()
@@ -53,7 +53,7 @@ class Step(Enum):
     """Counted in entries."""
 
 
-OnProgress = Callable[[Step, int, int], None]
+OnProgress = Callable[[CopyStep, int, int], None]
 """Told how far a step is, and of how many; what it raises ends the work."""
 
 
@@ -118,7 +118,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
     with translated():
         total = sum(size for _, _, size in store.usage())
     _expect_room(folder, total)
-    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(Step.COPYING, done, total))
+    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(CopyStep.COPYING, done, total))
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         findings = []
         if checks:
@@ -134,7 +134,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
 
 def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
     """What is wrong with a database, in at most so many lines: chain, states, and private payloads."""
-    found = store.check(most, lambda done, total: on_progress(Step.CHECKING, done, total))
+    found = store.check(most, lambda done, total: on_progress(CopyStep.CHECKING, done, total))
     for key in damaged_payloads(store, most - len(found)):
         found.append(
             f"private payload 0x{key.hex()}: what is stored is not what was sealed; `ophion privacy rebuild` forgets"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import ApiGroup
-from ophion.runtime.options import Given, Loaded, OptionSpec, Source, load, read_flag, specs_of
+from ophion.runtime.options import Given, Loaded, OptionSource, OptionSpec, load, read_flag, specs_of
 
 _EVERY_GROUP = ",".join(group.name for group in ApiGroup)
 _LOCAL_PAGES = ",".join(
@@ -80,7 +80,7 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
             continue
         if _is_idle(found.spec, loaded, options):
             continue
-        given[name] = replace(found, source=Source.FILE, label=f"preset option '--{name}'")
+        given[name] = replace(found, source=OptionSource.FILE, label=f"preset option '--{name}'")
     return load(NodeConfig, given.values())
 
 

@@ -36,7 +36,7 @@ _MESSAGE_FRAMES: Final = 4
 """A WebSocket message may be as long as this many frames."""
 
 
-def door_of(config: AuthConfig) -> AuthSetup | None:
+def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
     """Where tokens are shown; None where none is asked for."""
     settings = config.settings()
     if settings is None:
@@ -70,7 +70,7 @@ def json_rpc_port(
     context: RpcContext,
     commons: SharedResources,
     measured: RequestMetrics | None,
-    door: AuthSetup | None,
+    auth: AuthSetup | None,
 ) -> HttpService:
     """JSON-RPC over HTTP."""
     http, access, limits = config.http, config.access, config.limits
@@ -86,7 +86,7 @@ def json_rpc_port(
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
         limits=http_limits(config, max_body_bytes=http.max_content_length),
-        door=door,
+        door=auth,
         tls=_tls(config.http_tls),
         commons=commons,
     )
@@ -96,7 +96,7 @@ def json_rpc_port(
 
 
 def graphql_port(
-    config: NodeConfig, context: RpcContext, commons: SharedResources, door: AuthSetup | None
+    config: NodeConfig, context: RpcContext, commons: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """GraphQL."""
     # loaded where it is used: a schema to be read and the files of a page
@@ -111,7 +111,7 @@ def graphql_port(
         timeout_s=limits.timeout_s if wanted.timeout_s is None else wanted.timeout_s,
         limits=wanted,
         http=http_limits(config, max_body_bytes=wanted.max_body_bytes),
-        door=door,
+        door=auth,
         tls=_tls(config.graphql_tls),
         commons=commons,
     )
@@ -140,7 +140,7 @@ def websocket_port(
         ),
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
-        door=door_of(config.websocket_auth),
+        door=auth_setup_for(config.websocket_auth),
         tls=_tls(config.websocket_tls),
         origins=websocket.cors_origins or config.http.cors_origins,
         commons=commons,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner
     from ophion.enclave.interface import Enclave
     from ophion.native.store import Store
-    from ophion.node.peering import Network
+    from ophion.node.peering import PeerNetwork
     from ophion.privacy.service import Privacy
 
 _SWITCH_S = 0.001
@@ -152,7 +152,7 @@ def _network(
     entropy: Entropy,
     permissions: Permissions,
     enclave: Enclave | None,
-) -> Network | None:
+) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
     # loaded where it is used: a node without peers starts faster

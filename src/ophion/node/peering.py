@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ophion.enclave.interface import Enclave
 
 
-class Network(Struct, frozen=True):
+class PeerNetwork(Struct, frozen=True):
     """What a node with peers has beside its core."""
 
     eth: EthProtocol
@@ -66,7 +66,7 @@ def build_network(
     entropy: Entropy,
     rules: NodeRules | None = None,
     enclave: Enclave | None = None,
-) -> Network:
+) -> PeerNetwork:
     """Everything between this node and others; production pauses while they are far ahead."""
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
@@ -90,7 +90,7 @@ def build_network(
     )
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
-    return Network(eth, sync, peers)
+    return PeerNetwork(eth, sync, peers)
 
 
 def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotocol, ...]:

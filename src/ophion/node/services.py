@@ -20,8 +20,8 @@ from ophion.node.config import NodeConfig
 from ophion.node.listeners import (
     PAGE_CLIENTS,
     PortService,
+    auth_setup_for,
     distant_enclaves,
-    door_of,
     enclaves_port,
     graphql_port,
     json_rpc_port,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ophion.chain.pruning import PruningRounds
     from ophion.enclave.interface import Enclave
     from ophion.metrics.node_metrics import NodeMetrics
-    from ophion.node.peering import Network
+    from ophion.node.peering import PeerNetwork
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy
     from ophion.rpc.auth.auth_setup import AuthSetup
@@ -74,7 +74,7 @@ _SHOWN_NAMES = {
     "ws": ("WebSocket", "ws", ""),
     "graphQL": ("GraphQL", "http", "/graphql"),
     "metrics": ("Metrics", "http", "/metrics"),
-    "page": ("Page", "http", "/"),
+    "page": ("Web", "http", "/"),
     "enclave": ("Enclave", "http", ""),
     "enclavePeers": ("Enclave peers", "http", ""),
 }
@@ -126,7 +126,7 @@ def build_interface(
     lanes: Lanes,
     clock: Clock,
     entropy: Entropy,
-    network: Network | None = None,
+    network: PeerNetwork | None = None,
     data_path: Path = Path(),
     enclave: Enclave | None = None,
     privacy: Privacy | None = None,
@@ -238,20 +238,20 @@ def _listeners(
     """Everything that talks to somebody outside; what has a port joins `listening`."""
 
     @cache
-    def door() -> AuthSetup | None:
+    def http_auth() -> AuthSetup | None:
         """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
-        return door_of(config.http_auth)
+        return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
     commons = SharedResources(Budget(config.limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:
-        listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, door())
+        listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, http_auth())
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, commons, requests)
     if config.graphql.enabled:
-        listening["graphQL"] = graphql_port(config, context, commons, door())
+        listening["graphQL"] = graphql_port(config, context, commons, http_auth())
     if config.metrics.enabled:
         listening["metrics"] = metrics_port(config, metrics(), commons)
     if config.metrics.push_enabled:

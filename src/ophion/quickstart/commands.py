@@ -10,7 +10,7 @@ from typing import Final
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
-from ophion.quickstart.plan import Consensus, Plan, PlannedNode, Role
+from ophion.quickstart.plan import Consensus, NetworkPlan, PlannedNode, Role
 from ophion.quickstart.ports import HOST, Layout
 
 _GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MINER")
@@ -20,7 +20,7 @@ _SOCKETS: Final = 8192
 """As many as the proxy has places for."""
 
 
-def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
+def node_options(plan: NetworkPlan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
     """The options of one node."""
     ports = layout.nodes[node.name]
     groups = [*_GROUPS, *([_ENGINE_GROUPS[plan.consensus]] if plan.consensus in _ENGINE_GROUPS else [])]
@@ -54,7 +54,7 @@ def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path)
     ]
 
 
-def _network(plan: Plan, node: PlannedNode, directory: Path) -> list[str]:
+def _network(plan: NetworkPlan, node: PlannedNode, directory: Path) -> list[str]:
     if plan.consensus is not Consensus.DEV:
         return [f"--genesis-file={directory / 'genesis.json'}"]
     options = ["--network=dev"]
@@ -64,7 +64,7 @@ def _network(plan: Plan, node: PlannedNode, directory: Path) -> list[str]:
     return options
 
 
-def _permissions(plan: Plan) -> list[str]:
+def _permissions(plan: NetworkPlan) -> list[str]:
     """Nodes by a file beside each, as ports may move; accounts by contracts, the same for all."""
     if not plan.has_permissions:
         return []

@@ -12,7 +12,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.permissions.contract_genesis import account_contracts
 from ophion.primitives.types import Address
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 
 _GAS_LIMIT: Final = 0x1FFFFFFFFFFFFF
 _EPOCH: Final = 30_000
@@ -24,7 +24,9 @@ _LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
 """Clique networks end with London."""
 
 
-def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequence[Address] = ()) -> dict[str, Any]:
+def genesis_document(
+    plan: NetworkPlan, validators: Sequence[Address], markers: Sequence[Address] = ()
+) -> dict[str, Any]:
     """The genesis file of a network; the development network has its own built in. `markers` pay for private ones."""
     members = sorted(validators)
     forks = _FORKS if plan.consensus is Consensus.CLIQUE else (*_FORKS, *_LATER_FORKS)
@@ -56,7 +58,7 @@ def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequenc
     }
 
 
-def _alloc(plan: Plan, markers: Sequence[Address]) -> dict[str, Any]:
+def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:
     """Accounts with funds, whose keys everybody knows; and who may send transactions, where that is asked."""
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
     alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}

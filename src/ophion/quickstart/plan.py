@@ -54,7 +54,7 @@ class PlannedNode(Struct, frozen=True):
     """Among those of its role, from 1."""
 
 
-class Plan(Struct, frozen=True, forbid_unknown_fields=True):
+class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
     """A network as it was asked for."""
 
     consensus: Consensus
@@ -99,7 +99,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
         return json.dumps(asdict(self) | {"consensus": self.consensus.value}, indent=2) + "\n"
 
     @classmethod
-    def read(cls, path: Path) -> Plan:
+    def read(cls, path: Path) -> NetworkPlan:
         """`CommandError`, with what to do, when the file is not one of ours."""
         try:
             plan = convert(json.loads(content_of(path)), cls)

@@ -19,7 +19,7 @@ from msgspec.structs import asdict, astuple
 
 from ophion.errors import CommandError
 from ophion.gateway.backends import Kind, Place
-from ophion.quickstart.plan import Plan, PlannedNode, Role
+from ophion.quickstart.plan import NetworkPlan, PlannedNode, Role
 from ophion.runtime.operator_files import content_of
 
 HOST: Final = "127.0.0.1"
@@ -127,7 +127,9 @@ class Claims:
             one.close()
 
 
-def lay_out(plan: Plan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None) -> Layout:
+def lay_out(
+    plan: NetworkPlan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None
+) -> Layout:
     """Ports that nobody else has at this moment, if possible those of the `last` run.
 
     `CommandError` when the one that was asked for is taken. `take` claims a port, and is false when that cannot be.

@@ -10,7 +10,7 @@ from typing import Final
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.gateway.backends import Kind, Place, Site
 from ophion.quickstart.monitoring import FOLDER, installed
-from ophion.quickstart.plan import Plan
+from ophion.quickstart.plan import NetworkPlan
 
 _PATIENCE_S: Final = 0.5
 
@@ -25,13 +25,13 @@ def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
         is_first = is_first and not lines
 
 
-def begins(plan: Plan) -> str:
+def begins(plan: NetworkPlan) -> str:
     """Said while people wait for the first block."""
     pace = f"blocks every {plan.period_s} s" if plan.period_s else "a block for each transaction"
     return f"Starting {len(plan.nodes)} nodes and a proxy: {plan.consensus.value}, {pace} …"
 
 
-def is_up(plan: Plan, seconds: float) -> str:
+def is_up(plan: NetworkPlan, seconds: float) -> str:
     """Said when everybody is there; without transactions there may be no block to speak of."""
     return f"Every node {'has a new block' if plan.period_s else 'answers'} after {seconds:.1f} s."
 
@@ -99,7 +99,7 @@ def enclaves(keys: Mapping[str, str]) -> Iterator[str]:
         yield f"  {name:<12} {key}"
 
 
-def accounts(plan: Plan) -> Iterator[str]:
+def accounts(plan: NetworkPlan) -> Iterator[str]:
     """Accounts with funds."""
     yield f"  Chain id {plan.chain_id}. Accounts with funds; these keys are public test keys, never use them for value:"
     for account in ORIGINAL_ACCOUNTS:

@@ -33,7 +33,7 @@ _LOOK_S: Final = 2.0
 _LAST_BYTES: Final = 16 * 1024
 
 
-class Supervisor:
+class NetworkSupervisor:
     """Runs a network until it is told to stop."""
 
     def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:

@@ -35,7 +35,7 @@ from ophion.quickstart.lock_file import NAME as LOCK
 from ophion.quickstart.lock_file import holder
 from ophion.quickstart.monitoring import FOLDER as MONITORING
 from ophion.quickstart.monitoring import write_configuration
-from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
+from ophion.quickstart.plan import PROXY, Consensus, NetworkPlan, Role
 from ophion.quickstart.ports import HOST, Layout
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
@@ -60,7 +60,7 @@ _HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
 class Workdir:
     """A directory with a network in it."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: NetworkPlan) -> None:
         self.path = path
         self.plan = plan
         self.where = where(path)
@@ -70,15 +70,15 @@ class Workdir:
         """A network that has been made; `CommandError` when there is none."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
-        return cls(path, Plan.read(path / PLAN))
+        return cls(path, NetworkPlan.read(path / PLAN))
 
     @classmethod
     def unfinished(cls, path: Path) -> Workdir | None:
         """One that was begun and not finished, if any, for the holder of the lock: whoever makes a network holds it."""
-        return cls(path, Plan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
+        return cls(path, NetworkPlan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
 
     @classmethod
-    def make(cls, path: Path, plan: Plan, entropy: Entropy) -> Workdir:
+    def make(cls, path: Path, plan: NetworkPlan, entropy: Entropy) -> Workdir:
         """A new network: keys and first block. Nothing is left of it where that does not succeed."""
         work = cls(path, plan)
         try:

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import astuple, replace
 
 from ophion.errors import CommandError
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.ports import Claims, Layout, NodePorts, lay_out, spare_port
 
-PLAN = Plan(Consensus.QBFT, 2, 2, None, False, False)
+PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, False)
 TABLE = {3000, 8080, 8545, 8546, 8547, 9090, 9545, 9551, 9552, 21001, 21002, 22001, 22002, 23001, 23002}
 TABLE |= {30303, 30311, 30312}
 
@@ -80,7 +80,7 @@ def test_a_port_is_claimed_until_its_network_ends() -> None:
 def test_a_port_that_was_asked_for_is_not_replaced() -> None:
     with Claims() as claims:
         port = spare_port(claims.take)
-    plan = Plan(Consensus.QBFT, 1, 2, port, False, False)
+    plan = NetworkPlan(Consensus.QBFT, 1, 2, port, False, False)
     taken = pytest.raises(CommandError, match=f"Port {port} is taken")
     with socket.create_server(("127.0.0.1", port)), Claims() as claims, taken:
         lay_out(plan, (), claims.take)

@@ -15,13 +15,13 @@ from ophion.gateway.backends import Kind, Site
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.monitoring import commands
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.ports import Layout, NodePorts
 from ophion.quickstart.workdir import PLAN as PLAN_FILE
 from ophion.quickstart.workdir import UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 
-PLAN = Plan(Consensus.QBFT, 2, 2, None, False, True)
+PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, True)
 LAYOUT = Layout({node.name: NodePorts(1 + index, 2, 3, 4, 5) for index, node in enumerate(PLAN.nodes)}, 6, {})
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
 from ophion.node.besu.profiles import profile_options
-from ophion.runtime.options import Given, OptionSpec, Source, split_text
+from ophion.runtime.options import Given, OptionSource, OptionSpec, split_text
 
 BESU_PREFIXES: Final = ("BESU_", "PANTHEON_")
 OTHER_PREFIXES: Final = ("LOG4J_", "JAVA_")
@@ -21,7 +21,7 @@ class BesuSetting(Struct, frozen=True):
 
     option: BesuOption
     texts: tuple[str, ...]
-    source: Source
+    source: OptionSource
     label: str
 
 
@@ -33,7 +33,7 @@ class Translation(Struct, frozen=True):
     problems: list[str]
 
 
-def read_besu_setting(name: str, texts: tuple[str, ...], source: Source, label: str) -> BesuSetting | None:
+def read_besu_setting(name: str, texts: tuple[str, ...], source: OptionSource, label: str) -> BesuSetting | None:
     """Return the setting; None where Besu has no such option."""
     option = find_besu_option(name)
     return None if option is None else BesuSetting(option, texts, source, label)
@@ -50,7 +50,7 @@ def read_besu_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec
         if name is None or suffix in own or not text or besu_options()[name].target in ("help", "config-file"):
             continue
         label = f"environment variable '{variable}'"
-        found.append(BesuSetting(besu_options()[name], (text,), Source.ENVIRONMENT, label))
+        found.append(BesuSetting(besu_options()[name], (text,), OptionSource.ENVIRONMENT, label))
     return found
 
 
@@ -95,7 +95,7 @@ def _apply_profile(setting: BesuSetting, by_name: Mapping[str, OptionSpec], resu
         result.problems.append(f"Invalid value for {setting.label}: {error}")
         return
     label = f"option of profile {name.upper()}"
-    result.given.extend(Given(by_name[key], (text,), Source.PROFILE, label) for key, text in options.items())
+    result.given.extend(Given(by_name[key], (text,), OptionSource.PROFILE, label) for key, text in options.items())
 
 
 def _variable(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.runtime.options import Given, Source
+from ophion.runtime.options import Given, OptionSource
 
 
 class ValueRule(Struct, frozen=True):
@@ -79,6 +79,6 @@ def _without_idle_network(given: list[Given], warnings: list[str]) -> list[Given
     """Leave out a network of the file or the environment beside a genesis file, as Besu does."""
     if not any(item.spec.name == "genesis-file" for item in given):
         return given
-    idle = [item for item in given if item.spec.name == "network" and item.source is not Source.FLAG]
+    idle = [item for item in given if item.spec.name == "network" and item.source is not OptionSource.FLAG]
     warnings.extend(f"{item.label} has no effect beside a genesis file." for item in idle)
     return [item for item in given if item not in idle]

@@ -22,7 +22,7 @@ from ophion.runtime.options.declare import Options, OptionSpec, option, specs_of
 from ophion.runtime.options.load import Loaded, load, part_of, problems_of, warnings_of
 from ophion.runtime.options.sources import (
     Given,
-    Source,
+    OptionSource,
     misspelt_variables,
     read_environment,
     read_file,
@@ -44,9 +44,9 @@ from ophion.runtime.options.values import (
 __all__ = [
     "Given",
     "Loaded",
+    "OptionSource",
     "OptionSpec",
     "Options",
-    "Source",
     "at_least",
     "between",
     "hex_bytes",

@@ -10,7 +10,7 @@ from typing import Any, Final, dataclass_transform
 from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
 
-from ophion.runtime.options.values import Check, Kind, Reader, kind_of
+from ophion.runtime.options.values import Check, Reader, ValueKind, kind_of
 
 REQUIRED: Final = object()
 """The default of an option that has none."""
@@ -59,7 +59,7 @@ class OptionSpec(Struct, frozen=True, dict=True):
     """Attribute names from the root of the configuration to the value."""
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """How its value is read. Found out when somebody asks: evaluating the annotations of all options takes as long
         as everything else that is done with a command line."""
         annotation = eval(self.declared.annotation, vars(sys.modules[self.declared.module]))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ophion.errors import ConfigError
 from ophion.runtime.options.declare import Options, OptionSpec, specs_of
-from ophion.runtime.options.sources import Given, Source
+from ophion.runtime.options.sources import Given, OptionSource
 
 T = TypeVar("T", bound=Options)
 
@@ -95,7 +95,7 @@ def warnings_of(loaded: Loaded[Any]) -> list[str]:
     idle: dict[str, list[str]] = {}
     for spec in specs:
         given = loaded.given.get(spec.name)
-        if spec.declaration.needs is None or given is None or given.source is Source.PROFILE:
+        if spec.declaration.needs is None or given is None or given.source is OptionSource.PROFILE:
             continue
         main, wanted = spec.declaration.needs
         if _value(loaded.config, by_flag[main]) != wanted:

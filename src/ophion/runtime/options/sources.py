@@ -25,7 +25,7 @@ PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
 ForeignKey = Callable[[str, tuple[str, ...], str], bool]
 
 
-class Source(enum.Enum):
+class OptionSource(enum.Enum):
     """Who gave a value; an earlier member wins over a later one."""
 
     FLAG = 0
@@ -39,7 +39,7 @@ class Given(Struct, frozen=True):
 
     spec: OptionSpec
     texts: tuple[str, ...]
-    source: Source
+    source: OptionSource
     label: str
 
     def value(self) -> Any:
@@ -64,14 +64,14 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
-        return Given(spec, split_text(spec, attached), Source.FLAG, label)
+        return Given(spec, split_text(spec, attached), OptionSource.FLAG, label)
     if spec.kind.is_bool:
         text = rest.popleft() if rest and rest[0].lower() in ("true", "false") else "true"
-        return Given(spec, (text,), Source.FLAG, label)
+        return Given(spec, (text,), OptionSource.FLAG, label)
     if rest and not rest[0].startswith("--") and not (spec.takes_bare and rest[0] in words):
-        return Given(spec, split_text(spec, rest.popleft()), Source.FLAG, label)
+        return Given(spec, split_text(spec, rest.popleft()), OptionSource.FLAG, label)
     if spec.takes_bare:
-        return Given(spec, (), Source.FLAG, label)
+        return Given(spec, (), OptionSource.FLAG, label)
     raise ConfigError(f"Missing required parameter for option '{flag}' ({spec.metavar})")
 
 
@@ -112,7 +112,9 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
         for name in variables:
             text = environ.get(name)
             if text is not None and (text or spec.kind.is_list):
-                found.append(Given(spec, split_text(spec, text), Source.ENVIRONMENT, f"environment variable '{name}'"))
+                found.append(
+                    Given(spec, split_text(spec, text), OptionSource.ENVIRONMENT, f"environment variable '{name}'")
+                )
                 break
     return found
 
@@ -164,7 +166,7 @@ def read_file(
             continue
         label = f"'{key}' in TOML configuration file"
         try:
-            new = Given(spec, _toml_texts(spec, value), Source.FILE, label)
+            new = Given(spec, _toml_texts(spec, value), OptionSource.FILE, label)
         except ValueError as error:
             problems.append(f"Invalid value for {label}: {error}")
             continue

@@ -24,7 +24,7 @@ _UNIONS = (typing.Union, types.UnionType)
 _NAMES_IN_METAVAR = 4
 
 
-class Kind(Struct, frozen=True):
+class ValueKind(Struct, frozen=True):
     """How the values of one option are read and named."""
 
     read: Reader
@@ -46,7 +46,7 @@ class Kind(Struct, frozen=True):
         return result
 
 
-def kind_of(annotation: Any, parse: Reader | None) -> Kind:
+def kind_of(annotation: Any, parse: Reader | None) -> ValueKind:
     """The kind that an annotation asks for; `parse` replaces the reader of a single value."""
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
@@ -55,20 +55,20 @@ def kind_of(annotation: Any, parse: Reader | None) -> Kind:
             return kind_of(inner[0], parse)
     if origin is tuple:
         item = kind_of(typing.get_args(annotation)[0], parse)
-        return Kind(item.read, item.metavar, is_list=True, choices=item.choices)
+        return ValueKind(item.read, item.metavar, is_list=True, choices=item.choices)
     if parse is not None:
-        return Kind(parse, "VALUE")
+        return ValueKind(parse, "VALUE")
     if annotation is bool:
-        return Kind(read_bool, "true|false", is_bool=True)
+        return ValueKind(read_bool, "true|false", is_bool=True)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         names = tuple(member.name for member in annotation)
         metavar = "|".join(names) if len(names) <= _NAMES_IN_METAVAR else "NAME"
-        return Kind(_enum_reader(annotation), metavar, choices=names)
-    simple: dict[Any, Kind] = {
-        int: Kind(read_int, "NUMBER"),
-        float: Kind(read_float, "NUMBER"),
-        str: Kind(read_text, "TEXT"),
-        Path: Kind(read_path, "FILE"),
+        return ValueKind(_enum_reader(annotation), metavar, choices=names)
+    simple: dict[Any, ValueKind] = {
+        int: ValueKind(read_int, "NUMBER"),
+        float: ValueKind(read_float, "NUMBER"),
+        str: ValueKind(read_text, "TEXT"),
+        Path: ValueKind(read_path, "FILE"),
     }
     if annotation in simple:
         return simple[annotation]
