@@ -51,7 +51,7 @@ def node(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> I
         process.communicate()
 
 
-def test_dev_answers_and_stops_when_told(tmp_path: Path) -> None:
+def test_dev_answers_and_stops_on_a_signal(tmp_path: Path) -> None:
     with node(tmp_path / "data", "dev") as process:
         port = ports(tmp_path / "data", process)["json-rpc"]
         assert ask(port, "web3_clientVersion") == client_version()

@@ -1,4 +1,4 @@
-"""`ophion blocks import` and `ophion blocks export`: chains as files of concatenated RLP blocks."""
+"""`ophion blocks import` and `ophion blocks export`: files of concatenated RLP blocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LINE_EVERY_S = 1.0
 
 
 class BlockFormat(Enum):
-    """Form of a block file."""
+    """Format of a block file."""
 
     RLP = "rlp"
     JSON = "json"
@@ -38,11 +38,11 @@ class BlockFormat(Enum):
 class BlockImportOptions(Options):
     """Options."""
 
-    files: tuple[Path, ...] = option("--from", help="File with blocks; may be given several times.")
+    files: tuple[Path, ...] = option("--from", help="File of blocks; may be given several times.")
     skip_pow: bool = option(
         "--skip-pow-validation-enabled",
         default=False,
-        help="Take proof-of-work seals on trust, for chains that were made without work.",
+        help="Do not verify proof-of-work seals, for chains that were produced without work.",
     )
     start_block: int = option("--start-block", default=0, check=at_least(0), help="First block to import.")
     end_block: int | None = option(
@@ -57,7 +57,7 @@ class BlockImportOptions(Options):
 
 
 def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
-    """Verify, execute and store every block of the files; what is there already is passed over."""
+    """Verify, execute and store the blocks of the files; known blocks are skipped."""
     if options.format is BlockFormat.JSON and (options.start_block or options.end_block is not None):
         raise ConfigError("--start-block and --end-block belong to files of RLP blocks.")
     if options.end_block is not None and options.end_block <= options.start_block:
@@ -92,10 +92,10 @@ def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
 
 
 def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
-    """What is to be done after each commit, where not every state is kept."""
+    """Return the pruning step that runs after each commit; None where every state is stored."""
     if states_kept is None:
         return None
-    from ophion.node.privacy import check_no_private_states  # few imports drop anything
+    from ophion.node.privacy import check_no_private_states  # imported here: few imports prune
 
     check_no_private_states(chain.store)
     rounds = PruningRounds(chain.store, states_kept)
@@ -122,15 +122,15 @@ def _run(options: BlockImportOptions, chain: Chain, keeps_revert_data: bool, upk
         progress.line(f"Interrupted; the same command continues from {_head(chain)}")
         raise
     except (OphionError, NativeError):
-        progress.line(f"Stopped; everything up to the head is kept: {_head(chain)}")
+        progress.line(f"Stopped; blocks up to the head are stored: {_head(chain)}")
         raise
     progress.clear()
     _report(seen, progress.elapsed(), chain)
 
 
 def _make(options: BlockImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
-    """Blocks from descriptions; each file goes on where the one before it ended."""
-    from ophion.producer.block_script import BlockScript  # a tool for tests: others do not pay for it
+    """Produce blocks from descriptions; each file continues the one before it."""
+    from ophion.producer.block_script import BlockScript  # imported here: it is a test tool
 
     clock = SystemClock()
     script = BlockScript(ImportCore(chain, clock), clock, not options.skip_pow, upkeep)
@@ -166,7 +166,7 @@ class BlockExportOptions(Options):
         "--start-block",
         default=None,
         check=at_least(0),
-        help="First block to export; with it the file is added to instead of written anew. (default: 0)",
+        help="First block to export; with it the file is appended to instead of replaced. (default: 0)",
     )
     end_block: int | None = option(
         "--end-block", default=None, check=at_least(0), help="First block not to export. (default: after the head)"
@@ -174,7 +174,7 @@ class BlockExportOptions(Options):
 
 
 def export_blocks(options: BlockExportOptions, session: CommandSession) -> int:
-    """Write canonical blocks one after the other."""
+    """Write the canonical blocks to a file."""
     start = options.start_block or 0
     if options.end_block is not None and options.end_block <= start:
         raise ConfigError(f"--end-block ({options.end_block}) must be greater than --start-block ({start})")

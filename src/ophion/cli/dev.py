@@ -1,4 +1,4 @@
-"""`ophion dev`: a development node with everything switched on, by one word."""
+"""`ophion dev`: a development node with every service enabled."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from ophion.runtime.options import Options, load, misspelt_variables, option, sp
 class DevOptions(Options):
     """Options."""
 
-    print_command: bool = option(
-        "--print-command", default=False, help="Show the command line that does the same, and exit."
-    )
+    print_command: bool = option("--print-command", default=False, help="Show the equivalent command line and exit.")
 
 
 def start(options: DevOptions, session: CommandSession) -> int:
-    """Fill in the preset where nothing was given, then run."""
+    """Add the preset, then run the node."""
     loaded = with_dev_preset(session.settings)
     if not session.settings.is_given("--dev-unlocked-accounts"):
         _refuse_exposed_signers(loaded.config)
@@ -30,7 +28,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
         print(command_line(loaded.given.values()))
         return 0
     found = warnings_of(loaded)
-    # what the preset itself brings is meant
+    # warnings about the preset itself are expected
     expected = warnings_of(with_dev_preset(load(NodeConfig, ()))) if found else []
     unexpected = (warning for warning in found if warning not in expected)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
@@ -50,7 +48,7 @@ def _refuse_exposed_signers(config: NodeConfig) -> None:
 COMMANDS = (
     Command(
         "dev",
-        "Start a development node: dev network, mining, JSON-RPC over HTTP and WebSocket, data that is not kept.",
+        "Start a development node: dev network, mining, JSON-RPC over HTTP and WebSocket, temporary data.",
         start,
         DevOptions,
         examples=(

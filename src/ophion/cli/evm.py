@@ -1,7 +1,7 @@
-"""`ophion evm`: run files or folders of the public Ethereum vectors, on all cores.
+"""`ophion evm`: runs files or folders of the public Ethereum test vectors on all cores.
 
-State and transaction tests are run inside the extension, which lets go of Python's lock: threads are enough. Block
-tests pass through the Python side of the import, so they are spread over processes.
+State and transaction tests run in threads, because the extension releases the GIL. Block tests run in processes,
+because they use the Python import.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ NativeRunner = Callable[[bytes], list[tuple[str, str, bool | None, str]]]
 
 
 def state_test(options: NoOptions, session: CommandSession) -> int:
-    """GeneralStateTests: a transaction on a state."""
+    """Run GeneralStateTests: a transaction on a state."""
     return _run(session, partial(_native, vectors.state_test), ThreadPoolExecutor)
 
 
 def transaction_test(options: NoOptions, session: CommandSession) -> int:
-    """TransactionTests: which bytes are a transaction under which fork."""
+    """Run TransactionTests: valid and invalid transactions by fork."""
     return _run(session, partial(_native, vectors.transaction_test), ThreadPoolExecutor)
 
 
 def block_test(options: NoOptions, session: CommandSession) -> int:
-    """BlockchainTests: whole chains, good blocks and bad ones."""
+    """Run BlockchainTests: chains with valid and invalid blocks."""
     processes = partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
     return _run(session, _blocks, processes)
 
@@ -50,7 +50,7 @@ def _native(run: NativeRunner, path: Path) -> list[Outcome]:
 
 
 def _blocks(path: Path) -> list[Outcome]:
-    from ophion.vectors.block_test import run_file  # only the worker processes pay for the chain rooms
+    from ophion.vectors.block_test import run_file  # imported in the worker processes only
 
     try:
         return run_file(path)
@@ -59,7 +59,7 @@ def _blocks(path: Path) -> list[Outcome]:
 
 
 def files_of(words: Sequence[str]) -> list[Path]:
-    """The JSON files that the arguments name: files as they are, folders searched through, each file once."""
+    """Return the JSON files of the arguments, folders searched recursively, without duplicates."""
     if not words:
         raise ConfigError("Missing required argument: PATH…")
     found: dict[Path, None] = {}
@@ -106,7 +106,7 @@ def _run(session: CommandSession, run: Run, pool: Callable[..., Executor]) -> in
 
 
 def _mapped(executor: Executor, run: Run, files: Sequence[Path]) -> Iterator[Iterable[Outcome]]:
-    """Outcomes in the order of the files, so that two runs print the same."""
+    """Yield outcomes in the order of the files, so that runs are comparable."""
     return executor.map(run, files, chunksize=4)
 
 

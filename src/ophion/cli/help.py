@@ -18,7 +18,7 @@ _EXAMPLES = (
 
 
 def usage(family: Family | None, command: Command | None) -> str:
-    """The one usage line of what was called."""
+    """Return the usage line of a command."""
     words = ["Usage: ophion"]
     if family is not None:
         words.append(family.name)
@@ -35,8 +35,8 @@ def usage(family: Family | None, command: Command | None) -> str:
 
 
 def help_text(family: Family | None, command: Command | None, settings: type) -> str:
-    """The help of the whole program, of a family, or of one command."""
-    import shutil  # for help alone
+    """Return the help of the program, of a family or of a command."""
+    import shutil  # imported for help only
 
     width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 110))
     if family is None:

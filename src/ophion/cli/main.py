@@ -1,4 +1,4 @@
-"""The entry point: run what the command line asks for, and never show a traceback that nobody asked for."""
+"""The entry point: runs a command and shows failures in one line, with a traceback at --logging=DEBUG."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # whoever read our output has gone
+        # the reader of our output has closed the pipe
         _abandon_output()
         return EXIT_FAILURE
     except SystemExit:
@@ -56,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """A narrow locale must not turn a dash into a failure, nor a stream that was closed before the start."""
-    # the interpreter has no stream at all where the descriptor was closed
+    """Make the streams usable under any locale, and where they were closed before the start."""
+    # None where the descriptor is closed
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -68,17 +68,17 @@ def _prepare_streams() -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether this is what a full disk under standard output says: an error of any other file names the file."""
+    """Whether an error concerns standard output; errors of other files name the file."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def _abandon_output() -> None:
-    """Keep the interpreter from complaining once more, at exit, about output that nobody can have."""
+    """Keep the interpreter from reporting unwritable output again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Misused(ConfigError):
-    """A command line that cannot be followed; shown with the usage of what was called."""
+    """An invalid command line; shown with the usage line."""
 
     def __init__(self, problems: Sequence[str], usage_line: str) -> None:
         super().__init__(problems)
@@ -119,7 +119,7 @@ def _run_node(session: CommandSession, environ: Mapping[str, str]) -> int:
 
 
 def _report(error: BaseException, with_traceback: bool) -> int:
-    """Say what went wrong in one line (or, on request, with the traceback) and choose the exit code."""
+    """Print the error in one line, or with the traceback on request, and return the exit code."""
     if with_traceback:
         import traceback
 
@@ -135,7 +135,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(error, file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # what the system says of a file that somebody named: no permission, a name that is too long
+        # an error of the system about a given file: no permission, a name that is too long
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
@@ -161,7 +161,7 @@ def _has_current_directory() -> bool:
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether --logging asks for DEBUG or more, looked up by hand: the failure may be in reading the options."""
+    """Whether --logging is DEBUG or more; read from argv, because reading the options may have failed."""
     level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
     if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):
         level = match.group(1)

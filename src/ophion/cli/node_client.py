@@ -1,4 +1,4 @@
-"""The node that a command talks to: JSON-RPC over HTTP, and the options that say where."""
+"""JSON-RPC client of the commands, and its options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _MAX_ANSWER_BYTES: Final = 256 * 2**20
-_NOT_JSON_RPC: Final = "something answers there, but not in JSON-RPC"
+_NOT_JSON_RPC: Final = "the response is not JSON-RPC"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -37,7 +37,7 @@ _OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
-    """A reader of the address of a JSON-RPC service, for options."""
+    """Return an option reader for the URL of a JSON-RPC service."""
 
     def read(text: str) -> str:
         if not is_url(text, *schemes) or not text.isascii():
@@ -48,15 +48,15 @@ def read_url(*schemes: str) -> Callable[[str], str]:
 
 
 class NoAnswer(CommandError):
-    """A node cannot be asked, or answers with something else."""
+    """A node does not answer, or not in JSON-RPC."""
 
     def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"The node at {url} cannot be asked: {why}.")
+        super().__init__(f"The node at {url} does not answer: {why}.")
         self.why = why
 
 
 class RpcNode:
-    """A node that is asked over HTTP, at a URL that `read_url` has taken."""
+    """A JSON-RPC client of one node over HTTP; `read_url` has checked the URL."""
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._url = url
@@ -64,7 +64,7 @@ class RpcNode:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def ask(self, method: str, *params: Any) -> Any:
-        """The result; `CommandError` with the words of the node, or why it cannot be reached."""
+        """Call a method and return the result; `CommandError` holds the error of the node or of the connection."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self._url, body, self._headers)
         try:
@@ -88,11 +88,11 @@ class RpcNode:
         return answer.get("result")
 
     def call(self, to: Address, data: bytes) -> bytes:
-        """The answer of a contract at the head."""
+        """Call a contract at the head."""
         return bytes.fromhex(self.ask("eth_call", {"to": hex_text(to), "data": hex_text(data)}, "latest")[2:])
 
     def send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
-        """Send a transaction and wait for its block, whose number is returned."""
+        """Send a transaction, wait for its block and return the block number."""
         sender = hex_text(key.address)
         call = {"from": sender, "to": hex_text(to), "data": hex_text(data)}
         gas = int(self.ask("eth_estimateGas", call), 16) * 5 // 4
@@ -122,17 +122,17 @@ class NodeOptions(Options):
         default="http://127.0.0.1:8545",
         metavar="URL",
         parse=read_url("http", "https"),
-        help="JSON-RPC over HTTP of the node that is asked.",
+        help="JSON-RPC URL of the node.",
     )
     token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
 
     def node(self) -> RpcNode:
-        """The node that is asked."""
+        """Return the client."""
         return RpcNode(self.rpc, read_token(self.token_file))
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token in a file; none without one. What is no token is not sent, nor shown: it may be another secret."""
+    """Read the token of a file. Other content is neither sent nor shown, because it may be a secret."""
     if file is None:
         return None
     token = read_input(file, "Unable to read the token.").strip()

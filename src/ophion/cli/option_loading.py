@@ -1,4 +1,4 @@
-"""From a sorted command line to the finished options of a command and of the node."""
+"""Builds the options of a command and of the node from flags, environment and file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_sources(
     warnings: list[str] = []
 
     def is_besu_key(key: str, texts: tuple[str, ...], label: str) -> bool:
-        from ophion.node.besu.settings import read_besu_setting  # not for files of Ophion
+        from ophion.node.besu.settings import read_besu_setting  # imported only for keys of Besu
 
         setting = read_besu_setting(key, texts, OptionSource.FILE, label)
         if setting is not None:

@@ -33,7 +33,7 @@ def hash_password(options: HashOptions, session: CommandSession) -> int:
     if not password:
         raise CommandError("The password is empty.")
     if len(password) > _MAX_BYTES:
-        raise CommandError(f"The password has {len(password)} bytes; bcrypt takes no more than {_MAX_BYTES}.")
+        raise CommandError(f"The password has {len(password)} bytes; bcrypt accepts at most {_MAX_BYTES}.")
     if b"\0" in password:
         raise CommandError("The password holds a zero byte, which bcrypt does not take.")
     hashed = bcrypt.hashpw(password, bcrypt.gensalt(COST, prefix=b"2a")).decode()

@@ -28,7 +28,7 @@ _MAX_DAMAGED: Final = 1_000_000
 
 
 def read_key(text: str) -> bytes:
-    """A key or an id of a group, in base64."""
+    """Read a key or a group id in base64."""
     try:
         return encoding.read_key(text)
     except ValueError:
@@ -73,7 +73,7 @@ class CallOptions(NodeOptions):
 
 
 def status(options: NodeOptions, session: CommandSession) -> int:
-    """Keys, peers, groups and outbox of a running node."""
+    """Print keys, peers, groups and outbox of a running node."""
     found = options.node().ask("priv_status")
     print(f"mode        {found.get('mode', 'external')}, delivery {found.get('delivery', 'by the enclave')}")
     for key in found.get("keys", ()):
@@ -138,15 +138,15 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
 
 
 def call(options: CallOptions, session: CommandSession) -> int:
-    """Ask a contract in the state of a group."""
+    """Call a contract in the state of a group."""
     request = {"to": data(options.to), "data": data(options.data)}
     print(options.node().ask("priv_call", base64_text(options.group), request, "latest"))
     return 0
 
 
 def rebuild(options: NoOptions, session: CommandSession) -> int:
-    """Forget private states; the node makes them anew from chain and payloads when it starts."""
-    # not for the other commands, which ask a node and open nothing
+    """Delete private states; the node rebuilds them from chain and payloads when it starts."""
+    # imported here: the other commands open no database
     from ophion.chain.pruning import has_dropped_states
     from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
     from ophion.node.privacy import ANOTHER_DATABASE
@@ -159,7 +159,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # first, because a node that asks the others for what it has loses nothing
+        # first: a node that asks others for payloads it already has loses nothing
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])

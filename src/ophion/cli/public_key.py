@@ -1,4 +1,4 @@
-"""`ophion public-key`: the node's public key and address. A missing key is made, as starting the node would."""
+"""`ophion public-key`: prints the node's public key or address; a missing key is created."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _key(session: CommandSession) -> PrivateKey:
 
 
 def export(options: KeyExportOptions, session: CommandSession) -> int:
-    """0x and 128 hex digits."""
+    """Print the public key as 0x and 128 hex digits."""
     write_output(options.target, f"0x{_key(session).public_key.hex()}", "Unable to write the public key.")
     return 0
 
 
 def export_address(options: KeyExportOptions, session: CommandSession) -> int:
-    """0x and 40 hex digits."""
+    """Print the address as 0x and 40 hex digits."""
     write_output(options.target, f"0x{_key(session).address.hex()}", "Unable to write the address.")
     return 0
 

@@ -1,4 +1,4 @@
-"""Options of `ophion quickstart`, and the network they ask for."""
+"""Options of `ophion quickstart`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PlaceOptions(Options):
         "--directory",
         default=USUAL_PLACE,
         metavar="DIRECTORY",
-        help="Where the network is kept.",
+        help="Directory of the network.",
     )
 
     @property
@@ -64,9 +64,9 @@ class UpOptions(RunOptions):
 
     @property
     def plan(self) -> NetworkPlan:
-        usual = 1 if self.consensus is Consensus.DEV else 4
-        count = usual if self.validators is None else self.validators
-        # a marker costs what its private transaction offers, which is usually nothing (operations.md 15.1)
+        default_count = 1 if self.consensus is Consensus.DEV else 4
+        count = default_count if self.validators is None else self.validators
+        # a marker pays the gas price of its private transaction, which is normally 0 (operations.md 15.1)
         is_free = self.free_gas or self.privacy
         return NetworkPlan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
@@ -77,7 +77,7 @@ class UpOptions(RunOptions):
 
 
 def _said_of_privacy() -> list[str]:
-    """What a node would say to --privacy-enabled."""
+    """Return the problem that a node would report for --privacy-enabled."""
     flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
 

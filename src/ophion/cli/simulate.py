@@ -1,4 +1,4 @@
-"""`ophion simulate`: play consensus networks by seed, and look for a rule that breaks."""
+"""`ophion simulate`: simulates consensus networks by seed and checks their invariants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _positive(value: float) -> None:
 
 
 class SimulatedProtocol(Enum):
-    """What the simulated network speaks."""
+    """Consensus protocol of the simulated network."""
 
     IBFT2 = "ibft2"
     QBFT = "qbft"
@@ -66,20 +66,20 @@ class SimulateOptions(Options):
     )
 
     def problems(self) -> Iterator[str]:
-        """Values that do not go together."""
+        """Yield contradicting values."""
         if self.byzantine is not None and self.byzantine >= self.validators:
             yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
         if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:
             yield "--block-period has no effect with --protocol=clique, whose period is 1 second"
 
     def seed_options(self) -> SeedOptions:
-        """What the seeds of this run have in common."""
+        """Return the options that all seeds of this run share."""
         timing = Timing(float(self.block_period), self.request_timeout, self.max_timeout)
         return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing, self.pass_over)
 
 
 def simulate(options: SimulateOptions, session: CommandSession) -> int:
-    """Play the seeds; 1 when one of them breaks a rule."""
+    """Run the seeds; 1 when one of them breaks an invariant."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     seed_options = options.seed_options()
@@ -104,7 +104,7 @@ def simulate(options: SimulateOptions, session: CommandSession) -> int:
 
 
 def _report(outcome: SeedOutcome, number: int, options: SimulateOptions) -> None:
-    """The first failure with its trace, the next ones in a line each."""
+    """Print the first failure with its trace, further ones in a line each."""
     if number > _SHOWN_FAILURES:
         return
     for violation in outcome.violations:
@@ -121,18 +121,18 @@ def _show(seed: int, options: SeedOptions, rows: int) -> None:
 
 
 def replay_command(seed: int, options: SimulateOptions) -> str:
-    """The command that plays one seed again and draws it."""
+    """Return the command that replays one seed with its trace."""
     words = [f"ophion simulate --protocol={options.protocol.value} --seed={seed} --validators={options.validators}"]
     default = SimulateOptions()
     if options.byzantine is not None:
         words.append(f"--byzantine={options.byzantine}")
-    for flag, value, usual in (
+    for flag, value, default_value in (
         ("--storm", options.storm, default.storm),
         ("--block-period", options.block_period, default.block_period),
         ("--request-timeout", options.request_timeout, default.request_timeout),
         ("--max-timeout", options.max_timeout, default.max_timeout),
     ):
-        if value != usual:
+        if value != default_value:
             words.append(f"{flag}={value:g}")
     if not options.pass_over:
         words.append("--pass-over=false")

@@ -1,4 +1,4 @@
-"""`ophion storage`: what the database holds, whether it is sound, and copies of it."""
+"""`ophion storage`: size, integrity, backup and compaction of the database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NICENESS = 15
 
 
 def usage(options: NoOptions, session: CommandSession) -> int:
-    """A table of sizes, also of a node that runs."""
+    """Print a table of sizes, also of a running node."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
@@ -36,7 +36,7 @@ def usage(options: NoOptions, session: CommandSession) -> int:
 
 
 def check(options: NoOptions, session: CommandSession) -> int:
-    """Walk the chain, the state of the head, private states and payloads, and hash everything again."""
+    """Check the hashes of the chain, the head's state, private states and payloads."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
@@ -70,19 +70,19 @@ class BackupOptions(Options):
 
 
 def backup(options: BackupOptions, session: CommandSession) -> int:
-    """Copy the database, also while a node uses it."""
+    """Copy the database, also of a running node."""
     data = session.part(DataConfig)
-    os.nice(_NICENESS)  # the node comes first
+    os.nice(_NICENESS)  # the node has priority
     with _shown() as on_progress:
         began = time.monotonic()
         copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_progress)
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
-    # which may lie elsewhere: options of the node are none of this command
+    # it may be elsewhere: this command does not read --node-private-key-file of the node
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: keep {key} in a safe place of its own.")
-    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # not for the other commands: few nodes have an enclave
+    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # imported here: few nodes have an enclave
 
     enclave_key = data.data_path / DEFAULT_KEY_FILE
     if enclave_key.exists():
@@ -91,7 +91,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
 
 
 def compact_database(options: NoOptions, session: CommandSession) -> int:
-    """Write the database anew without its free pages; no node may use it meanwhile."""
+    """Rewrite the database without free pages; no node may use it meanwhile."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
         before, copied = compact(directory, on_progress)
@@ -101,7 +101,7 @@ def compact_database(options: NoOptions, session: CommandSession) -> int:
 
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
-    """A bar for each step: mebibytes that were copied, entries that were checked."""
+    """Show a progress bar for each step: MiB copied, entries checked."""
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:
@@ -122,7 +122,7 @@ def _shown() -> Iterator[OnProgress]:
 
 
 def show_size(size: int) -> str:
-    """Bytes for people: 4096 is `4.0 KiB`."""
+    """Format a number of bytes: 4096 is `4.0 KiB`."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

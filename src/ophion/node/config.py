@@ -1,7 +1,7 @@
-"""`NodeConfig`: the rooms' options in one tree.
+"""`NodeConfig`: the options of all packages in one tree.
 
-Every option is declared in the room that uses it, or here when it concerns the node as a whole. Flags, environment
-variables, file keys, help and documentation are derived from this tree; nothing else lists options.
+Each package declares its own options; options of the node as a whole are here. Flags, environment variables, file keys,
+help and documentation are derived from this tree.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LogConfig(Options):
     """Logging."""
 
     level: LogLevel = option(
-        "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="How much is logged: OFF to ALL."
+        "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="Lowest level that is logged: OFF to ALL."
     )
     format: LogFormat = option("--logging-format", default=LogFormat.TEXT, help="Lines of text or of JSON.")
     file: Path | None = option(
@@ -51,13 +51,13 @@ class LogConfig(Options):
         "--logging-file-max-size",
         default=100,
         check=at_least(0),
-        help="MiB after which the log file is put aside as FILE.1 and a new one begun; 0 for no limit.",
+        help="Size in MiB at which the log file is renamed to FILE.1 and a new one is started; 0 for no limit.",
     )
     files_kept: int = option(
         "--logging-files-kept",
         default=10,
         check=between(0, 1000),
-        help="Log files kept aside; the oldest goes when there is one more.",
+        help="Number of renamed log files to keep; the oldest is deleted.",
     )
     config_file: Path | None = option(
         "--logging-config-file",
@@ -68,7 +68,7 @@ class LogConfig(Options):
 
     def warnings(self) -> Iterator[str]:
         if self.config_file is not None and self.file is not None:
-            yield "--logging-file will have no effect, because --logging-config-file says where lines go."
+            yield "--logging-file will have no effect, because --logging-config-file chooses the destination."
 
 
 class ProcessConfig(Options):
@@ -114,7 +114,7 @@ class NodeConfig(Options):
 
     @property
     def speaks_tls(self) -> bool:
-        """Whether a connection of this node may be encrypted by TLS: services say so, enclaves learn of each other."""
+        """Whether any connection may use TLS: a service with TLS, or enclaves that find each other."""
         services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
         return self.privacy.enabled or any(service.enabled for service in services)
 
@@ -126,7 +126,7 @@ class NodeConfig(Options):
         )
         for is_encrypted, flag in encrypted:
             if self.page.enabled and is_encrypted:
-                yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear; switch it off."
+                yield f"--page-http-enabled cannot be used with {flag}: the web interface has no TLS. Switch it off."
         if self.privacy.enabled and self.storage.states_kept is not None:
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
@@ -140,7 +140,7 @@ class NodeConfig(Options):
         if self.privacy.enabled and self.privacy.multi_tenancy and not has_tokens:
             yield (
                 "--privacy-multi-tenancy-enabled needs --rpc-http-authentication-enabled or"
-                " --rpc-ws-authentication-enabled: the token says whose keys may be used."
+                " --rpc-ws-authentication-enabled: the token names the keys that may be used."
             )
 
     def exposed_signers(self) -> list[str]:

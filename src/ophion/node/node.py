@@ -1,10 +1,9 @@
 """A node from start to stop: chain, services, signals.
 
-    directory, key, database (launch.py) ─> rooms (build.py) ─> services ─> run
+    directory, key, database (launch.py) ─> chain, pool, producer (build.py) ─> services ─> run
                             stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
 
-Stopping takes the same way back: services first, then the lanes (a commit in progress is finished), then the database,
-the lock last.
+A node stops in reverse order: services, lanes (after the commit in progress), database, lock.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ if TYPE_CHECKING:
     from ophion.node.peering import PeerNetwork
     from ophion.privacy.service import Privacy
 
-_SWITCH_S = 0.001
+_SWITCH_INTERVAL_S = 0.001
 
 log = logging.getLogger(__name__)
 
 
 def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
     """Run a node in an open directory until a signal stops it; return the signal's number."""
-    # lanes run Python too: the loop must not wait five milliseconds for each of them, as it would by default
-    sys.setswitchinterval(_SWITCH_S)
+    # lanes run Python too; with the default interval the event loop would wait 5 ms for each of them
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key))
 
@@ -63,14 +62,14 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)
-        # members of a proof-of-authority network make blocks without being told to
+        # validators produce blocks without --miner-enabled
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
         enclave = _enclave(config, store, directory.path, lanes, entropy)
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
         privacy = None if enclave is None else _privacy(config, core, enclave, lanes, entropy)
-        kept = config.storage.states_kept
-        pruner = None if kept is None else _pruner(core, lanes, clock, kept)
+        states_kept = config.storage.states_kept
+        pruner = None if states_kept is None else _pruner(core, lanes, clock, states_kept)
         pruning = None if pruner is None else pruner.rounds
         interface = build_interface(
             config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy, pruning
@@ -110,12 +109,12 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
             store.sync()
 
 
-def _pruner(core: Core, lanes: Lanes, clock: Clock, kept: int) -> StatePruner:
+def _pruner(core: Core, lanes: Lanes, clock: Clock, states_kept: int) -> StatePruner:
     from ophion.chain.pruning import StatePruner
     from ophion.node.privacy import check_no_private_states
 
     check_no_private_states(core.chain.store)
-    return StatePruner(core.chain, lanes, clock, kept)
+    return StatePruner(core.chain, lanes, clock, states_kept)
 
 
 def _permissions(config: NodeConfig, genesis: Genesis, data_path: Path, key: PrivateKey) -> Permissions:
@@ -155,7 +154,7 @@ def _network(
 ) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
-    # loaded where it is used: a node without peers starts faster
+    # imported here: a node without peers starts faster
     from ophion.node.peering import build_network
 
     return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules, enclave)

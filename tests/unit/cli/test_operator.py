@@ -126,7 +126,7 @@ def test_what_no_node_can_use_is_written_with_a_warning(tmp_path: Path, capsys: 
     content = {"genesis": {"config": {"ibft2": {}}}, "blockchain": {"nodes": {"keys": ["0x" + "00" * 64]}}}
     run(tmp_path, content)
     warned = capsys.readouterr().err
-    assert "Warning: blockchain.nodes.keys[0] is no point of the curve" in warned
+    assert "Warning: blockchain.nodes.keys[0] is not a point of the curve" in warned
     assert "Warning: a node refuses this genesis: " in warned
 
 

@@ -19,7 +19,7 @@ from tests.unit.native.worlds import KEYS, World, signed
 
 
 def nothing(step: CopyStep, done: int, total: int) -> None:
-    """Nobody looks on."""
+    """Ignore progress."""
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_damaged_database_makes_no_backup(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "copy.partial").exists()
 
 
-def test_a_disk_without_room_is_noticed_before_anything_is_written(
+def test_a_full_disk_is_noticed_before_anything_is_written(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_copy, "_SPARE", 1 << 60)
@@ -188,7 +188,7 @@ def test_compaction_gives_pages_back(data: Path) -> None:
     assert file.stat().st_size == copied.size < before - (1 << 20)
     assert head(data) == 5
     assert not (data / "database" / "compacted").exists()
-    assert not file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), "still nobody else's"
+    assert not file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), "readable by its owner only"
     again = World(data / "database")
     assert again.store.head() is not None
     again.store.put_meta("written", b"afterwards")
@@ -206,7 +206,7 @@ def test_what_a_killed_compaction_left_goes_with_the_next_start(data: Path) -> N
         directory.store()
         assert not left.exists()
     left.mkdir()
-    (left / "notes.txt").write_text("somebody's own")
+    (left / "notes.txt").write_text("a foreign file")
     with DataDirectory.open(data) as directory:
         directory.store()
     assert (left / "notes.txt").exists()

@@ -47,7 +47,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
     assert len(set(ports)) == len(ports)
 
 
-def test_ports_that_nobody_asked_for_are_none_that_the_system_gives_to_connections() -> None:
+def test_free_ports_are_not_ephemeral_ports() -> None:
     """One of those is gone when any connection of this machine was opened before its node listens."""
     found = _all(lay_out(replace(PLAN, port=0), ("grafana",), lambda port: port not in TABLE))
     assert len(set(found)) == len(found)
@@ -96,7 +96,7 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     last = Layout.read(file)
     assert last == first
     assert lay_out(replace(PLAN, port=0), ("grafana",), everything, last) == first
-    # what somebody else has by now is replaced, and a tool that has come since is at its usual place
+    # ports in use are replaced, and a newly installed tool has its default port
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)

@@ -19,9 +19,7 @@ def test_one_empty_line_between_paragraphs_and_none_for_those_that_have_nothing_
     assert list(paragraphs(["one"], enclaves(members)))[1:] == ["", *enclaves(members)]
 
 
-def test_a_tool_that_is_there_and_does_not_run_is_said_to_be_started_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_tool_that_is_not_running_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "prometheus"
     program.touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

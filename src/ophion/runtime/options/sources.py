@@ -1,7 +1,7 @@
-"""Where values come from: the command line, the environment, a TOML file.
+"""Reads values from the command line, the environment and a TOML file.
 
-All three give the same thing, `Given`: texts for an option, with a label for messages. Reading them as typed values
-happens later and in one place, so an option behaves the same wherever it is set.
+Each source returns `Given`: the texts of an option with a label for messages. Texts become typed values later and in
+one place, so an option behaves the same in every source.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
-"""Environment prefixes; the later two let existing set-ups run unchanged."""
+"""Prefixes of environment variables; those of Pantheon and Besu let existing set-ups run unchanged."""
 
 
 ForeignKey = Callable[[str, tuple[str, ...], str], bool]
 
 
 class OptionSource(enum.Enum):
-    """Who gave a value; an earlier member wins over a later one."""
+    """Source of a value; an earlier member wins over a later one."""
 
     FLAG = 0
     ENVIRONMENT = 1
@@ -35,7 +35,7 @@ class OptionSource(enum.Enum):
 
 
 class Given(Struct, frozen=True):
-    """Texts that somebody gave for an option."""
+    """The texts given for an option."""
 
     spec: OptionSpec
     texts: tuple[str, ...]
@@ -43,7 +43,7 @@ class Given(Struct, frozen=True):
     label: str
 
     def value(self) -> Any:
-        """The typed value; `ValueError` with a whole sentence when it cannot be read."""
+        """Return the typed value; the `ValueError` names the option and the source."""
         try:
             return self.spec.kind.value(self.texts, self.spec.declaration.check)
         except ValueError as error:
@@ -51,16 +51,16 @@ class Given(Struct, frozen=True):
 
 
 def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
-    """Read the flag in `token`, taking its value off `rest` where it stands apart.
+    """Read the flag in `token`; a value in a separate token is taken from `rest`.
 
-    `options` is keyed by flag. `words` are the command names that may follow here: an option that may stand alone does
-    not swallow one of them. `ConfigError` for an unknown flag or a missing value.
+    `options` is keyed by flag. `words` are the command names that may follow: an option without a value does not take
+    one of them as its value. `ConfigError` for an unknown flag or a missing value.
     """
     flag, attached = _split(token, options)
     spec = options.get(flag)
     if spec is None:
         if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
-            rest.popleft()  # the value of the unknown option, not a command: one mistake, one message
+            rest.popleft()  # the value of the unknown option, so that one mistake causes one message
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
@@ -76,7 +76,7 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
 
 
 def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | None]:
-    """`--name=value`, `-l=value` and `-lvalue` to flag and value."""
+    """Split `--name=value`, `-l=value` and `-lvalue` into flag and value."""
     if "=" in token:
         flag, _, value = token.partition("=")
         return flag, value
@@ -93,8 +93,8 @@ def split_text(spec: OptionSpec, text: str) -> tuple[str, ...]:
 
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
-    """The message for a flag that is not known here, with what may have been meant."""
-    import difflib  # for mistakes alone
+    """Return the message for an unknown flag, with similar flags."""
+    import difflib  # imported for errors only
 
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
     close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
@@ -103,7 +103,7 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Values set by variables such as OPHION_RPC_HTTP_PORT. An empty variable counts as not set, but empties a list."""
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable is ignored, except that it empties a list."""
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found
@@ -120,11 +120,11 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
 
 
 def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[str]:
-    """Warnings about variables that look like one of ours and set nothing; others may be anybody's."""
+    """Return warnings about variables whose name is almost that of an option."""
     names = [name for name in environ if name.startswith(PREFIXES[0])]
     if not names:
         return []
-    import difflib  # for mistakes alone
+    import difflib  # imported for errors only
 
     known = {variable(PREFIXES[0], name) for spec in specs for name in spec.names}
     found = []
@@ -136,14 +136,14 @@ def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) 
 
 
 def variable(prefix: str, name: str) -> str:
-    """The environment variable of an option name."""
+    """Return the environment variable of an option name."""
     return prefix + name.upper().replace("-", "_")
 
 
 def read_file(
     path: Path, specs: Iterable[OptionSpec], foreign: ForeignKey | None = None, warnings: list[str] | None = None
 ) -> list[Given]:
-    """Values set in a TOML file, whose keys are option names. `ConfigError` lists all that is wrong with the file.
+    """Read a TOML file whose keys are option names. `ConfigError` lists all problems of the file.
 
     `foreign` receives a key that is no option, with its texts and label, and returns whether it accepts it.
     `warnings` receives two spellings of one option with different values; without it that is a problem.
