@@ -14,6 +14,7 @@ _EXAMPLES = (
     "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
     "ophion operator generate-blockchain-config --config-file=network.json --to=network",
     "ophion public-key export --data-path=data",
+    "ophion besu --config-file=config.toml --tx-pool=sequenced",
 )
 
 
@@ -56,6 +57,8 @@ def _program_help(settings: type, width: int) -> str:
         options,
         "Every option may also be set by a variable (--data-path is OPHION_DATA_PATH) or in the file of --config-file"
         '\n(data-path = "…"). A flag wins over a variable, a variable over the file.',
+        "`ophion besu …` accepts a whole command line of Besu 1.0 to 26.x; `ophion validate-config --besu FILE` shows\n"
+        "what becomes of each option.",
         _examples(_EXAMPLES),
     ]
     return "\n\n".join(blocks)
