@@ -84,7 +84,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = Endpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.ask("eth_chainId"), 16)  # first: it says why a node cannot be asked
+    chain_id = int(await node.ask("eth_chainId"), 16)  # first: its error explains why the node does not answer
     subject = Subject(
         options.url,
         await _client(node),
