@@ -40,7 +40,7 @@ def test_a_published_test_account_pays_where_it_has_funds(tmp_path: Path) -> Non
         assert "chain 4242" in done.out
 
 
-def test_whoever_pays_must_be_named_and_rich(tmp_path: Path) -> None:
+def test_the_payer_must_be_named_and_funded(tmp_path: Path) -> None:
     key = tmp_path / "poor.key"
     key.write_text("0x" + "11" * 32)
     with NodeProcess(
@@ -58,7 +58,7 @@ def test_a_node_that_answers_about_the_chain_alone_is_measured_and_examined(tmp_
     with NodeProcess(tmp_path / "data", *options, command=("dev",)) as node:
         url = f"http://127.0.0.1:{node.ports['json-rpc']}"
         done = ophion("bench", f"--rpc={url}", *QUICK).succeeded()
-        assert "a node that does not tell its version" in done.out
+        assert "a node of unknown version" in done.out
         found = ophion("doctor", f"--rpc={url}").succeeded()
         assert "version unknown, block " in found.out
         assert "peers unknown" in found.out

@@ -135,7 +135,7 @@ def test_a_bad_block_is_named_and_everything_before_it_stays(tmp_path: Path) -> 
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(content)
     done = import_chain(tmp_path / "data", SKIP_WORK, file=bad).failed("at block number 32 (0x")
-    assert "kept: block 31 " in done.err
+    assert "stored: block 31 " in done.err
     assert f"Head is {HEAD}" in import_chain(tmp_path / "data", SKIP_WORK).succeeded().out
 
 

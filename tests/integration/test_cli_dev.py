@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from ophion.version import client_version
 from tests.integration.command import OPHION, environment, ophion
 
@@ -49,7 +51,7 @@ def node(data: Path, *arguments: str, env: Mapping[str, str] | None = None) -> I
         process.communicate()
 
 
-def test_dev_answers_and_stops_when_told(tmp_path: Path) -> None:
+def test_dev_answers_and_stops_on_a_signal(tmp_path: Path) -> None:
     with node(tmp_path / "data", "dev") as process:
         port = ports(tmp_path / "data", process)["json-rpc"]
         assert ask(port, "web3_clientVersion") == client_version()
@@ -108,3 +110,14 @@ def test_all_configuration_errors_come_together_before_anything_starts(tmp_path:
         "Usage: ophion [OPTIONS] [COMMAND]",
     )
     assert not data.exists()
+
+
+@pytest.mark.parametrize("flag", ["--rpc-http-host=0.0.0.0", "--rpc-ws-host=::", "--page-http-host=192.0.2.1"])
+def test_unlocked_accounts_off_loopback_need_the_explicit_option(flag: str) -> None:
+    refused = ophion("dev", flag).failed(f"{flag}: other machines could sign", "Add --dev-unlocked-accounts")
+    assert "--dev-unlocked-accounts=false" in refused.err
+    ophion("dev", flag, "--print-command").failed("Add --dev-unlocked-accounts")
+    for choice in ("--dev-unlocked-accounts", "--dev-unlocked-accounts=false"):
+        ophion("dev", flag, choice, "--print-command").succeeded()
+    for loopback in ("127.0.0.1", "localhost", "::1", "127.8.8.8"):
+        ophion("dev", f"{flag.partition('=')[0]}={loopback}", "--print-command").succeeded()

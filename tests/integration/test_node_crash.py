@@ -20,7 +20,7 @@ SENDERS = DEV_KEYS[1:]
 
 
 class Load:
-    """Clients that send as fast as they can and write down what they were told."""
+    """Clients that send as fast as they can and record the answers."""
 
     def __init__(self, port: int, nonces: dict[int, int]) -> None:
         self.port = port

@@ -35,7 +35,7 @@ def run(command: list[str], folder: Path, **variables: str) -> str:
 
 NPM = ("npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
 NPM_LIMIT_S = 300
-"""Whoever cannot reach the registry tries once more, not for minutes."""
+"""Without the registry, retry once rather than for minutes."""
 
 
 def javascript(name: str) -> Path:
@@ -52,7 +52,7 @@ def javascript(name: str) -> Path:
 def has_packages(folder: Path) -> bool:
     """Whether all packages are there, after one attempt to fetch them. npm writes its own list last of all."""
     complete = folder / "node_modules" / ".package-lock.json"
-    # several processes run tests at once: whoever comes second waits until the packages are all there
+    # several test processes run at once: later ones wait until the packages are installed
     with (folder / "package-lock.json").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():

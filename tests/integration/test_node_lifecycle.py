@@ -110,11 +110,11 @@ def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None
         assert f"Head is block #1 ({head['hash']})" in output, "an operator sees what is there"
 
 
-def test_a_key_file_that_is_not_there_is_said_to_be_the_reason_for_a_new_key(tmp_path: Path) -> None:
+def test_a_missing_key_file_is_named_as_the_reason_for_a_new_key(tmp_path: Path) -> None:
     file = tmp_path / "keys" / "mine"
     with NodeProcess(tmp_path / "data", f"--node-private-key-file={file}") as node:
         [line] = [line for line in node.output().splitlines() if "Generated new key" in line]
-        assert line.endswith(f"and stored it to {file}, because that file was not there")
+        assert line.endswith(f"and stored it to {file}, because that file was missing")
         node.stop()
     with NodeProcess(tmp_path / "data", f"--node-private-key-file={file}") as node:
         assert f"from {file}" in node.output()
@@ -149,7 +149,7 @@ def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
     refused = ophion(*options, f"--logging-file={file}")
     assert refused.returncode == 1
     assert "chainId was 2018 and is 7" in refused.stderr
-    assert file.read_text().splitlines()[-1].endswith(f"The node ends: {refused.stderr.splitlines()[-1]}")
+    assert file.read_text().splitlines()[-1].endswith(f"node stopped by an error: {refused.stderr.splitlines()[-1]}")
     # on a terminal once is enough
     assert "chainId" not in ophion(*options).stdout
 

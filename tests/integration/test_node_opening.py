@@ -1,4 +1,4 @@
-"""All interfaces of a node open at the same moment, and a person with a browser is told where he is."""
+"""All services of a node open together, and a browser gets a landing page."""
 
 from __future__ import annotations
 

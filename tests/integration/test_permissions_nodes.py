@@ -307,9 +307,9 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
     ophion("permissions", "genesis", admin, text="[]").failed("must be an object")
     ophion("permissions", "genesis", admin, text='{"alloc":{"0x8888":{}}}').failed("has an account 0x")
     ophion("permissions", "genesis").failed("--admin")
-    ophion("permissions", "list", "--rpc=http://127.0.0.1:9").failed("The node at http://127.0.0.1:9 cannot be asked")
+    ophion("permissions", "list", "--rpc=http://127.0.0.1:9").failed("The node at http://127.0.0.1:9 does not answer")
     ophion("permissions", "add", "0x12", "--rpc=http://127.0.0.1:9").failed("Invalid account 0x12")
-    ophion("permissions", "add").failed("Say whom to add")
+    ophion("permissions", "add").failed("Name what to add")
 
 
 def test_startup_checks_of_files(tmp_path: Path) -> None:

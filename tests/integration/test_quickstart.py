@@ -234,15 +234,15 @@ def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> 
     ("words", "message"),
     [
         (("kill", "validator9"), "There is no validator9 in this network, but rpcnode, validator1"),
-        (("kill",), "Say whom to kill: one of rpcnode, validator1"),
-        (("logs", "nobody"), "There is no nobody in this network"),
+        (("kill",), "Name the process to kill: one of rpcnode, validator1"),
+        (("logs", "node9"), "There is no node9 in this network"),
         (("up",), "A network runs in "),
         (("resume",), "A network runs in "),
         (("up", "--consensus=raft"), "expected one of [QBFT, IBFT2, CLIQUE, DEV]"),
         (("up", "--validators=0"), "--validators must be between 1 and 50"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(network: Path, words: tuple[str, ...], message: str) -> None:
+def test_failures_are_one_line(network: Path, words: tuple[str, ...], message: str) -> None:
     done = quickstart(network, *words)
     assert done.returncode == 1
     assert message in done.stderr
@@ -343,7 +343,7 @@ def test_ctrl_c_while_a_detached_network_starts_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
-def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) -> None:
+def test_no_process_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "network"
     words = ["up", "--port=0", "--consensus=dev", "--block-period=0", f"--directory={path}"]
     supervisor = subprocess.Popen(
@@ -369,7 +369,7 @@ def test_nobody_outlives_the_supervisor(tmp_path: Path, number: signal.Signals) 
         supervisor.wait(LIMIT_S)
 
 
-def test_a_taken_port_is_said_before_anything_is_made(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_is_created(tmp_path: Path) -> None:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         one.listen()
@@ -455,14 +455,14 @@ def test_other_networks(tmp_path: Path, options: tuple[str, ...]) -> None:
         group = "ibft" if "ibft2" in options[0] else "clique"
         assert group in call(url, "rpc_modules")
         if "--permissions" in options:
-            stranger, known = (
+            unknown, known = (
                 call(url, "eth_sendRawTransaction", "0x" + legacy_transaction(key, 0, gas_price=0, chain_id=6174).hex())
                 for key in (PrivateKey(b"\x07" * 32), DEV_KEYS[1])
             )
             wait_for(
                 lambda: call(url, "eth_getTransactionReceipt", known) is not None, LIMIT_S, "a listed account may send"
             )
-            assert call(url, "eth_getTransactionReceipt", stranger) is None
+            assert call(url, "eth_getTransactionReceipt", unknown) is None
             assert len(call(url, "perm_getNodesWhitelist")) == 5
     finally:
         quickstart(path, "remove")

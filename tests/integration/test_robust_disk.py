@@ -97,7 +97,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     # the signal that comes with it (SIGXFSZ) would end the process without a word
     shell = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh"]
     data = tmp_path / "data"
-    import_small(data, prefix=shell).failed("kept: block 0 ")
+    import_small(data, prefix=shell).failed("stored: block 0 ")
     assert "No damage found up to block 0 " in check(data).succeeded().out
     assert f"Head is {HEAD}" in import_small(data).succeeded().out
     target = tmp_path / "out.rlp"

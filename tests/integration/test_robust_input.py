@@ -110,7 +110,7 @@ def test_everything_before_a_spoilt_block_stays(tmp_path: Path) -> None:
     bad = tmp_path / "bad.rlp"
     bad.write_bytes(content)
     data = tmp_path / "data"
-    import_small(data, blocks=bad).failed("Invalid header at block number 20 (0x", "kept: block 19 ")
+    import_small(data, blocks=bad).failed("Invalid header at block number 20 (0x", "stored: block 19 ")
     assert "No damage found up to block 19 " in check(data).succeeded().out
     assert f"Head is {HEAD}" in import_small(data).succeeded().out
 

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, EngineKind
 from ophion.chainspec.forks import Milestone
-from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_json
+from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_address_lenient, parse_json
 from ophion.chainspec.spec import ChainSpec, read_spec
 from ophion.errors import GenesisError
 from ophion.primitives.block import Header
 from ophion.primitives.hexcodec import HexError, parse_data_lenient, strip_prefix
 from ophion.primitives.types import (
-    ADDRESS_LENGTH,
     EMPTY_BLOOM,
     EMPTY_OMMERS_HASH,
     EMPTY_REQUESTS_HASH,
@@ -201,7 +200,7 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
     accounts: dict[Address, GenesisAccount] = {}
     for key in alloc.names():
         try:
-            address = parse_data_lenient(key, ADDRESS_LENGTH)
+            address = parse_address_lenient(key)
         except HexError as error:
             raise top.invalid("alloc", key, f"as an address: {error.problem}") from error
         if address in accounts:

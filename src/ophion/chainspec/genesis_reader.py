@@ -269,7 +269,12 @@ class Members:
         value = self.get(name)
         if isinstance(value, str) and not value.strip():
             return None
-        return self.data(name, ADDRESS_LENGTH)
+        if not isinstance(value, str):
+            return self.data(name, ADDRESS_LENGTH)
+        try:
+            return parse_address_lenient(value)
+        except HexError as error:
+            raise self.invalid(name, value, error.problem) from error
 
     def _bounded(self, name: str, value: Any, number: int | None, bits: int, minimum: int) -> int:
         if number is None:
@@ -279,6 +284,12 @@ class Members:
         if number.bit_length() > bits:
             raise self.invalid(name, value, f"must fit {bits} bits")
         return number
+
+
+def parse_address_lenient(text: str) -> Address:
+    """Read an address with optional prefix; a shorter one is padded with zeros on the left, as Besu does."""
+    digits = strip_prefix(text)
+    return parse_data_lenient(digits.rjust(2 * ADDRESS_LENGTH, "0") if digits else text, ADDRESS_LENGTH)
 
 
 def as_number(value: Any) -> int | None:

@@ -1,7 +1,7 @@
-"""From argv to a command, its options and the global ones.
+"""Splits argv into a command, its options and the global options.
 
-Global options may stand before or after the command. After the command its own options come first: `--config-file`
-of `operator generate-blockchain-config` is the command's, not the node's.
+Global options may stand before or after the command. After the command its own options win: `--config-file` of
+`operator generate-blockchain-config` belongs to the command, not to the node.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import ChainMap, deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ophion.cli.command import Command, Family
 from ophion.cli.commands import FAMILIES, commands_of
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, Options, OptionSpec, option, read_flag, specs_of
+from ophion.runtime.options import Given, Options, OptionSource, OptionSpec, option, read_flag, specs_of
+
+if TYPE_CHECKING:
+    from ophion.node.besu.settings import BesuSetting
 
 
 class Basics(Options):
@@ -34,32 +38,34 @@ class Basics(Options):
 
 
 _WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
-"""A command that the original also took in the form of a flag."""
+"""Commands that Pantheon 1.2 also accepted as flags."""
 
 
 class Arguments(Struct):
-    """What the command line says, before any value is read."""
+    """The split command line; values are still text."""
 
     family: Family | None = None
     command: Command | None = None
     basics: list[Given] = field(default_factory=list)
     settings: list[Given] = field(default_factory=list)
     own: list[Given] = field(default_factory=list)
+    besu: list[BesuSetting] = field(default_factory=list)
+    """Options that only Besu has."""
     words: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def asks(self, name: str) -> bool:
-        """Whether --help or --version was given and not taken back with =false."""
+        """Whether --help or --version was given, other than as =false."""
         return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
 
 
 def by_flag(cls: type) -> dict[str, OptionSpec]:
-    """The options of a configuration class, keyed by every spelling."""
+    """Return the options of a configuration class, keyed by every flag."""
     return {flag: spec for spec in specs_of(cls) for flag in spec.declaration.flags}
 
 
 class _Reader:
-    """Walks over argv once."""
+    """Reads argv once, from left to right."""
 
     def __init__(self, settings: type) -> None:
         self.result = Arguments()
@@ -70,7 +76,7 @@ class _Reader:
             (by_flag(settings), self.result.settings),
         )
         self._siblings: Mapping[str, Family | Command] = FAMILIES
-        self._is_lost = False
+        self._has_unknown_word = False
 
     def read(self, argv: Sequence[str]) -> Arguments:
         rest = deque(argv)
@@ -89,6 +95,8 @@ class _Reader:
 
     def _flag(self, token: str, rest: deque[str]) -> None:
         options: ChainMap[str, OptionSpec] = ChainMap(*(table for table, _ in self._tables))
+        if token.startswith("--") and token.partition("=")[0] not in options and self._besu_flag(token, rest):
+            return
         try:
             given = read_flag(token, rest, options, self._siblings)
         except ConfigError as error:
@@ -99,6 +107,20 @@ class _Reader:
                 found.append(given)
                 return
 
+    def _besu_flag(self, token: str, rest: deque[str]) -> bool:
+        """Take an option that only Besu has, with its value; False where Besu has none of this name."""
+        from ophion.node.besu.settings import read_besu_setting  # imported only for options of Besu
+
+        flag, has_value, text = token.partition("=")
+        setting = read_besu_setting(flag[2:], (text,) if has_value else (), OptionSource.FLAG, f"option '{flag}'")
+        if setting is None:
+            return False
+        follows = rest[0] if rest and not has_value and rest[0] not in self._siblings else "-"
+        if follows.lower() in ("true", "false") or not (setting.option.is_switch or follows.startswith("-")):
+            setting = replace(setting, texts=(rest.popleft(),))
+        self.result.besu.append(setting)
+        return True
+
     def _words(self, words: Iterable[str]) -> None:
         for word in words:
             if self.result.command is None and word in self._siblings:
@@ -107,8 +129,8 @@ class _Reader:
                 self.result.words.append(word)
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
-            elif not self._is_lost:
-                self._is_lost = True  # what follows belongs to the word that is not known
+            elif not self._has_unknown_word:
+                self._has_unknown_word = True  # what follows belongs to the unknown word
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:
@@ -125,7 +147,7 @@ class _Reader:
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:
-    import difflib  # for mistakes alone
+    import difflib  # imported for errors only
 
     close = difflib.get_close_matches(word, list(known), n=2)
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""
@@ -133,5 +155,5 @@ def _unknown(word: str, known: Iterable[str]) -> str:
 
 
 def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
-    """Find the command and sort the options; unknown words and flags become problems, to be reported together."""
+    """Find the command and sort the options; unknown words and flags are collected as problems."""
     return _Reader(settings).read(argv)

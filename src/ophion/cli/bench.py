@@ -1,4 +1,4 @@
-"""`ophion bench`: find the highest steady rate of a network, and say what limits it."""
+"""`ophion bench`: finds the highest steady transaction rate of a network and its bottleneck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.bench.search import Found, Search
 from ophion.bench.sender_accounts import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_token, read_url
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
@@ -66,8 +66,8 @@ class BenchOptions(Options):
                 yield f"There is no file {file}."
 
 
-def bench(options: BenchOptions, session: Session) -> int:
-    """Search, print, write."""
+def bench(options: BenchOptions, session: CommandSession) -> int:
+    """Search the rate, print the summary, write the report."""
     if options.target is not None:
         _expect_directory(options.target)
     key = None if options.key_file is None else load_key(options.key_file)
@@ -84,7 +84,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = Endpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.ask("eth_chainId"), 16)  # first: it says why a node cannot be asked
+    chain_id = int(await node.ask("eth_chainId"), 16)  # first: its error explains why the node does not answer
     subject = Subject(
         options.url,
         await _client(node),
@@ -107,22 +107,22 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
 
 
 async def _client(node: Connection) -> str:
-    """What the node calls itself, where it tells."""
+    """Return the client version of the node."""
     try:
         return str(await node.ask("web3_clientVersion"))
     except CommandError:  # the group WEB3 is off
-        return "a node that does not tell its version"
+        return "a node of unknown version"
 
 
 async def _published(node: Connection) -> PrivateKey | None:
-    """A test account whose key everybody knows, where it has funds: on such a network they are for trying."""
+    """Return a funded test account with a public key, where the network has one."""
     account = ORIGINAL_ACCOUNTS[1]
     balance = int(await node.ask("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None
 
 
 def _show(step: Step) -> None:
-    """A line for whoever waits."""
+    """Print a line of progress."""
     median = percentile(step.mined_s, 0.5)
     waited = "nothing mined" if median is None else f"mined after {median:.2f} s"
     verdict = "kept up" if kept_up(step) else "too much"
@@ -130,7 +130,7 @@ def _show(step: Step) -> None:
 
 
 def _expect_directory(target: Path) -> None:
-    """Before minutes are spent: a place that cannot be written is noticed at once."""
+    """Check that the report can be written before the search starts."""
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

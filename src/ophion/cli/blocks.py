@@ -1,4 +1,4 @@
-"""`ophion blocks import` and `ophion blocks export`: chains as files of concatenated RLP blocks."""
+"""`ophion blocks import` and `ophion blocks export`: files of concatenated RLP blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.chain.import_file import BlockFileImport, ImportProgress
 from ophion.chain.pruning import PruningRounds
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
@@ -29,20 +29,20 @@ _LINE_EVERY_S = 1.0
 
 
 class BlockFormat(Enum):
-    """Form of a block file."""
+    """Format of a block file."""
 
     RLP = "rlp"
     JSON = "json"
 
 
-class ImportOptions(Options):
+class BlockImportOptions(Options):
     """Options."""
 
-    files: tuple[Path, ...] = option("--from", help="File with blocks; may be given several times.")
+    files: tuple[Path, ...] = option("--from", help="File of blocks; may be given several times.")
     skip_pow: bool = option(
         "--skip-pow-validation-enabled",
         default=False,
-        help="Take proof-of-work seals on trust, for chains that were made without work.",
+        help="Do not verify proof-of-work seals, for chains that were produced without work.",
     )
     start_block: int = option("--start-block", default=0, check=at_least(0), help="First block to import.")
     end_block: int | None = option(
@@ -56,8 +56,8 @@ class ImportOptions(Options):
     )
 
 
-def import_blocks(options: ImportOptions, session: Session) -> int:
-    """Verify, execute and store every block of the files; what is there already is passed over."""
+def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
+    """Verify, execute and store the blocks of the files; known blocks are skipped."""
     if options.format is BlockFormat.JSON and (options.start_block or options.end_block is not None):
         raise ConfigError("--start-block and --end-block belong to files of RLP blocks.")
     if options.end_block is not None and options.end_block <= options.start_block:
@@ -92,17 +92,17 @@ def import_blocks(options: ImportOptions, session: Session) -> int:
 
 
 def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
-    """What is to be done after each commit, where not every state is kept."""
+    """Return the pruning step that runs after each commit; None where every state is stored."""
     if states_kept is None:
         return None
-    from ophion.node.privacy import check_no_private_states  # few imports drop anything
+    from ophion.node.privacy import check_no_private_states  # imported here: few imports prune
 
     check_no_private_states(chain.store)
     rounds = PruningRounds(chain.store, states_kept)
     return lambda: rounds.catch_up(chain.head.number)
 
 
-def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: Callable[[], None] | None) -> None:
+def _run(options: BlockImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: Callable[[], None] | None) -> None:
     clock = SystemClock()
     progress = Progress("Bytes", sum(file.stat().st_size for file in options.files), line_s=_LINE_EVERY_S)
     seen = ImportProgress()
@@ -122,15 +122,15 @@ def _run(options: ImportOptions, chain: Chain, keeps_revert_data: bool, upkeep: 
         progress.line(f"Interrupted; the same command continues from {_head(chain)}")
         raise
     except (OphionError, NativeError):
-        progress.line(f"Stopped; everything up to the head is kept: {_head(chain)}")
+        progress.line(f"Stopped; blocks up to the head are stored: {_head(chain)}")
         raise
     progress.clear()
     _report(seen, progress.elapsed(), chain)
 
 
-def _make(options: ImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
-    """Blocks from descriptions; each file goes on where the one before it ended."""
-    from ophion.producer.block_script import BlockScript  # a tool for tests: others do not pay for it
+def _make(options: BlockImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
+    """Produce blocks from descriptions; each file continues the one before it."""
+    from ophion.producer.block_script import BlockScript  # imported here: it is a test tool
 
     clock = SystemClock()
     script = BlockScript(ImportCore(chain, clock), clock, not options.skip_pow, upkeep)
@@ -158,7 +158,7 @@ def _head(chain: Chain) -> str:
     return f"block {chain.head.number} (0x{chain.head.hash.hex()})"
 
 
-class ExportOptions(Options):
+class BlockExportOptions(Options):
     """Options."""
 
     target: Path = option("--to", help="File to write.")
@@ -166,15 +166,15 @@ class ExportOptions(Options):
         "--start-block",
         default=None,
         check=at_least(0),
-        help="First block to export; with it the file is added to instead of written anew. (default: 0)",
+        help="First block to export; with it the file is appended to instead of replaced. (default: 0)",
     )
     end_block: int | None = option(
         "--end-block", default=None, check=at_least(0), help="First block not to export. (default: after the head)"
     )
 
 
-def export_blocks(options: ExportOptions, session: Session) -> int:
-    """Write canonical blocks one after the other."""
+def export_blocks(options: BlockExportOptions, session: CommandSession) -> int:
+    """Write the canonical blocks to a file."""
     start = options.start_block or 0
     if options.end_block is not None and options.end_block <= start:
         raise ConfigError(f"--end-block ({options.end_block}) must be greater than --start-block ({start})")
@@ -199,7 +199,7 @@ COMMANDS = (
         "import",
         "Import files of RLP blocks, as this and other Ethereum clients export them.",
         import_blocks,
-        ImportOptions,
+        BlockImportOptions,
         uses=(DataConfig, NetworkConfig, StorageConfig),
         examples=(
             "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
@@ -210,7 +210,7 @@ COMMANDS = (
         "export",
         "Write the canonical blocks to a file.",
         export_blocks,
-        ExportOptions,
+        BlockExportOptions,
         uses=(DataConfig,),
         examples=(
             "ophion blocks export --to=chain.rlp --data-path=data",

@@ -1,4 +1,4 @@
-"""What a command is, and what it is given when it runs."""
+"""Commands and the session that a command receives."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ from ophion.runtime.options import Loaded, Options, part_of, problems_of
 T = TypeVar("T", bound=Options)
 
 
-class Session(Struct, frozen=True):
-    """The surroundings of one run of a command."""
+class CommandSession(Struct, frozen=True):
+    """One run of a command: global options, arguments, warnings."""
 
     settings: Loaded[Any]
-    """The global configuration, whatever of it the command cares for."""
+    """The global configuration."""
     words: tuple[str, ...] = ()
     """Arguments that are not options: files, folders."""
     config_file: Path | None = None
     """The configuration file that was read."""
+    warnings: tuple[str, ...] = ()
+    """Settings that have no effect or another value than given."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the global options, for a command that reports it itself."""
 
     def part(self, cls: type[T]) -> T:
-        """The part of the global configuration that this command needs, checked; the rest is not its business."""
+        """Return one part of the global configuration; `ConfigError` for problems of that part."""
         part = part_of(self.settings.config, cls)
         if problems := problems_of(part):
             raise ConfigError(problems)
         return part
 
 
-class Nothing(Options):
+class NoOptions(Options):
     """A command without options of its own."""
 
 
@@ -41,14 +45,16 @@ class Command(Struct, frozen=True):
 
     name: str
     summary: str
-    run: Callable[[Any, Session], int]
-    options: type[Options] = Nothing
+    run: Callable[[Any, CommandSession], int]
+    options: type[Options] = NoOptions
     """Configuration class of the command's own options."""
     uses: tuple[type[Options], ...] = ()
-    """Parts of the global configuration that it listens to, for its help."""
+    """Parts of the global configuration that its help shows."""
     words: str | None = None
-    """How its arguments are called in the help, or None when it takes none."""
+    """Placeholder of its arguments in the help; None where it has none."""
     examples: tuple[str, ...] = ()
+    reports_problems: bool = False
+    """Whether it runs although global options are wrong, and reports `CommandSession.problems`."""
 
 
 class Family(Struct, frozen=True):

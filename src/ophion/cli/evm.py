@@ -1,7 +1,7 @@
-"""`ophion evm`: run files or folders of the public Ethereum vectors, on all cores.
+"""`ophion evm`: runs files or folders of the public Ethereum test vectors on all cores.
 
-State and transaction tests are run inside the extension, which lets go of Python's lock: threads are enough. Block
-tests pass through the Python side of the import, so they are spread over processes.
+State and transaction tests run in threads, because the extension releases the GIL. Block tests run in processes,
+because they use the Python import.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native import vectors
@@ -26,18 +26,18 @@ Run = Callable[[Path], list[Outcome]]
 NativeRunner = Callable[[bytes], list[tuple[str, str, bool | None, str]]]
 
 
-def state_test(options: Nothing, session: Session) -> int:
-    """GeneralStateTests: a transaction on a state."""
+def state_test(options: NoOptions, session: CommandSession) -> int:
+    """Run GeneralStateTests: a transaction on a state."""
     return _run(session, partial(_native, vectors.state_test), ThreadPoolExecutor)
 
 
-def transaction_test(options: Nothing, session: Session) -> int:
-    """TransactionTests: which bytes are a transaction under which fork."""
+def transaction_test(options: NoOptions, session: CommandSession) -> int:
+    """Run TransactionTests: valid and invalid transactions by fork."""
     return _run(session, partial(_native, vectors.transaction_test), ThreadPoolExecutor)
 
 
-def block_test(options: Nothing, session: Session) -> int:
-    """BlockchainTests: whole chains, good blocks and bad ones."""
+def block_test(options: NoOptions, session: CommandSession) -> int:
+    """Run BlockchainTests: chains with valid and invalid blocks."""
     processes = partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
     return _run(session, _blocks, processes)
 
@@ -50,7 +50,7 @@ def _native(run: NativeRunner, path: Path) -> list[Outcome]:
 
 
 def _blocks(path: Path) -> list[Outcome]:
-    from ophion.vectors.block_test import run_file  # only the worker processes pay for the chain rooms
+    from ophion.vectors.block_test import run_file  # imported in the worker processes only
 
     try:
         return run_file(path)
@@ -59,7 +59,7 @@ def _blocks(path: Path) -> list[Outcome]:
 
 
 def files_of(words: Sequence[str]) -> list[Path]:
-    """The JSON files that the arguments name: files as they are, folders searched through, each file once."""
+    """Return the JSON files of the arguments, folders searched recursively, without duplicates."""
     if not words:
         raise ConfigError("Missing required argument: PATH…")
     found: dict[Path, None] = {}
@@ -76,7 +76,7 @@ def files_of(words: Sequence[str]) -> list[Path]:
     return list(found)
 
 
-def _run(session: Session, run: Run, pool: Callable[..., Executor]) -> int:
+def _run(session: CommandSession, run: Run, pool: Callable[..., Executor]) -> int:
     files = files_of(session.words)
     workers = min(os.cpu_count() or 1, len(files))
     counts: Counter[bool | None] = Counter()
@@ -106,7 +106,7 @@ def _run(session: Session, run: Run, pool: Callable[..., Executor]) -> int:
 
 
 def _mapped(executor: Executor, run: Run, files: Sequence[Path]) -> Iterator[Iterable[Outcome]]:
-    """Outcomes in the order of the files, so that two runs print the same."""
+    """Yield outcomes in the order of the files, so that runs are comparable."""
     return executor.map(run, files, chunksize=4)
 
 
@@ -116,7 +116,7 @@ def _line(outcome: Outcome) -> str:
     return f"{kind} {where}: {outcome.detail}"
 
 
-def _command(name: str, kind: str, folder: str, run: Callable[[Nothing, Session], int]) -> Command:
+def _command(name: str, kind: str, folder: str, run: Callable[[NoOptions, CommandSession], int]) -> Command:
     return Command(
         name,
         f"Run {kind}: one line for each failure and each skip, the counts last.",

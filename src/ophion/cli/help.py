@@ -14,11 +14,12 @@ _EXAMPLES = (
     "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
     "ophion operator generate-blockchain-config --config-file=network.json --to=network",
     "ophion public-key export --data-path=data",
+    "ophion besu --config-file=config.toml --tx-pool=sequenced",
 )
 
 
 def usage(family: Family | None, command: Command | None) -> str:
-    """The one usage line of what was called."""
+    """Return the usage line of a command."""
     words = ["Usage: ophion"]
     if family is not None:
         words.append(family.name)
@@ -35,8 +36,8 @@ def usage(family: Family | None, command: Command | None) -> str:
 
 
 def help_text(family: Family | None, command: Command | None, settings: type) -> str:
-    """The help of the whole program, of a family, or of one command."""
-    import shutil  # for help alone
+    """Return the help of the program, of a family or of a command."""
+    import shutil  # imported for help only
 
     width = max(40, min(shutil.get_terminal_size((100, 24)).columns, 110))
     if family is None:
@@ -56,6 +57,8 @@ def _program_help(settings: type, width: int) -> str:
         options,
         "Every option may also be set by a variable (--data-path is OPHION_DATA_PATH) or in the file of --config-file"
         '\n(data-path = "…"). A flag wins over a variable, a variable over the file.',
+        "`ophion besu …` accepts a whole command line of Besu 1.0 to 26.x; `ophion validate-config --besu FILE` shows\n"
+        "what becomes of each option.",
         _examples(_EXAMPLES),
     ]
     return "\n\n".join(blocks)

@@ -1,4 +1,4 @@
-"""Reading the input of a command and writing its result: a file, the standard streams, or somebody at the terminal."""
+"""Input and results of commands: a file, the standard streams or a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_DIGITS = 100
 
 
 def read_input(path: Path | None, failure: str) -> str:
-    """The text of a file, of standard input when there is none; `CommandError(failure)` when it cannot be read."""
+    """Read a file, or standard input without one; `CommandError(failure)` when it cannot be read."""
     if path is None and sys.stdin is None:
         raise CommandError(f"{failure} (standard input is closed)")
     try:
@@ -29,7 +29,7 @@ def read_input(path: Path | None, failure: str) -> str:
 
 
 def read_password() -> str:
-    """A password that is typed twice at a terminal, or the first line of standard input."""
+    """Read a password: typed twice at a terminal, or the first line of standard input."""
     if sys.stdin is None:
         raise CommandError("There is no password: standard input is closed.")
     if not sys.stdin.isatty():
@@ -48,7 +48,7 @@ def _as_text(password: str) -> str:
 
 
 def write_output(path: Path | None, text: str, failure: str) -> None:
-    """Text to a file as it is, or to standard output with a newline."""
+    """Write text to a file, or to standard output with a newline."""
     if path is None:
         print(text)
         return
@@ -60,7 +60,7 @@ def write_output(path: Path | None, text: str, failure: str) -> None:
 
 
 def parse_json(text: str, failure: str) -> Any:
-    """A JSON value; `CommandError(failure)` with line and column when the text is none."""
+    """Parse JSON; `CommandError(failure)` names line and column."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_int=_integer)
     except json.JSONDecodeError as error:
@@ -70,7 +70,7 @@ def parse_json(text: str, failure: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # the interpreter has a limit of its own, whose message is about the interpreter
+    # the interpreter has its own limit with a less useful message
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"A number of {len(digits)} digits")
     return int(digits)
@@ -85,6 +85,6 @@ def _reason(error: Exception) -> str:
 
 
 def kind_of_json(value: Any) -> str:
-    """What a JSON value is, for messages."""
+    """Return the type of a JSON value, for messages."""
     names: Sequence[tuple[type, str]] = ((bool, "a boolean"), (str, "text"), (dict, "an object"), (list, "an array"))
     return next((name for kind, name in names if isinstance(value, kind)), "null" if value is None else "a number")

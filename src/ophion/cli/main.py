@@ -1,4 +1,4 @@
-"""The entry point: run what the command line asks for, and never show a traceback that nobody asked for."""
+"""The entry point: runs a command and shows failures in one line, with a traceback at --logging=DEBUG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from ophion.cli.arguments import read_arguments
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.cli.help import help_text, usage
 from ophion.cli.option_loading import load_session
 from ophion.errors import ConfigError, OphionError
@@ -20,6 +20,7 @@ from ophion.runtime.options import misspelt_variables, specs_of, warnings_of
 from ophion.runtime.options.sources import PREFIXES
 from ophion.version import client_version
 
+_BESU = "besu"
 EXIT_FAILURE = 1
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
@@ -28,6 +29,8 @@ EXIT_INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the return value is the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and os.path.basename(sys.argv[0]) == _BESU:  # a link named besu
+        tokens.insert(0, _BESU)
     _prepare_streams()
     try:
         code = _run(tokens, os.environ)
@@ -36,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # whoever read our output has gone
+        # the reader of our output has closed the pipe
         _abandon_output()
         return EXIT_FAILURE
     except SystemExit:
@@ -53,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """A narrow locale must not turn a dash into a failure, nor a stream that was closed before the start."""
-    # the interpreter has no stream at all where the descriptor was closed
+    """Make the streams usable under any locale, and where they were closed before the start."""
+    # None where the descriptor is closed
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -65,17 +68,17 @@ def _prepare_streams() -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether this is what a full disk under standard output says: an error of any other file names the file."""
+    """Whether an error concerns standard output; errors of other files name the file."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def _abandon_output() -> None:
-    """Keep the interpreter from complaining once more, at exit, about output that nobody can have."""
+    """Keep the interpreter from reporting unwritable output again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Misused(ConfigError):
-    """A command line that cannot be followed; shown with the usage of what was called."""
+    """An invalid command line; shown with the usage line."""
 
     def __init__(self, problems: Sequence[str], usage_line: str) -> None:
         super().__init__(problems)
@@ -83,7 +86,10 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
-    arguments = read_arguments(tokens, NodeConfig)
+    is_besu = tokens[:1] == [_BESU]  # a whole command line of Besu follows
+    arguments = read_arguments(tokens[is_besu:], NodeConfig)
+    if is_besu:
+        environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}
     if arguments.asks("help"):
         print(help_text(arguments.family, arguments.command, NodeConfig))
         return 0
@@ -103,16 +109,17 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _run_node(session: Session, environ: Mapping[str, str]) -> int:
+def _run_node(session: CommandSession, environ: Mapping[str, str]) -> int:
     from ophion.node.launch import launch
 
-    for warning in (*misspelt_variables(environ, specs_of(NodeConfig)), *warnings_of(session.settings)):
+    found = misspelt_variables(environ, specs_of(NodeConfig))
+    for warning in (*found, *session.warnings, *warnings_of(session.settings)):
         print(f"Warning: {warning}", file=sys.stderr)
     return launch(session.settings)
 
 
 def _report(error: BaseException, with_traceback: bool) -> int:
-    """Say what went wrong in one line (or, on request, with the traceback) and choose the exit code."""
+    """Print the error in one line, or with the traceback on request, and return the exit code."""
     if with_traceback:
         import traceback
 
@@ -128,7 +135,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(error, file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # what the system says of a file that somebody named: no permission, a name that is too long
+        # an error of the system about a given file: no permission, a name that is too long
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
@@ -154,7 +161,7 @@ def _has_current_directory() -> bool:
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether --logging asks for DEBUG or more, looked up by hand: the failure may be in reading the options."""
+    """Whether --logging is DEBUG or more; read from argv, because reading the options may have failed."""
     level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
     if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):
         level = match.group(1)

@@ -1,4 +1,4 @@
-"""The node that a command talks to: JSON-RPC over HTTP, and the options that say where."""
+"""JSON-RPC client of the commands, and its options."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ophion.cli.input_output import read_input
+from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import CommandError
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.hexcodec import data as hex_text
@@ -21,12 +22,22 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
-_LARGEST_ANSWER: Final = 256 * 2**20
-_SOMETHING_ELSE: Final = "something answers there, but not in JSON-RPC"
+_MAX_ANSWER_BYTES: Final = 256 * 2**20
+_NOT_JSON_RPC: Final = "the response is not JSON-RPC"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: they would carry the token to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
-    """A reader of the address of a JSON-RPC service, for options."""
+    """Return an option reader for the URL of a JSON-RPC service."""
 
     def read(text: str) -> str:
         if not is_url(text, *schemes) or not text.isascii():
@@ -37,50 +48,51 @@ def read_url(*schemes: str) -> Callable[[str], str]:
 
 
 class NoAnswer(CommandError):
-    """A node cannot be asked, or answers with something else."""
+    """A node does not answer, or not in JSON-RPC."""
 
     def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"The node at {url} cannot be asked: {why}.")
+        super().__init__(f"The node at {url} does not answer: {why}.")
         self.why = why
 
 
 class RpcNode:
-    """A node that is asked over HTTP, at a URL that `read_url` has taken."""
+    """A JSON-RPC client of one node over HTTP; `read_url` has checked the URL."""
 
-    def __init__(self, url: str, token: str | None = None, limit_s: float = _TIMEOUT_S) -> None:
+    def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._url = url
-        self._limit_s = limit_s
+        self._timeout_s = timeout_s
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def ask(self, method: str, *params: Any) -> Any:
-        """The result; `CommandError` with the words of the node, or why it cannot be reached."""
+        """Call a method and return the result; `CommandError` holds the error of the node or of the connection."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self._url, body, self._headers)
         try:
-            with urllib.request.urlopen(request, timeout=self._limit_s) as response:
-                answer = json.loads(response.read(_LARGEST_ANSWER))
+            with _OPENER.open(request, timeout=self._timeout_s) as response:
+                answer = json.loads(response.read(_MAX_ANSWER_BYTES))
         except urllib.error.HTTPError as error:
-            raise CommandError(f"The node at {self._url} answers {error.code} {error.reason}.") from None
+            reason = escape_untrusted(error.reason)
+            raise CommandError(f"The node at {self._url} answers {error.code} {reason}.") from None
         except OSError as error:
-            reason = getattr(error, "reason", None) or error
-            raise NoAnswer(self._url, getattr(reason, "strerror", None) or str(reason)) from None
+            cause = getattr(error, "reason", None) or error
+            raise NoAnswer(self._url, escape_untrusted(getattr(cause, "strerror", None) or cause)) from None
         except (ValueError, RecursionError, http.client.HTTPException):
-            raise NoAnswer(self._url, _SOMETHING_ELSE) from None
+            raise NoAnswer(self._url, _NOT_JSON_RPC) from None
         failure = answer.get("error") if isinstance(answer, dict) else None
-        if not isinstance(failure, dict) and (failure is not None or "result" not in answer):
-            raise NoAnswer(self._url, _SOMETHING_ELSE)
+        if not isinstance(answer, dict) or not isinstance(failure, dict | None) or not (failure or "result" in answer):
+            raise NoAnswer(self._url, _NOT_JSON_RPC)
         if failure:
             why = failure.get("data")
-            more = f" ({why})" if isinstance(why, str) and not why.startswith("0x") else ""
-            raise CommandError(f"{method}: {failure.get('message')}{more}")
+            more = f" ({escape_untrusted(why)})" if isinstance(why, str) and not why.startswith("0x") else ""
+            raise CommandError(f"{method}: {escape_untrusted(failure.get('message'))}{more}")
         return answer.get("result")
 
     def call(self, to: Address, data: bytes) -> bytes:
-        """The answer of a contract at the head."""
+        """Call a contract at the head."""
         return bytes.fromhex(self.ask("eth_call", {"to": hex_text(to), "data": hex_text(data)}, "latest")[2:])
 
     def send(self, key: PrivateKey, to: Address, data: bytes, limit_s: float) -> int:
-        """Send a transaction and wait for its block, whose number is returned."""
+        """Send a transaction, wait for its block and return the block number."""
         sender = hex_text(key.address)
         call = {"from": sender, "to": hex_text(to), "data": hex_text(data)}
         gas = int(self.ask("eth_estimateGas", call), 16) * 5 // 4
@@ -110,17 +122,17 @@ class NodeOptions(Options):
         default="http://127.0.0.1:8545",
         metavar="URL",
         parse=read_url("http", "https"),
-        help="JSON-RPC over HTTP of the node that is asked.",
+        help="JSON-RPC URL of the node.",
     )
     token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
 
     def node(self) -> RpcNode:
-        """The node that is asked."""
+        """Return the client."""
         return RpcNode(self.rpc, read_token(self.token_file))
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token in a file; none without one. What is no token is not sent, nor shown: it may be another secret."""
+    """Read the token of a file. Other content is neither sent nor shown, because it may be a secret."""
     if file is None:
         return None
     token = read_input(file, "Unable to read the token.").strip()

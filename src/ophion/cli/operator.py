@@ -1,4 +1,4 @@
-"""`ophion operator generate-blockchain-config`: keys and a genesis file for a new proof-of-authority network."""
+"""`ophion operator generate-blockchain-config`: creates keys and a genesis file of a proof-of-authority network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from ophion.chainspec.genesis import parse_genesis
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import kind_of_json, parse_json, read_input
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.consensus.registry import engine_for
@@ -25,15 +25,15 @@ from ophion.runtime.options import Options, option
 
 _MAX_NODES = 1000
 _FIELD = 2**256 - 2**32 - 977
-"""Coordinates of points of secp256k1 are below it."""
+"""The field prime of secp256k1."""
 _KEYS = "keys"
-"""The folder of all keys, beside the genesis file."""
+"""Folder of all keys, beside the genesis file."""
 _ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "ibft2": lambda validators: extra_data(validators, ExtraDataType.IBFT_EXTRA_DATA),
     "qbft": lambda validators: extra_data(validators, ExtraDataType.QBFT_EXTRA_DATA),
     "clique": lambda signers: bytes(32) + b"".join(signers) + bytes(65),
 }
-"""How each engine writes its first members into the genesis block, in order of precedence."""
+"""Encoders of the first validators in the genesis block, in order of precedence."""
 
 
 def _file_name(text: str) -> str:
@@ -59,7 +59,7 @@ class GenerateOptions(Options):
 
 
 class NetworkNode(Struct, frozen=True):
-    """A node of the new network; the private key is known only when it was made here."""
+    """A node of the new network; the private key is known only where it was created here."""
 
     public_key: bytes
     key: PrivateKey | None = None
@@ -69,8 +69,8 @@ class NetworkNode(Struct, frozen=True):
         return address_of(self.public_key)
 
 
-def generate(options: GenerateOptions, session: Session) -> int:
-    """Everything is read and checked before the first file is written."""
+def generate(options: GenerateOptions, session: CommandSession) -> int:
+    """Create the files; all input is checked before the first one is written."""
     names = (options.genesis_name, options.private_name, options.public_name)
     if len(set(names)) < len(names) or options.genesis_name == _KEYS:
         raise CommandError("Output file paths must be unique.")
@@ -92,7 +92,7 @@ def generate(options: GenerateOptions, session: Session) -> int:
 
 
 def _warn(genesis: dict[str, Any]) -> None:
-    """It is written as it was described; but nobody should find out at the start of a node."""
+    """Print warnings about the genesis, which would otherwise only appear when a node starts."""
     try:
         parsed = parse_genesis(json.dumps(genesis).encode())
         engine_for(parsed.spec).check_genesis(parsed.header(ZERO_HASH))
@@ -135,7 +135,7 @@ def _imported(item: Any, position: int) -> NetworkNode:
     except DecodeError as error:
         raise CommandError(f"{place}: invalid public key: {error}") from error
     if not _is_point(key):
-        print(f"Warning: {place} is no point of the curve: nobody can have its private key", file=sys.stderr)
+        print(f"Warning: {place} is not a point of the curve: it has no private key", file=sys.stderr)
     return NetworkNode(key)
 
 
@@ -145,11 +145,11 @@ def _is_point(key: bytes) -> bool:
 
 
 def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[str, Any]:
-    """The genesis with its members in `extraData`, when its engine keeps them there."""
+    """Return the genesis with its validators in `extraData`, where the engine stores them there."""
     config = _member(genesis, "config", dict, "genesis.", default={})
     engines = {key.lower() for key in config}
     engine = next((engine for engine in _ENGINES if engine in engines), None)
-    # descriptions of Clique networks used to bring their own extra data, and may still do so
+    # descriptions of Clique networks may bring their own extra data
     if engine is None or (engine == "clique" and any(key.lower() == "extradata" for key in genesis)):
         return genesis
     kept = {key: value for key, value in genesis.items() if key.lower() != "extradata"}
@@ -157,7 +157,7 @@ def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[s
 
 
 def _member(value: Any, name: str, kind: type, place: str, default: Any = None) -> Any:
-    """A member of an object, found in any case and of the right type."""
+    """Return a member of an object, by case-insensitive name, after a type check."""
     if not isinstance(value, dict):
         raise CommandError(f"{place.removesuffix('.') or 'The top level'} must be an object, not {kind_of_json(value)}")
     found = next((value[key] for key in value if key.lower() == name.lower()), default)

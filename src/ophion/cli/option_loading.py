@@ -1,39 +1,97 @@
-"""From a sorted command line to the finished options of a command and of the node."""
+"""Builds the options of a command and of the node from flags, environment and file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ophion.cli.arguments import Arguments, Basics
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, Loaded, Options, load, read_environment, read_file, specs_of
+from ophion.node.besu.values import adapt_values
+from ophion.runtime.options import (
+    Given,
+    Loaded,
+    Options,
+    OptionSource,
+    OptionSpec,
+    load,
+    read_environment,
+    read_file,
+    specs_of,
+)
+from ophion.runtime.options.sources import PREFIXES
 
 T = TypeVar("T", bound=Options)
 
 
-def load_session(arguments: Arguments, environ: Mapping[str, str], settings: type[Options]) -> tuple[Any, Session]:
-    """The command's own options and its session; `ConfigError` holds everything that is wrong with either.
+def load_session(
+    arguments: Arguments, environ: Mapping[str, str], settings: type[Options]
+) -> tuple[Any, CommandSession]:
+    """Return the command's own options and its session; `ConfigError` holds everything that is wrong with either.
 
     The environment and the file set global options only: those of a command belong to one call of it.
     """
+    command = arguments.command
+    found: list[str] = []
+    file = _config_file(arguments, environ, found)
+    given, warnings = read_sources(arguments, environ, file, specs_of(settings), found)
+    loaded: Loaded[Any] | None = _load(settings, given, found)
     problems = list(arguments.problems)
-    given = [*arguments.settings, *read_environment(environ, specs_of(settings))]
-    file = _config_file(arguments, environ, problems)
+    if command is None or not command.reports_problems:
+        problems += found
+    own = None if command is None else _load(command.options, arguments.own, problems)
+    if problems:
+        raise ConfigError(problems)
+    session = CommandSession(loaded or load(settings, ()), tuple(arguments.words), file, tuple(warnings), tuple(found))
+    return None if own is None else own.config, session
+
+
+def read_sources(
+    arguments: Arguments,
+    environ: Mapping[str, str],
+    file: Path | None,
+    specs: Sequence[OptionSpec],
+    problems: list[str],
+) -> tuple[list[Given], list[str]]:
+    """Read flags, environment and file, with the names and values of Besu translated; return settings and warnings."""
+    given = [*arguments.settings, *read_environment(environ, specs)]
+    foreign = list(arguments.besu)
+    warnings: list[str] = []
+
+    def is_besu_key(key: str, texts: tuple[str, ...], label: str) -> bool:
+        from ophion.node.besu.settings import read_besu_setting  # imported only for keys of Besu
+
+        setting = read_besu_setting(key, texts, OptionSource.FILE, label)
+        if setting is not None:
+            foreign.append(setting)
+        return setting is not None
+
     if file is not None:
         try:
-            given += read_file(file, specs_of(settings))
+            given += read_file(file, specs, is_besu_key, warnings)
         except ConfigError as error:
             problems.extend(error.problems)
-    loaded: Loaded[Any] | None = _load(settings, given, problems)
-    own: Loaded[Any] | None = None
-    if arguments.command is not None:
-        own = _load(arguments.command.options, arguments.own, problems)
-    if problems or loaded is None:
-        raise ConfigError(problems)
-    return None if own is None else own.config, Session(loaded, tuple(arguments.words), file)
+    if any(name.startswith(PREFIXES[1:]) for name in environ):
+        from ophion.node.besu.settings import read_besu_environment
+
+        foreign += read_besu_environment(environ, specs)
+    if foreign:
+        from ophion.node.besu.settings import translate
+
+        translation = translate(foreign, specs)
+        given = _first_of_each(given, translation.given)
+        warnings += translation.warnings
+        problems.extend(translation.problems)
+    given, adapted = adapt_values(given)
+    return given, [*warnings, *adapted]
+
+
+def _first_of_each(given: list[Given], translated: Iterable[Given]) -> list[Given]:
+    """Add translated settings, except where the same source sets the option under its own name."""
+    present = {(item.spec.path, item.source) for item in given}
+    return [*given, *(item for item in translated if (item.spec.path, item.source) not in present)]
 
 
 def _config_file(arguments: Arguments, environ: Mapping[str, str], problems: list[str]) -> Path | None:

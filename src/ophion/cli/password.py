@@ -6,7 +6,7 @@ import sys
 
 import bcrypt
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import read_password
 from ophion.errors import CommandError
 from ophion.runtime.options import Options, option
@@ -27,13 +27,13 @@ class HashOptions(Options):
     )
 
 
-def hash_password(options: HashOptions, session: Session) -> int:
+def hash_password(options: HashOptions, session: CommandSession) -> int:
     """Prints the hash, without a newline where a script reads it."""
     password = _password(options).encode()
     if not password:
         raise CommandError("The password is empty.")
     if len(password) > _MAX_BYTES:
-        raise CommandError(f"The password has {len(password)} bytes; bcrypt takes no more than {_MAX_BYTES}.")
+        raise CommandError(f"The password has {len(password)} bytes; bcrypt accepts at most {_MAX_BYTES}.")
     if b"\0" in password:
         raise CommandError("The password holds a zero byte, which bcrypt does not take.")
     hashed = bcrypt.hashpw(password, bcrypt.gensalt(COST, prefix=b"2a")).decode()

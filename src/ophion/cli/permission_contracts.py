@@ -1,4 +1,4 @@
-"""The rules contracts of a network, read and changed through the JSON-RPC of a node."""
+"""Client of the permission contracts of a network, over the JSON-RPC of a node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORD: Final = 32
 
 
 class RulesContracts:
-    """Ingress, rules and administration as they are registered now."""
+    """The registered contracts: ingress, rules and administration."""
 
     def __init__(self, node: RpcNode, accounts: Address = ACCOUNT_INGRESS, nodes: Address = NODE_INGRESS) -> None:
         self.node = node
@@ -49,7 +49,7 @@ class RulesContracts:
             yield word[12:32]
 
     def nodes(self) -> Iterator[str]:
-        """Their URLs."""
+        """Return the URLs of permitted nodes."""
         for words in self._members(self.node_rules, "nodes"):
             name, node = (read_named_node(words), None) if self.has_names else (None, read_packed_node(words))
             url = named_url(name) if name is not None else None if node is None else node.url
@@ -70,14 +70,14 @@ class RulesContracts:
         return any(self.node.call(rules, self.node_call(method, enode)))
 
     def node_call(self, method: str, enode: Enode) -> bytes:
-        """`method` of a node by the interface that the rules have."""
+        """Encode a call about a node for the interface version of the rules."""
         if self.has_names:
             return _selector(f"{method}(string,string,uint16)") + named_node(enode)
         return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + packed_node(enode)
 
     @cached_property
     def has_names(self) -> bool:
-        """Whether the rules for nodes have the second interface: they answer its question, whomever it is about."""
+        """Whether the node rules have interface version 2: they answer its query."""
         rules = _needed(self.node_rules, "nodes")
         try:
             answer = self.node.call(rules, node_question(Enode(bytes(64), "0.0.0.0", 0, 0)))
@@ -97,7 +97,7 @@ class RulesContracts:
 
 
 def account_call(method: str, account: Address) -> bytes:
-    """`method(address)`"""
+    """Encode `method(address)`."""
     return _selector(f"{method}(address)") + account.rjust(_WORD, b"\0")
 
 

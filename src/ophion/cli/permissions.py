@@ -1,4 +1,4 @@
-"""`ophion permissions`: rules contracts in a genesis file, and who is permitted on a running network."""
+"""`ophion permissions`: permission contracts in a genesis file and on a running network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import parse_json, read_input, write_output
 from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.permission_contracts import RulesContracts, account_call
@@ -57,7 +57,7 @@ class GenesisOptions(Options):
         default=(),
         parse=read_node,
         metavar="ENODE",
-        help="Nodes that may connect from the start; without any, nobody is until an administrator adds them.",
+        help="Nodes that may connect from the start; without any, an administrator must add nodes first.",
     )
 
 
@@ -97,7 +97,7 @@ class ChangeOptions(NetworkOptions):
     )
 
 
-def genesis(options: GenesisOptions, session: Session) -> int:
+def genesis(options: GenesisOptions, session: CommandSession) -> int:
     """Add the contracts to the accounts of a genesis file."""
     text = read_input(options.source, "Unable to read the genesis file.")
     document = parse_json(text, "The genesis file is not valid JSON:")
@@ -132,8 +132,8 @@ def _next_steps(options: GenesisOptions, contracts: dict[Address, Any]) -> str:
     return "\n".join(lines)
 
 
-def show(options: NetworkOptions, session: Session) -> int:
-    """Everybody who is permitted, and who may change that."""
+def show(options: NetworkOptions, session: CommandSession) -> int:
+    """Print permitted accounts and nodes, and the administrators."""
     contracts = _contracts(options)
     if contracts.account_rules is not None:
         print("Accounts that may send transactions:")
@@ -148,30 +148,30 @@ def show(options: NetworkOptions, session: Session) -> int:
     return 0
 
 
-class _Step(Struct, frozen=True):
-    """One change that is needed."""
+class _ChangeStep(Struct, frozen=True):
+    """One transaction of a change."""
 
     words: str
     to: Address
     data: bytes
 
 
-def add(options: ChangeOptions, session: Session) -> int:
+def add(options: ChangeOptions, session: CommandSession) -> int:
     """Permit accounts and nodes."""
     return _change(options, session, "add", "is permitted already", "permitted")
 
 
-def remove(options: ChangeOptions, session: Session) -> int:
-    """Permit accounts and nodes no longer."""
+def remove(options: ChangeOptions, session: CommandSession) -> int:
+    """Remove accounts and nodes."""
     return _change(options, session, "remove", "is not permitted anyway", "no longer permitted")
 
 
-def _change(options: ChangeOptions, session: Session, verb: str, nothing: str, done: str) -> int:
+def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing: str, done: str) -> int:
     if not session.words:
-        raise CommandError(f"Say whom to {verb}: addresses of accounts (0x…) or enode URLs.")
+        raise CommandError(f"Name what to {verb}: addresses of accounts (0x…) or enode URLs.")
     items = [_read(word) for word in session.words]
     contracts = _contracts(options)
-    steps: list[_Step] = []
+    steps: list[_ChangeStep] = []
     for item in items:
         if isinstance(item, Enode):
             is_there, rules, call = (
@@ -191,7 +191,7 @@ def _change(options: ChangeOptions, session: Session, verb: str, nothing: str, d
         if is_there is (verb == "add"):
             print(f"{words} {nothing}.")
         else:
-            steps.append(_Step(words, rules, call))
+            steps.append(_ChangeStep(words, rules, call))
     if steps:
         changed = {step.words for step in steps}
         kinds = [
@@ -203,16 +203,16 @@ def _change(options: ChangeOptions, session: Session, verb: str, nothing: str, d
 
 
 def _rehearse(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
-    """Tell what would follow from a change; one that stops consensus is only made when that is really meant."""
+    """Print the consequences of a change; one that stops consensus needs --force."""
     try:
         found = node.ask("perm_rehearse", change)
     except CommandError as error:
-        print(f"What would follow cannot be told: the node does not offer perm_rehearse ({error}).")
+        print(f"The consequences are unknown: the node does not offer perm_rehearse ({error}).")
         return
     for enode in found["connectionsClosed"]:
         print(f"The connection with {enode} would close.")
     for account, count in found["sendersShutOut"].items():
-        print(f"{account} would be shut out; {count} of its transactions wait in the pool.")
+        print(f"{account} would lose its permission; {count} of its transactions wait in the pool.")
     validators = found["validators"]
     if validators["losesQuorum"]:
         words = (
@@ -224,7 +224,7 @@ def _rehearse(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]
         print(f"Consensus would stop: {words}.")
 
 
-def admins(options: ChangeOptions, session: Session) -> int:
+def admins(options: ChangeOptions, session: CommandSession) -> int:
     """Show the administrators, or change them: `add ADDRESS`, `remove ADDRESS`."""
     contracts = _contracts(options)
     if not session.words:
@@ -235,19 +235,24 @@ def admins(options: ChangeOptions, session: Session) -> int:
     verb, *words = session.words
     if verb not in ("add", "remove") or not words:
         raise CommandError("Expected nothing, `add ADDRESS …` or `remove ADDRESS …`.")
-    steps: list[_Step] = []
+    steps: list[_ChangeStep] = []
     for word in words:
         account = _account(word)
         if contracts.is_admin(account) is (verb == "add"):
             print(f"0x{account.hex()} is {'an' if verb == 'add' else 'no'} administrator already.")
         else:
-            steps.append(_Step(f"0x{account.hex()}", contracts.administration, account_call(f"{verb}Admin", account)))
+            steps.append(
+                _ChangeStep(f"0x{account.hex()}", contracts.administration, account_call(f"{verb}Admin", account))
+            )
     state = "an administrator" if verb == "add" else "no administrator any more"
     return _send(options, contracts, steps, lambda step, number: f"{step.words} is {state} from block {number} on.")
 
 
 def _send(
-    options: ChangeOptions, contracts: RulesContracts, steps: list[_Step], told: Callable[[_Step, int], str]
+    options: ChangeOptions,
+    contracts: RulesContracts,
+    steps: list[_ChangeStep],
+    message: Callable[[_ChangeStep, int], str],
 ) -> int:
     if options.is_dry:
         for step in steps:
@@ -264,7 +269,7 @@ def _send(
         raise CommandError(f"0x{key.address.hex()} is not an administrator: nothing was changed.")
     for step in steps:
         print(f"Changing {step.words} …", flush=True)
-        print(told(step, contracts.node.send(key, step.to, step.data, options.wait_s)), flush=True)
+        print(message(step, contracts.node.send(key, step.to, step.data, options.wait_s)), flush=True)
     return 0
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.node_client import NodeOptions, RpcNode
 from ophion.cli.privacy_keygen import KEYGEN
 from ophion.enclave import encoding
@@ -28,7 +28,7 @@ _MAX_DAMAGED: Final = 1_000_000
 
 
 def read_key(text: str) -> bytes:
-    """A key or an id of a group, in base64."""
+    """Read a key or a group id in base64."""
     try:
         return encoding.read_key(text)
     except ValueError:
@@ -72,8 +72,8 @@ class CallOptions(NodeOptions):
     data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="The call.")
 
 
-def status(options: NodeOptions, session: Session) -> int:
-    """Keys, peers, groups and outbox of a running node."""
+def status(options: NodeOptions, session: CommandSession) -> int:
+    """Print keys, peers, groups and outbox of a running node."""
     found = options.node().ask("priv_status")
     print(f"mode        {found.get('mode', 'external')}, delivery {found.get('delivery', 'by the enclave')}")
     for key in found.get("keys", ()):
@@ -91,7 +91,7 @@ def status(options: NodeOptions, session: Session) -> int:
     return 0
 
 
-def send(options: SendOptions, session: Session) -> int:
+def send(options: SendOptions, session: CommandSession) -> int:
     """Sign, send and wait for a private transaction."""
     if options.group is not None and options.private_for:
         raise CommandError("--group and --for exclude each other.")
@@ -137,16 +137,16 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
     return found
 
 
-def call(options: CallOptions, session: Session) -> int:
-    """Ask a contract in the state of a group."""
+def call(options: CallOptions, session: CommandSession) -> int:
+    """Call a contract in the state of a group."""
     request = {"to": data(options.to), "data": data(options.data)}
     print(options.node().ask("priv_call", base64_text(options.group), request, "latest"))
     return 0
 
 
-def rebuild(options: Nothing, session: Session) -> int:
-    """Forget private states; the node makes them anew from chain and payloads when it starts."""
-    # not for the other commands, which ask a node and open nothing
+def rebuild(options: NoOptions, session: CommandSession) -> int:
+    """Delete private states; the node rebuilds them from chain and payloads when it starts."""
+    # imported here: the other commands open no database
     from ophion.chain.pruning import has_dropped_states
     from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
     from ophion.node.privacy import ANOTHER_DATABASE
@@ -159,7 +159,7 @@ def rebuild(options: Nothing, session: Session) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # first, because a node that asks the others for what it has loses nothing
+        # first: a node that asks others for payloads it already has loses nothing
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import read_password
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.keyfile import new_pair, public_file_of, write_pair
@@ -31,7 +31,7 @@ class KeygenOptions(Options):
     )
 
 
-def keygen(options: KeygenOptions, session: Session) -> int:
+def keygen(options: KeygenOptions, session: CommandSession) -> int:
     """Writes both files and prints the public key."""
     entropy = SystemEntropy()
     pair = new_pair(entropy)

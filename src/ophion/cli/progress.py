@@ -13,10 +13,10 @@ _LINE_S = 10.0
 
 
 class Progress:
-    """Counts towards a total. Goes to standard error, so that the result of a command can be piped.
+    """Progress towards a total, on standard error so that the result of a command can be piped.
 
-    On a terminal one line is drawn over and over; elsewhere (a log file, a CI run) a line is written every
-    `line_s` seconds, and none at all for work that is over sooner.
+    A terminal shows one line that is redrawn. Elsewhere (a log file, a CI run) a line is written every `line_s`
+    seconds.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Progress:
         self._line_s = line_s
 
     def update(self, done: int, note: str = "") -> None:
-        """`done` of the total are finished; `note` is shown behind the numbers."""
+        """Set the finished amount; `note` is shown behind the numbers."""
         now = self._clock.monotonic()
         if now - self._shown < (_REDRAW_S if self._is_terminal else self._line_s):
             return
@@ -53,13 +53,13 @@ class Progress:
         self._stream.flush()
 
     def line(self, text: str) -> None:
-        """A line of its own, above the bar."""
+        """Print a line above the bar."""
         self.clear()
         self._stream.write(f"{text}\n")
         self._stream.flush()
 
     def clear(self) -> None:
-        """Take the bar off the terminal, before something else is printed."""
+        """Remove the bar before other output."""
         if self._is_drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -70,8 +70,8 @@ class Progress:
         return self._clock.monotonic() - self._started
 
     def _bar(self, done: int, text: str) -> str:
-        room = shutil.get_terminal_size((80, 24)).columns - len(text) - 4
-        width = min(room, 40)
+        columns = shutil.get_terminal_size((80, 24)).columns - len(text) - 4
+        width = min(columns, 40)
         if width < 5:
             return text
         full = width * min(done, self._total) // self._total if self._total else width

@@ -1,36 +1,40 @@
-"""`ophion public-key`: the node's public key and address. A missing key is made, as starting the node would."""
+"""`ophion public-key`: prints the node's public key or address; a missing key is created."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import write_output
 from ophion.native.crypto import PrivateKey
 from ophion.node.datadir import DataConfig
+from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.node_key_file import load_or_create_key
 from ophion.runtime.options import Options, option
 
 
-class ExportOptions(Options):
+class KeyExportOptions(Options):
     """Options."""
 
     target: Path | None = option("--to", default=None, help="File to write. (default: standard output)")
 
 
-def _key(session: Session) -> PrivateKey:
-    key, _ = load_or_create_key(session.part(DataConfig).key_file)
+def _key(session: CommandSession) -> PrivateKey:
+    data = session.part(DataConfig)
+    if data.node_private_key_file is None and not data.key_file.exists():
+        refuse_foreign_data(data.data_path)
+    key, _ = load_or_create_key(data.key_file)
     return key
 
 
-def export(options: ExportOptions, session: Session) -> int:
-    """0x and 128 hex digits."""
+def export(options: KeyExportOptions, session: CommandSession) -> int:
+    """Print the public key as 0x and 128 hex digits."""
     write_output(options.target, f"0x{_key(session).public_key.hex()}", "Unable to write the public key.")
     return 0
 
 
-def export_address(options: ExportOptions, session: Session) -> int:
-    """0x and 40 hex digits."""
+def export_address(options: KeyExportOptions, session: CommandSession) -> int:
+    """Print the address as 0x and 40 hex digits."""
     write_output(options.target, f"0x{_key(session).address.hex()}", "Unable to write the address.")
     return 0
 
@@ -40,7 +44,7 @@ COMMANDS = (
         "export",
         "Show the public key of the node.",
         export,
-        ExportOptions,
+        KeyExportOptions,
         uses=(DataConfig,),
         examples=("ophion public-key export --data-path=data --to=node.pub",),
     ),
@@ -48,7 +52,7 @@ COMMANDS = (
         "export-address",
         "Show the address of the node.",
         export_address,
-        ExportOptions,
+        KeyExportOptions,
         uses=(DataConfig,),
         examples=("ophion public-key export-address --node-private-key-file=node.key",),
     ),

@@ -1,4 +1,4 @@
-"""`ophion quickstart`: a network of validators and a node to talk to, by one command."""
+"""`ophion quickstart`: runs a network of validators and an RPC node on this machine."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions, RunOptions, UpOptions
 from ophion.errors import CommandError, ConfigError
 from ophion.gateway.backends import Kind, Site
 from ophion.quickstart import report
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
-from ophion.quickstart.control import tell
+from ophion.quickstart.control import send_command
 from ophion.quickstart.lock_file import Lock, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY
 from ophion.quickstart.ports import HOST, Claims, Layout, lay_out
-from ophion.quickstart.supervisor import Supervisor
+from ophion.quickstart.supervisor import NetworkSupervisor
 from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import problems_of
@@ -34,14 +34,14 @@ _DETACHED_S: Final = 90.0
 _FOLLOW_S: Final = 0.2
 
 
-def up(options: UpOptions, session: Session) -> int:
-    """Make a network and run it."""
+def up(options: UpOptions, session: CommandSession) -> int:
+    """Create a network and run it."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     path, plan = options.place, options.plan
     if not (path / PLAN).exists():
         with Claims() as claims:
-            lay_out(plan, installed(), claims.take)  # a port that is taken is said before anything is made
+            lay_out(plan, installed(), claims.take)  # reports a port in use before anything is created
     prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
@@ -52,7 +52,7 @@ def up(options: UpOptions, session: Session) -> int:
         raise CommandError(_taken(path))
     with lock:
         if discard_unfinished(path):
-            print(f"The network in {path} was not finished: it is made anew.", file=sys.stderr)
+            print(f"The network in {path} was not finished: it is created again.", file=sys.stderr)
         work = Workdir.make(path, plan, SystemEntropy())
         if not options.print_commands and not options.detach:
             return _run(work, lock)
@@ -62,7 +62,7 @@ def up(options: UpOptions, session: Session) -> int:
 def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
-        Workdir.open(path)  # one that can neither be resumed nor removed says so itself
+        Workdir.open(path)  # raises for a network that can be neither resumed nor removed
         return (
             f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
             f" it again, `ophion quickstart remove{where(path)}` takes it away."
@@ -73,12 +73,12 @@ def _taken(path: Path) -> str:
     )
 
 
-def resume(options: RunOptions, session: Session) -> int:
-    """Run a network that was stopped."""
+def resume(options: RunOptions, session: CommandSession) -> int:
+    """Run a stopped network again."""
     path = options.place
     work = Workdir.open(path)
     os.umask(0o077)
-    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # somebody may have taken old logs away with their folder
+    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # the folder of old logs may have been deleted
     lock = Lock.take(path)
     if lock is None:
         raise CommandError(_taken(path))
@@ -90,7 +90,7 @@ def resume(options: RunOptions, session: Session) -> int:
 
 
 def _run(work: Workdir, lock: Lock) -> int:
-    """The processes of a network, until they are told to stop."""
+    """Run the processes of a network until they are stopped."""
     with Claims() as claims:
         return _run_at(work, lay_out(work.plan, installed(), claims.take, work.layout), lock)
 
@@ -117,11 +117,11 @@ def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
 
 
 async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable[[], None]) -> bool:
-    return await Supervisor(work, layout, lock, _say).run(ready)
+    return await NetworkSupervisor(work, layout, lock, _say).run(ready)
 
 
 def _say(line: str) -> None:
-    """A line for a person; that nobody reads any more is no reason to stop."""
+    """Print a line; a closed terminal does not stop the network."""
     try:
         print(line, flush=True)
     except OSError:
@@ -129,7 +129,7 @@ def _say(line: str) -> None:
 
 
 def _detached(work: Workdir) -> int:
-    """Run a network in a process of its own, and wait until every node has a block."""
+    """Run a network in the background; return when every node has a block."""
     log = work.log(SUPERVISOR_LOG)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -150,17 +150,17 @@ def _detached(work: Workdir) -> int:
                 raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
             time.sleep(0.05)
     except KeyboardInterrupt:
-        process.terminate()  # whoever does not wait for it does not want it in the background
+        process.terminate()  # interrupted while waiting: do not leave it in the background
         process.wait()
         raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
 
 
 def _print_commands(work: Workdir) -> int:
-    """The commands of a network that exists."""
+    """Print the commands of a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:  # until the commands are shown: nothing of this runs
+        with Claims() as claims:  # the commands are only printed
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
     for node in work.plan.nodes:
@@ -172,8 +172,8 @@ def _print_commands(work: Workdir) -> int:
     return 0
 
 
-def show(options: PlaceOptions, session: Session) -> int:
-    """The addresses of a network, and how its nodes are."""
+def show(options: PlaceOptions, session: CommandSession) -> int:
+    """Print the addresses of a network and the status of its nodes."""
     work = Workdir.open(options.place)
     running = holder(work.path)
     if running is None:
@@ -196,8 +196,8 @@ def _idle(work: Workdir) -> str:
     return f"The network in {work.path} does not run: `ophion quickstart resume{work.where}` starts it."
 
 
-def stop(options: PlaceOptions, session: Session) -> int:
-    """End the processes of a network and keep its files."""
+def stop(options: PlaceOptions, session: CommandSession) -> int:
+    """Stop the processes of a network; its files stay."""
     work = Workdir.open(options.place)
     if not _stopped(work.path):
         print(f"The network in {work.path} does not run.")
@@ -210,10 +210,10 @@ def stop(options: PlaceOptions, session: Session) -> int:
 
 
 def _stopped(path: Path) -> bool:
-    """Stop what runs, and wait for its end; False when nothing did."""
+    """Stop a network and wait for its end; False where it was not running."""
     if holder(path) is None:
         return False
-    tell(path, "stop")
+    send_command(path, "stop")
     deadline = time.monotonic() + _STOP_S
     while holder(path) is not None:
         if time.monotonic() > deadline:
@@ -222,8 +222,8 @@ def _stopped(path: Path) -> bool:
     return True
 
 
-def remove(options: PlaceOptions, session: Session) -> int:
-    """End the processes of a network and take its files away."""
+def remove(options: PlaceOptions, session: CommandSession) -> int:
+    """Stop the processes of a network and delete its files."""
     path = options.place
     left = _removed_unfinished(path)
     if left is None:
@@ -238,7 +238,7 @@ def remove(options: PlaceOptions, session: Session) -> int:
 
 
 def _removed_unfinished(path: Path) -> list[str] | None:
-    """Take away what a killed `up` has left; what stays, as of any network. None where no such thing is there."""
+    """Delete an unfinished network; return the names of foreign files, which stay. None where there was none."""
     lock = Lock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:
         return None
@@ -247,28 +247,28 @@ def _removed_unfinished(path: Path) -> list[str] | None:
         return None if work is None else work.remove()
 
 
-def kill(options: PlaceOptions, session: Session) -> int:
-    """End one process without a warning."""
+def kill(options: PlaceOptions, session: CommandSession) -> int:
+    """Kill one process."""
     return _order("kill", options, session)
 
 
-def start(options: PlaceOptions, session: Session) -> int:
+def start(options: PlaceOptions, session: CommandSession) -> int:
     """Start one process again."""
     return _order("start", options, session)
 
 
-def _order(do: str, options: PlaceOptions, session: Session) -> int:
+def _order(do: str, options: PlaceOptions, session: CommandSession) -> int:
     work = Workdir.open(options.place)
     if len(session.words) != 1:
-        raise CommandError(f"Say whom to {do}: one of {', '.join(work.processes)}.")
+        raise CommandError(f"Name the process to {do}: one of {', '.join(work.processes)}.")
     if holder(work.path) is None:
         raise CommandError(_idle(work))
-    print(tell(work.path, do, session.words[0]))
+    print(send_command(work.path, do, session.words[0]))
     return 0
 
 
-def logs(options: LogOptions, session: Session) -> int:
-    """What the processes say."""
+def logs(options: LogOptions, session: CommandSession) -> int:
+    """Print the logs of the processes."""
     work = Workdir.open(options.place)
     known = work.processes
     names = session.words or known
@@ -286,11 +286,11 @@ def logs(options: LogOptions, session: Session) -> int:
 
 
 def _show_log(path: Path, position: int, prefix: str) -> int:
-    """Print whole lines from a position on; the position after them."""
+    """Print whole lines from a position on; return the next position."""
     try:
         with path.open("rb") as file:
             if position > os.fstat(file.fileno()).st_size:
-                position = 0  # somebody has begun it anew
+                position = 0  # the file was replaced
             file.seek(position)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -302,8 +302,8 @@ def _show_log(path: Path, position: int, prefix: str) -> int:
     return position
 
 
-def proxy(options: ProxyOptions, session: Session) -> int:
-    """One address for the nodes of a network."""
+def proxy(options: ProxyOptions, session: CommandSession) -> int:
+    """Run the proxy: one address for the nodes of a network."""
     from ophion.gateway.process import run_gateway
 
     return run_gateway(Site.read(options.site), HOST, options.port)
@@ -312,7 +312,7 @@ def proxy(options: ProxyOptions, session: Session) -> int:
 COMMANDS = (
     Command(
         "up",
-        "Make a network and run it: validators, a node for clients, and one address with a page.",
+        "Create a network and run it: validators, a node for clients, and one address with a web interface.",
         up,
         UpOptions,
         examples=(

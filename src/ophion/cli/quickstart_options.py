@@ -1,4 +1,4 @@
-"""Options of `ophion quickstart`, and the network they ask for."""
+"""Options of `ophion quickstart`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ophion.node.config import NodeConfig
-from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, Plan
+from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, NetworkPlan
 from ophion.quickstart.workdir import USUAL_PLACE
 from ophion.runtime.options import Options, load, option, port, problems_of, read_flag, specs_of
 
@@ -19,7 +19,7 @@ class PlaceOptions(Options):
         "--directory",
         default=USUAL_PLACE,
         metavar="DIRECTORY",
-        help="Where the network is kept.",
+        help="Directory of the network.",
     )
 
     @property
@@ -63,12 +63,12 @@ class UpOptions(RunOptions):
     )
 
     @property
-    def plan(self) -> Plan:
-        usual = 1 if self.consensus is Consensus.DEV else 4
-        count = usual if self.validators is None else self.validators
-        # a marker costs what its private transaction offers, which is usually nothing (operations.md 15.1)
+    def plan(self) -> NetworkPlan:
+        default_count = 1 if self.consensus is Consensus.DEV else 4
+        count = default_count if self.validators is None else self.validators
+        # a marker pays the gas price of its private transaction, which is normally 0 (operations.md 15.1)
         is_free = self.free_gas or self.privacy
-        return Plan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
+        return NetworkPlan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
     def problems(self) -> Iterator[str]:
         yield from self.plan.problems()
@@ -77,7 +77,7 @@ class UpOptions(RunOptions):
 
 
 def _said_of_privacy() -> list[str]:
-    """What a node would say to --privacy-enabled."""
+    """Return the problem that a node would report for --privacy-enabled."""
     flags = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     return problems_of(load(NodeConfig, [read_flag("--privacy-enabled", deque(), flags)]).config.privacy)
 

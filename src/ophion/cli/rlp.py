@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import kind_of_json, parse_json, read_input, write_output
 from ophion.errors import CommandError, DecodeError
 from ophion.primitives import rlp
@@ -73,7 +73,7 @@ def _address(item: rlp.Item, position: int) -> bytes:
     return item
 
 
-def encode(options: RlpOptions, session: Session) -> int:
+def encode(options: RlpOptions, session: CommandSession) -> int:
     """JSON array of addresses to a line of hex."""
     text = read_input(options.source, "Unable to read JSON file.")
     if not text.strip():
@@ -99,7 +99,7 @@ def _addresses(value: Any) -> list[bytes]:
     return addresses
 
 
-def decode(options: RlpOptions, session: Session) -> int:
+def decode(options: RlpOptions, session: CommandSession) -> int:
     """A line of hex to a JSON array of addresses."""
     text = read_input(options.source, "Unable to read RLP file.").strip()
     if not text:

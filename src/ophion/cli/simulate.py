@@ -1,4 +1,4 @@
-"""`ophion simulate`: play consensus networks by seed, and look for a rule that breaks."""
+"""`ophion simulate`: simulates consensus networks by seed and checks their invariants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from enum import Enum
 
-from ophion.cli.command import Command, Session
+from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
 from ophion.consensus.bft.timeouts import Timing
 from ophion.errors import ConfigError
@@ -23,8 +23,8 @@ def _positive(value: float) -> None:
         raise ValueError("must be above 0")
 
 
-class Protocol(Enum):
-    """What the simulated network speaks."""
+class SimulatedProtocol(Enum):
+    """Consensus protocol of the simulated network."""
 
     IBFT2 = "ibft2"
     QBFT = "qbft"
@@ -34,7 +34,9 @@ class Protocol(Enum):
 class SimulateOptions(Options):
     """Options."""
 
-    protocol: Protocol = option("--protocol", default=Protocol.IBFT2, help="Consensus protocol of the network.")
+    protocol: SimulatedProtocol = option(
+        "--protocol", default=SimulatedProtocol.IBFT2, help="Consensus protocol of the network."
+    )
     seed: int = option("--seed", default=0, check=at_least(0), help="The (first) seed; it decides everything.")
     seeds: int = option("--seeds", default=1, check=at_least(1), help="How many seeds to play, counting up.")
     validators: int = option("--validators", default=4, check=between(1, 100), help="Members of the network.")
@@ -64,20 +66,20 @@ class SimulateOptions(Options):
     )
 
     def problems(self) -> Iterator[str]:
-        """Values that do not go together."""
+        """Yield contradicting values."""
         if self.byzantine is not None and self.byzantine >= self.validators:
             yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
-        if self.protocol is Protocol.CLIQUE and self.block_period != 1:
+        if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:
             yield "--block-period has no effect with --protocol=clique, whose period is 1 second"
 
     def seed_options(self) -> SeedOptions:
-        """What the seeds of this run have in common."""
+        """Return the options that all seeds of this run share."""
         timing = Timing(float(self.block_period), self.request_timeout, self.max_timeout)
         return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing, self.pass_over)
 
 
-def simulate(options: SimulateOptions, session: Session) -> int:
-    """Play the seeds; 1 when one of them breaks a rule."""
+def simulate(options: SimulateOptions, session: CommandSession) -> int:
+    """Run the seeds; 1 when one of them breaks an invariant."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     seed_options = options.seed_options()
@@ -102,7 +104,7 @@ def simulate(options: SimulateOptions, session: Session) -> int:
 
 
 def _report(outcome: SeedOutcome, number: int, options: SimulateOptions) -> None:
-    """The first failure with its trace, the next ones in a line each."""
+    """Print the first failure with its trace, further ones in a line each."""
     if number > _SHOWN_FAILURES:
         return
     for violation in outcome.violations:
@@ -119,18 +121,18 @@ def _show(seed: int, options: SeedOptions, rows: int) -> None:
 
 
 def replay_command(seed: int, options: SimulateOptions) -> str:
-    """The command that plays one seed again and draws it."""
+    """Return the command that replays one seed with its trace."""
     words = [f"ophion simulate --protocol={options.protocol.value} --seed={seed} --validators={options.validators}"]
     default = SimulateOptions()
     if options.byzantine is not None:
         words.append(f"--byzantine={options.byzantine}")
-    for flag, value, usual in (
+    for flag, value, default_value in (
         ("--storm", options.storm, default.storm),
         ("--block-period", options.block_period, default.block_period),
         ("--request-timeout", options.request_timeout, default.request_timeout),
         ("--max-timeout", options.max_timeout, default.max_timeout),
     ):
-        if value != usual:
+        if value != default_value:
             words.append(f"{flag}={value:g}")
     if not options.pass_over:
         words.append("--pass-over=false")

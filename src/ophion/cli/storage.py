@@ -1,4 +1,4 @@
-"""`ophion storage`: what the database holds, whether it is sound, and copies of it."""
+"""`ophion storage`: size, integrity, backup and compaction of the database."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ophion.cli.command import Command, Nothing, Session
+from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
 from ophion.native.exceptions import translated
-from ophion.node.database_copy import OnProgress, Step, back_up, compact, damage
+from ophion.node.database_copy import CopyStep, OnProgress, back_up, compact, damage
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.options import Options, at_least, option
 
@@ -19,8 +19,8 @@ _MAX_FINDINGS = 100
 _NICENESS = 15
 
 
-def usage(options: Nothing, session: Session) -> int:
-    """A table of sizes, also of a node that runs."""
+def usage(options: NoOptions, session: CommandSession) -> int:
+    """Print a table of sizes, also of a running node."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
@@ -35,8 +35,8 @@ def usage(options: Nothing, session: Session) -> int:
     return 0
 
 
-def check(options: Nothing, session: Session) -> int:
-    """Walk the chain, the state of the head, private states and payloads, and hash everything again."""
+def check(options: NoOptions, session: CommandSession) -> int:
+    """Check the hashes of the chain, the head's state, private states and payloads."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store(read_only=True)
@@ -69,20 +69,20 @@ class BackupOptions(Options):
     )
 
 
-def backup(options: BackupOptions, session: Session) -> int:
-    """Copy the database, also while a node uses it."""
+def backup(options: BackupOptions, session: CommandSession) -> int:
+    """Copy the database, also of a running node."""
     data = session.part(DataConfig)
-    os.nice(_NICENESS)  # the node comes first
+    os.nice(_NICENESS)  # the node has priority
     with _shown() as on_progress:
         began = time.monotonic()
         copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_progress)
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
-    # which may lie elsewhere: options of the node are none of this command
+    # it may be elsewhere: this command does not read --node-private-key-file of the node
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: keep {key} in a safe place of its own.")
-    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # not for the other commands: few nodes have an enclave
+    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # imported here: few nodes have an enclave
 
     enclave_key = data.data_path / DEFAULT_KEY_FILE
     if enclave_key.exists():
@@ -90,8 +90,8 @@ def backup(options: BackupOptions, session: Session) -> int:
     return 0
 
 
-def compact_database(options: Nothing, session: Session) -> int:
-    """Write the database anew without its free pages; no node may use it meanwhile."""
+def compact_database(options: NoOptions, session: CommandSession) -> int:
+    """Rewrite the database without free pages; no node may use it meanwhile."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
         before, copied = compact(directory, on_progress)
@@ -101,11 +101,11 @@ def compact_database(options: Nothing, session: Session) -> int:
 
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
-    """A bar for each step: mebibytes that were copied, entries that were checked."""
-    shown: dict[Step, Progress] = {}
+    """Show a progress bar for each step: MiB copied, entries checked."""
+    shown: dict[CopyStep, Progress] = {}
 
-    def on_progress(step: Step, done: int, total: int) -> None:
-        what, unit, shift = ("Copied", "MiB", 20) if step is Step.COPYING else ("Checked", "entries", 0)
+    def on_progress(step: CopyStep, done: int, total: int) -> None:
+        what, unit, shift = ("Copied", "MiB", 20) if step is CopyStep.COPYING else ("Checked", "entries", 0)
         if step not in shown:
             clear()
             shown[step] = Progress(what, total >> shift)
@@ -122,7 +122,7 @@ def _shown() -> Iterator[OnProgress]:
 
 
 def show_size(size: int) -> str:
-    """Bytes for people: 4096 is `4.0 KiB`."""
+    """Format a number of bytes: 4096 is `4.0 KiB`."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

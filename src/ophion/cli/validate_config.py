@@ -1,15 +1,54 @@
-"""`ophion validate-config`: read a configuration file as the node would, and stop there."""
+"""`ophion validate-config`: check a configuration file without starting a node."""
 
 from __future__ import annotations
 
-from ophion.cli.command import Command, Nothing, Session
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.cli.arguments import Arguments
+from ophion.cli.command import Command, CommandSession
+from ophion.cli.option_loading import read_sources
+from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import ConfigError
+from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
+from ophion.node.besu.settings import besu_variables, unread_variables
+from ophion.node.config import NodeConfig
+from ophion.runtime.operator_files import NotRegularFile, table_of
+from ophion.runtime.options import Options, load, option, specs_of
+
+_UNKNOWN: Final = "unknown"
 
 
-def validate(options: Nothing, session: Session) -> int:
-    """The file has been read by the time a command runs; what was wrong with it has been said."""
+class ValidateOptions(Options):
+    """Options."""
+
+    besu: Path | None = option(
+        "--besu", default=None, help="Configuration file of Besu: show what Ophion does with each option."
+    )
+
+
+class CheckedOption(Struct, frozen=True):
+    """One line of the report."""
+
+    name: str
+    verdict: str
+    explanation: str
+
+
+def validate(options: ValidateOptions, session: CommandSession) -> int:
+    """Report on a Besu file, or confirm the file of --config-file, which has been read by now."""
+    if options.besu is not None:
+        return _report(options.besu)
+    if session.problems:
+        raise ConfigError(session.problems)
     if session.config_file is None:
         raise ConfigError("Missing required option: '--config-file=FILE'")
+    for warning in session.warnings:
+        print(f"Warning: {warning}")
     print(
         "TOML config file is valid on basic inspection. Further dependencies between related options are checked when"
         " Ophion starts."
@@ -17,11 +56,79 @@ def validate(options: Nothing, session: Session) -> int:
     return 0
 
 
+def _report(file: Path) -> int:
+    """Print the verdict on each option of the file and the environment; 1 where a node would not start with them."""
+    checked = [*_checked_file(file), *_checked_environment()]
+    width = max((len(line.name) for line in checked), default=0)
+    for line in checked:
+        print(f"{line.name:<{width}}  {line.verdict:<9}  {line.explanation}".rstrip())
+    verdicts = (*(verdict.value for verdict in Verdict), _UNKNOWN)
+    counts = {verdict: sum(line.verdict == verdict for line in checked) for verdict in verdicts}
+    print(f"{len(checked)} settings: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
+    problems: list[str] = []
+    given, warnings = read_sources(Arguments(), os.environ, file, specs_of(NodeConfig), problems)
+    try:
+        load(NodeConfig, given)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    for warning in warnings:
+        if "has no effect: " not in warning:  # the table has said that
+            print(f"Warning: {warning}")
+    for problem in problems:
+        print(f"Error: {problem}")
+    return 1 if problems else 0
+
+
+def _checked_file(file: Path) -> Iterator[CheckedOption]:
+    try:
+        table = table_of(file)
+    except (OSError, NotRegularFile, ValueError) as error:
+        raise ConfigError(f"Unable to read the Besu configuration file {file}: {error}") from None
+    own = _own_names()
+    for key, value in table.items():
+        row = find_besu_option(key)
+        if row is not None:
+            yield _checked(key, row, value)
+        elif key in own:
+            yield CheckedOption(key, Verdict.HONOURED.value, "an option of Ophion")
+        else:
+            yield CheckedOption(escape_untrusted(key), _UNKNOWN, "neither Besu nor Ophion has this option")
+
+
+def _checked(name: str, row: BesuOption, value: object) -> CheckedOption:
+    values = value if isinstance(value, list) else [value]
+    if row.verdict is Verdict.REFUSED and row.accepted and {str(item).lower() for item in values} <= row.accepted:
+        return CheckedOption(name, Verdict.HONOURED.value, "the value that Ophion has anyway")
+    return CheckedOption(name, row.verdict.value, row.explanation)
+
+
+def _checked_environment() -> Iterator[CheckedOption]:
+    own = {name.upper().replace("-", "_"): name for name in _own_names()}
+    rows = {name.upper().replace("-", "_"): row for name, row in besu_options().items()}
+    for variable, text in besu_variables(os.environ):
+        suffix = variable.partition("_")[2]
+        if suffix in rows:
+            yield _checked(variable, rows[suffix], text)
+        elif suffix in own:
+            yield CheckedOption(variable, Verdict.HONOURED.value, f"as --{own[suffix]}")
+    for variable in unread_variables(os.environ, specs_of(NodeConfig)):
+        yield CheckedOption(escape_untrusted(variable), Verdict.IGNORED.value, "Ophion does not read this variable")
+
+
+def _own_names() -> set[str]:
+    return {name for spec in specs_of(NodeConfig) for name in spec.names}
+
+
 COMMANDS = (
     Command(
         "validate-config",
-        "Check the keys and values of a TOML configuration file.",
+        "Check a TOML configuration file, or show what Ophion does with the options of a Besu file.",
         validate,
-        examples=("ophion validate-config --config-file=config.toml",),
+        ValidateOptions,
+        examples=(
+            "ophion validate-config --config-file=config.toml",
+            "ophion validate-config --besu config.toml",
+        ),
+        reports_problems=True,
     ),
 )

@@ -1,17 +1,19 @@
-"""`ophion Xhelp`: options that are taken for the sake of old command lines and stand in no other help."""
+"""`ophion Xhelp`: the unstable options of Besu and what Ophion does with them."""
 
 from __future__ import annotations
 
-from ophion.cli.command import Command, Nothing, Session
-from ophion.node.unstable_options import UnstableConfig
-from ophion.runtime.options import specs_of
-from ophion.runtime.options.render import help_sections
+from ophion.cli.command import Command, CommandSession, NoOptions
+from ophion.node.besu.option_table import besu_options
 
 
-def show(options: Nothing, session: Session) -> int:
-    """List them."""
-    print(help_sections(specs_of(UnstableConfig), with_hidden=True))
+def show(options: NoOptions, session: CommandSession) -> int:
+    """Print one line for each option."""
+    for option in besu_options().values():
+        if option.name.startswith("X"):
+            print(
+                f"  --{option.name}: {option.verdict.value}" + (f", {option.explanation}" if option.explanation else "")
+            )
     return 0
 
 
-COMMANDS = (Command("Xhelp", "Show the unstable options.", show, examples=("ophion Xhelp",)),)
+COMMANDS = (Command("Xhelp", "Show the unstable options of Besu.", show, examples=("ophion Xhelp",)),)

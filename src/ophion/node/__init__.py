@@ -1,14 +1,17 @@
 """The composition root: from options to a running node.
 
-    config        NodeConfig: the rooms' options in one tree (interface_options, storage_options, …)
-    network       which genesis the options choose
-    datadir       the data directory: lock, layout, key, database; keyfile reads and writes keys
-    build         the one place that constructs the rooms and connects them
-    services      the interface of a node put together; ports has each service with a port, page that of the page
-    peering       the service that meets other nodes
-    node          start to stop: data directory, key, chain, services, signals
-    preset        `ophion dev` as a list of ordinary options
-    banner        what a person at a terminal sees; ports_file is what a script reads
+    config            NodeConfig: the options of all packages in one tree (interface_options, storage_options, …)
+    besu              options, values and files of Besu
+    network           the genesis that the options choose
+    datadir           the data directory: lock, layout, key, database; node_key_file reads and writes keys
+    foreign_data      refuses data directories of other clients
+    build             constructs and connects chain, pool and producer
+    listeners         builds each service with a port; web_interface builds that of the web interface
+    services          builds the public interface from them
+    peering           builds the services that connect to other nodes
+    launch, node      start to stop: options, data directory, key, chain, services, signals
+    dev_preset        `ophion dev` as a list of ordinary options
+    banner            startup text for a terminal; ports_file is for scripts
 
-Everything above this room is the command line; nothing below it knows where an option came from.
+Only the command line is above this package. Packages below it do not know where an option came from.
 """

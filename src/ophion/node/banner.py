@@ -1,4 +1,4 @@
-"""What a person at a terminal looks for when a node has started."""
+"""The text that a terminal shows when a node has started."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ophion.primitives.types import WEI_PER_ETHER
 
 
 class Summary(Struct, frozen=True):
-    """The facts of a running node."""
+    """Facts about a running node."""
 
     endpoints: Mapping[str, str]
-    """Service to URL."""
+    """URLs by service."""
     network: str
     chain_id: int
     accounts: Sequence[DevAccount]
-    """Accounts of the development network, whose keys everybody knows; none on others."""
+    """Accounts of the development network with public keys; empty on other networks."""
     is_mining: bool
     head: int
     data_path: Path
@@ -28,7 +28,7 @@ class Summary(Struct, frozen=True):
 
 
 def banner(summary: Summary) -> str:
-    """The lines to show."""
+    """Return the text to show."""
     return "\n".join(_lines(summary)) + "\n"
 
 
@@ -47,7 +47,7 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 
 def _accounts(accounts: Sequence[DevAccount]) -> Iterator[str]:
-    """One line each: address, key and what it had at genesis."""
+    """Yield one line per account: address, key and balance at genesis."""
     yield ""
     yield "  Accounts with funds. These keys are public test keys: never use them for anything of value."
     if MNEMONIC_ACCOUNTS[0] in accounts:

@@ -1,8 +1,7 @@
-"""The one place that constructs the rooms and connects them.
+"""Constructs chain, pool and producer and connects them, for nodes and for tests.
 
-Tests build their nodes here too, with other arguments. What happens in which order when the chain has a new head is
-decided by the order of `listen` below: queries know the head first, the pool agrees with it next, then everybody else
-hears of it.
+The order of `listen` calls decides the order in which components process a new head: queries first, then the pool, then
+all others.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _BLOBS_PER_TRANSACTION = 6
 
 
 class Core(Struct, frozen=True):
-    """A node without its interface."""
+    """A node without its public interface."""
 
     chain: Chain
     importer: Importer
@@ -82,7 +81,7 @@ def build_core(
     data_path: Path | None = None,
     permissions: Permissions | None = None,
 ) -> Core:
-    """Chain, pool and producer of one network. Local transactions are kept in `data_path`, when there is one."""
+    """Build chain, pool and producer of one network. Local transactions are saved in `data_path`, where it is given."""
     spec = genesis.spec
     permissions = permissions or Permissions()
     _check_production(config, spec)
@@ -93,7 +92,7 @@ def build_core(
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)
     if data_path is not None and config.permissions.is_used:
-        # loaded where it is used: a node without rules starts faster
+        # imported here: a node without rules starts faster
         from ophion.permissions.audit import NAME, AuditLog
 
         permissions.record_changes(AuditLog(data_path / NAME, clock, lanes.write), chain)
@@ -122,7 +121,7 @@ def build_core(
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
-        # loaded here, like the others, because networks without it start faster
+        # imported here: networks without it start faster
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine
@@ -130,7 +129,7 @@ def build_core(
 
         assert isinstance(engine, CliqueEngine)
 
-        # a random order of signers out of turn, different on every node: nothing that must not be guessed
+        # not a secret: it only varies the delay of out-of-turn signers between nodes
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
         sealer = CliqueSealer(assembler, engine, parameters, node_key, proposals, randomness)
@@ -141,7 +140,7 @@ def build_core(
 
 
 def pool_head(queries: Queries) -> PoolHead:
-    """What the pool must know of the present head."""
+    """Return the facts about the head that the pool needs."""
     spec = queries.spec
     following = queries.next_block().header
     fork = spec.fork_of(following)
@@ -159,7 +158,7 @@ def pool_head(queries: Queries) -> PoolHead:
 
 
 def _blob_limit(fork: Fork, block_limit: int) -> int:
-    """Most blobs of one transaction: as many as a block has room for, until Osaka made it less (EIP-7594)."""
+    """Return the blob limit of one transaction: the limit of a block, and less from Osaka on (EIP-7594)."""
     return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 
 
@@ -171,12 +170,12 @@ def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
 
 
 def _is_authority(spec: ChainSpec) -> bool:
-    """Whether known members make the blocks."""
+    """Whether a known validator set produces the blocks."""
     return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None
 
 
 def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
-    """Who earns the fees of a block of this node that has no seal yet."""
+    """Return the address that earns the fees of an unsealed block of this node."""
     if spec.engine is EngineKind.CLIQUE:
         return lambda draft: node_address
     return lambda draft: engine.beneficiary(HashedHeader(draft, draft.parent_hash))
@@ -191,7 +190,7 @@ def _bft(
     proposals: LocalProposals,
     lanes: Lanes,
 ) -> BftDriver:
-    # loaded here because networks without it start faster
+    # imported here: networks without it start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.producer.bft_driver import BftDriver, BftTuning
 
@@ -216,7 +215,7 @@ def _mining(
     lanes: Lanes,
     entropy: Entropy,
 ) -> MiningControl:
-    """The way in which blocks are made by proof of work; none after the merge."""
+    """Return the proof-of-work producer; None after the merge."""
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)

@@ -1,8 +1,8 @@
-"""What the next clients will need, loaded while nobody waits.
+"""Imports modules that clients will need, after the node has started.
 
-A node answers its first client as soon as it can: files that this answer does not need are loaded afterwards, one at a
-time and with pauses between them, so that whoever comes meanwhile waits for one of them at most. What few clients ask
-for (traces, permissions, private transactions, the page) is left until somebody does.
+A node answers its first request as soon as it can. Modules that this answer does not need are imported afterwards, one
+at a time with pauses, so that a request waits for one of them at most. Modules for rare requests (traces, permissions,
+private transactions, the web interface) are imported at first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAUSE_S: Final = 0.02
 
 
 class CacheWarmup:
-    """A service that works for some tenths of a second and then rests."""
+    """A service that imports modules for some tenths of a second and then idles."""
 
     name = "warming"
 
@@ -29,14 +29,14 @@ class CacheWarmup:
         self._listening = listening
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Load, then wait to be cancelled."""
+        """Import the modules, then wait to be cancelled."""
         ready()
         await asyncio.sleep(_REST_S)
         await self.warm()
         await asyncio.get_running_loop().create_future()
 
     async def warm(self) -> None:
-        """Load, with pauses."""
+        """Import the modules with pauses between them."""
         for name in _PREPARED:
             if name in self._listening:
                 self._listening[name].prepare()

@@ -1,7 +1,7 @@
-"""`NodeConfig`: the rooms' options in one tree.
+"""`NodeConfig`: the options of all packages in one tree.
 
-Every option is declared in the room that uses it, or here when it concerns the node as a whole. Flags, environment
-variables, file keys, help and documentation are derived from this tree; nothing else lists options.
+Each package declares its own options; options of the node as a whole are here. Flags, environment variables, file keys,
+help and documentation are derived from this tree.
 """
 
 from __future__ import annotations
@@ -28,21 +28,20 @@ from ophion.node.security_options import (
     WebSocketTlsConfig,
 )
 from ophion.node.storage_options import StorageConfig
-from ophion.node.unstable_options import UnstableConfig
 from ophion.peers.options import PeerConfig
 from ophion.permissions.options import PermissionConfig
 from ophion.pool.options import PoolConfig
 from ophion.privacy.options import PrivacyConfig
 from ophion.producer.options import ConsensusConfig, MinerConfig
 from ophion.runtime.logs import LogFormat, LogLevel
-from ophion.runtime.options import Options, at_least, between, option
+from ophion.runtime.options import Options, at_least, between, is_loopback, option
 
 
 class LogConfig(Options):
     """Logging."""
 
     level: LogLevel = option(
-        "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="How much is logged: OFF to ALL."
+        "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="Lowest level that is logged: OFF to ALL."
     )
     format: LogFormat = option("--logging-format", default=LogFormat.TEXT, help="Lines of text or of JSON.")
     file: Path | None = option(
@@ -52,13 +51,13 @@ class LogConfig(Options):
         "--logging-file-max-size",
         default=100,
         check=at_least(0),
-        help="MiB after which the log file is put aside as FILE.1 and a new one begun; 0 for no limit.",
+        help="Size in MiB at which the log file is renamed to FILE.1 and a new one is started; 0 for no limit.",
     )
     files_kept: int = option(
         "--logging-files-kept",
         default=10,
         check=between(0, 1000),
-        help="Log files kept aside; the oldest goes when there is one more.",
+        help="Number of renamed log files to keep; the oldest is deleted.",
     )
     config_file: Path | None = option(
         "--logging-config-file",
@@ -69,7 +68,18 @@ class LogConfig(Options):
 
     def warnings(self) -> Iterator[str]:
         if self.config_file is not None and self.file is not None:
-            yield "--logging-file will have no effect, because --logging-config-file says where lines go."
+            yield "--logging-file will have no effect, because --logging-config-file chooses the destination."
+
+
+class ProcessConfig(Options):
+    """Process."""
+
+    besu_conventions: bool = option(
+        "--besu-conventions",
+        default=False,
+        help="Write besu.ports and besu.networks to the data path and exit with code 143 after SIGTERM, as Besu does."
+        " `ophion besu` sets it.",
+    )
 
 
 class NodeConfig(Options):
@@ -100,11 +110,11 @@ class NodeConfig(Options):
     enclave: EnclaveConfig = field(default_factory=EnclaveConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     logs: LogConfig = field(default_factory=LogConfig)
-    unstable: UnstableConfig = field(default_factory=UnstableConfig)
+    process: ProcessConfig = field(default_factory=ProcessConfig)
 
     @property
     def speaks_tls(self) -> bool:
-        """Whether a connection of this node may be encrypted by TLS: services say so, enclaves learn of each other."""
+        """Whether any connection may use TLS: a service with TLS, or enclaves that find each other."""
         services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
         return self.privacy.enabled or any(service.enabled for service in services)
 
@@ -116,7 +126,7 @@ class NodeConfig(Options):
         )
         for is_encrypted, flag in encrypted:
             if self.page.enabled and is_encrypted:
-                yield f"--page-http-enabled cannot be used with {flag}: the page speaks in clear; switch it off."
+                yield f"--page-http-enabled cannot be used with {flag}: the web interface has no TLS. Switch it off."
         if self.privacy.enabled and self.storage.states_kept is not None:
             yield "--privacy-enabled needs every state: private states cannot be combined with --state-history."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
@@ -130,10 +140,26 @@ class NodeConfig(Options):
         if self.privacy.enabled and self.privacy.multi_tenancy and not has_tokens:
             yield (
                 "--privacy-multi-tenancy-enabled needs --rpc-http-authentication-enabled or"
-                " --rpc-ws-authentication-enabled: the token says whose keys may be used."
+                " --rpc-ws-authentication-enabled: the token names the keys that may be used."
             )
 
+    def exposed_signers(self) -> list[str]:
+        """Flags of the services through which other machines can sign for the dev accounts without a token."""
+        if not self.network.dev_unlocked:
+            return []
+        services = (
+            (self.http.enabled and not self.http_auth.enabled, self.http.host, "--rpc-http-host"),
+            (self.websocket.enabled and not self.websocket_auth.enabled, self.websocket.host, "--rpc-ws-host"),
+            (self.page.enabled, self.page.host, "--page-http-host"),
+        )
+        return [f"{flag}={host}" for is_open, host, flag in services if is_open and not is_loopback(host)]
+
     def warnings(self) -> Iterator[str]:
+        if exposed := self.exposed_signers():
+            yield (
+                f"{' and '.join(exposed)} with --dev-unlocked-accounts: every machine that reaches it can sign"
+                " for the dev accounts."
+            )
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         if not self.permissions.is_used and any(is_on and ApiGroup.PERM in groups for is_on, groups in services):
             yield "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."

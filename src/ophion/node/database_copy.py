@@ -1,10 +1,10 @@
-"""Copies of the database: a backup beside a running node, and a compacted file in place of a grown one.
+"""Copies of the database: a backup of a running node, and compaction in place.
 
-    database ── read transaction ──> pipe ── at most so many bytes a second ──> file ──> disk ──> check ──> its name
+    database ── read transaction ──> pipe ── rate limit ──> file ──> fsync ──> check ──> rename
 
-The copy is the database at one moment, without its free pages. A node that runs meanwhile goes on; it only cannot use
-pages again that it frees before the copy is complete, so its file may grow by what it writes in that time. Nothing has
-the final name before everything is on disk and was checked: whatever ends this process, there is a whole copy or none.
+The copy is a snapshot without free pages. A running node continues, but cannot reuse pages that it frees before the
+copy is complete, so its file may grow meanwhile. The copy gets its final name after it is on disk and checked: if this
+process is killed, there is a whole copy or none.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from ophion.runtime.operator_files import force_directory
 
 _PIECE: Final = 1 << 20
 _FORCED_EVERY: Final = 32 << 20
-"""Bytes after which they are forced to disk: much at once would make the node wait for the disk."""
+"""Bytes between two fsync calls: larger writes would make the node wait for the disk."""
 _SPARE: Final = 16 << 20
 _MAX_FINDINGS: Final = 10
 
 
-class Step(Enum):
-    """What takes long."""
+class CopyStep(Enum):
+    """A step of a copy that reports progress."""
 
     COPYING = auto()
     """Counted in bytes."""
@@ -53,12 +53,12 @@ class Step(Enum):
     """Counted in entries."""
 
 
-OnProgress = Callable[[Step, int, int], None]
-"""Told how far a step is, and of how many; what it raises ends the work."""
+OnProgress = Callable[[CopyStep, int, int], None]
+"""Called with the step, the amount done and the total; an exception stops the copy."""
 
 
 class Copied(Struct, frozen=True):
-    """A copy that is complete."""
+    """A completed copy."""
 
     number: int
     hash: bytes
@@ -67,11 +67,11 @@ class Copied(Struct, frozen=True):
 
 
 def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
-    """Copy the database of a data path, also of one that a node uses now, to a data path of its own.
+    """Copy the database of a data path, also of a running node, to a new data path.
 
-    All of it is there except for what a validator has promised to others.
+    The durable votes of a validator are left out.
 
-    `bytes_a_second` is 0 for no limit. `StorageError` says what is in the way; `target` does not exist then.
+    `bytes_a_second` is 0 for no limit. After a `StorageError` the target does not exist.
     """
     source = DataDirectory.beside_a_node(data_path)
     _expect_nothing(target)
@@ -95,7 +95,10 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
 
 
 def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Copied]:
-    """Put a copy without free pages in place of the database; size before, and the copy. Nobody else may use it."""
+    """Replace the database by a copy without free pages; return the old size and the copy.
+
+    No other process may use the database.
+    """
     database = directory.database
     before = (database / DATA_FILE).stat().st_size
     new = compaction_of(database)
@@ -105,7 +108,7 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
         try:
             copied = _copy(directory.store(read_only=True), new, 0, True, on_progress)
             directory.close_store()
-            # numbers in it belong to the old file; the next process makes it anew
+            # its content belongs to the old file; the next process recreates it
             (database / LOCK_FILE).unlink(missing_ok=True)
             (new / DATA_FILE).replace(database / DATA_FILE)
             force_directory(database)
@@ -118,7 +121,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
     with translated():
         total = sum(size for _, _, size in store.usage())
     _expect_room(folder, total)
-    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(Step.COPYING, done, total))
+    _pour(store, folder / DATA_FILE, bytes_a_second, lambda done: on_progress(CopyStep.COPYING, done, total))
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         findings = []
         if checks:
@@ -133,8 +136,8 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
 
 
 def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
-    """What is wrong with a database, in at most so many lines: chain, states, and private payloads."""
-    found = store.check(most, lambda done, total: on_progress(Step.CHECKING, done, total))
+    """Check chain, states and private payloads; return at most that many lines about damage."""
+    found = store.check(most, lambda done, total: on_progress(CopyStep.CHECKING, done, total))
     for key in damaged_payloads(store, most - len(found)):
         found.append(
             f"private payload 0x{key.hex()}: what is stored is not what was sealed; `ophion privacy rebuild` forgets"
@@ -144,11 +147,11 @@ def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
 
 
 def _forget_promises(folder: Path) -> None:
-    """What a validator has promised goes: until the copy is used it will have promised more.
+    """Remove the durable votes: the validator will have voted again before the copy is used.
 
-    One without memory waits until it cannot contradict itself; one with an old memory would not.
+    A validator without votes waits until it cannot contradict itself. One with outdated votes would not wait.
     """
-    # not for the other commands: it stands on all of consensus
+    # imported here: it needs all of consensus
     from ophion.producer.vote_store import MEMORY_KEY, without_promises
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
@@ -160,10 +163,12 @@ def _forget_promises(folder: Path) -> None:
 
 
 def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
-    """The bytes of the database through a pipe into a file: so they can be counted, and held back."""
+    """Write the database through a pipe into a file, which allows counting and rate limiting."""
     read_end, write_end = os.pipe()
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
-        with open(read_end, "rb", buffering=0) as pipe:  # closed before the executor waits: a failure ends both sides
+        with open(
+            read_end, "rb", buffering=0
+        ) as pipe:  # closed before the executor waits, so that a failure ends both sides
             pouring = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=_for_its_owner) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
@@ -200,7 +205,7 @@ def _force(file: BinaryIO, start: int, end: int) -> None:
     file.flush()
     os.fsync(file.fileno())
     if hasattr(os, "posix_fadvise"):
-        # what was copied is not read again soon, and memory belongs to the node
+        # drop the pages from the page cache, which the node needs
         os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
 
 
@@ -218,14 +223,14 @@ def _expect_room(folder: Path, needed: int) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """What an attempt that was cut short has left behind."""
+    """Remove what an interrupted attempt left."""
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
     folder.mkdir(exist_ok=True)
 
 
 def _remove(partial: Path) -> None:
-    """Only what is ours: nobody's file goes because it lay there."""
+    """Remove our own files only."""
     for name in (f"database/{DATA_FILE}", f"database/{LOCK_FILE}", "database/DATABASE_METADATA.json", "lock"):
         (partial / name).unlink(missing_ok=True)
     for folder in (partial / "database", partial):
@@ -235,7 +240,7 @@ def _remove(partial: Path) -> None:
 
 @contextmanager
 def _held(database: Path, kind: int) -> Iterator[None]:
-    """Copies that are being made keep compaction out: it would change the file under them."""
+    """Hold the copy lock: compaction would change the file while it is copied."""
     descriptor = os.open(database, os.O_RDONLY)
     try:
         try:

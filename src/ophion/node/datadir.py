@@ -1,9 +1,9 @@
-"""The data directory: everything a node keeps, used by one process at a time.
+"""The data directory of a node, used by one process at a time.
 
 <data-path>/key                               the node's private key
 <data-path>/lock                              held by the process that uses the directory
 <data-path>/database/                         chain and state (LMDB)
-<data-path>/database/DATABASE_METADATA.json   {"version":1}, so that another layout is noticed before it is opened
+<data-path>/database/DATABASE_METADATA.json   {"version":1}, checked before the database is opened
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from types import TracebackType
 from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
+from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.node_key_file import load_key, load_or_create_key
 from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
@@ -39,7 +40,7 @@ class DataConfig(Options):
         "--data-path",
         default=Path("ophion-data"),
         metavar="DIRECTORY",
-        help="Where chain, state and keys are kept; created when missing.",
+        help="Directory of chain, state and keys; created when missing.",
     )
     node_private_key_file: Path | None = option(
         "--node-private-key-file",
@@ -51,10 +52,10 @@ class DataConfig(Options):
         try:
             str(self.data_path).encode()
         except UnicodeEncodeError:
-            # the database wants its path as text
+            # LMDB needs the path as text
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            # not Path.is_file, which fails where nobody may look
+            # not Path.is_file, which raises without permission
             if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
@@ -65,7 +66,7 @@ class DataConfig(Options):
 
     @property
     def key_file(self) -> Path:
-        """The key file that counts."""
+        """The key file in use."""
         return self.node_private_key_file or self.data_path / "key"
 
 
@@ -79,9 +80,10 @@ class DataDirectory:
 
     @classmethod
     def open(cls, path: Path) -> DataDirectory:
-        """Take a directory for reading and writing; it is created when missing."""
+        """Open and lock a directory for reading and writing; it is created when missing."""
+        refuse_foreign_data(path)
         with _explained(path):
-            # whatever this process writes from now on is its owner's alone
+            # files of this process are readable by their owner only
             os.umask(_OTHERS)
             path.mkdir(parents=True, exist_ok=True)
             _close_to_others(path)
@@ -89,7 +91,8 @@ class DataDirectory:
 
     @classmethod
     def open_existing(cls, path: Path) -> DataDirectory:
-        """Take a directory that must hold a chain already; works on media that cannot be written."""
+        """Open a directory that must hold a chain; works on read-only media."""
+        refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         with _explained(path):
@@ -98,12 +101,13 @@ class DataDirectory:
             except OSError as error:
                 if error.errno not in _UNWRITABLE:
                     raise
-            # Nobody can write there, so there is nobody to keep out.
+            # Read-only media need no lock.
             return cls(path, None)
 
     @classmethod
     def beside_a_node(cls, path: Path) -> DataDirectory:
-        """Look into a directory that a node may be using now; for reading its database alone."""
+        """Open a directory that a node may be using, to read its database."""
+        refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
         return cls(path, None)
@@ -113,11 +117,11 @@ class DataDirectory:
         return self.path / "database"
 
     def key(self, config: DataConfig) -> tuple[PrivateKey, bool]:
-        """The node's key, and whether it has just been made."""
+        """Return the node's key and whether it is new."""
         return load_or_create_key(config.key_file)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
-        """The database, opened at the first call and closed with the directory."""
+        """Return the database; it is opened at the first call and closed with the directory."""
         if self._store is None:
             with _explained(self.path):
                 if not read_only:
@@ -137,7 +141,7 @@ class DataDirectory:
             self._store = None
 
     def close(self) -> None:
-        """Close the database, then let the next process in."""
+        """Close the database, then release the lock."""
         self.close_store()
         if self._lock is not None:
             os.close(self._lock)
@@ -153,7 +157,7 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path) -> None:
-    """A directory 0700 and files 0600, also of one that an earlier version has made; links are left alone."""
+    """Set modes 0700 and 0600, also in directories of earlier versions; links are skipped."""
     for place in (path, path / "database"):
         if place.is_symlink() or not place.is_dir():
             continue
@@ -166,13 +170,13 @@ def _close_to_others(path: Path) -> None:
 def _tighten(path: Path) -> None:
     mode = path.stat().st_mode
     if mode & _OTHERS:
-        # where others own it they decide; the node then works with what it may do
+        # owned by another user: use it as it is
         with suppress(PermissionError):
             path.chmod(mode & ~_OTHERS & 0o7777)
 
 
 def refuse_in_use(path: Path) -> None:
-    """`StorageError` where a process uses this directory, which may be missing; nothing is made or written."""
+    """Raise `StorageError` where a process uses this directory. It may be missing; nothing is written."""
     with suppress(OSError):
         os.close(_taken(path, os.O_RDONLY))
 
@@ -185,7 +189,7 @@ def _locked(path: Path, flags: int) -> int:
 
 
 def _taken(path: Path, flags: int) -> int:
-    # not through a link: the file is cut to nothing and written to
+    # not through a link, because the file is truncated
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,7 +218,7 @@ def _check_layout(database: Path, write: bool) -> None:
             f"The database in {database} has version {version}; this Ophion reads version {LAYOUT_VERSION}."
             " Use the newer Ophion that wrote it, or another --data-path."
         )
-    if version < LAYOUT_VERSION or (database / "CURRENT").exists():  # the latter is a RocksDB file
+    if version < LAYOUT_VERSION:
         raise StorageError(f"The database in {database} was written by another program. Use another --data-path.")
 
 
@@ -229,21 +233,21 @@ def _version(content: bytes, metadata: Path) -> int:
 
 
 def compaction_of(database: Path) -> Path:
-    """Where a database is written anew by `ophion storage compact`."""
+    """Directory in which `ophion storage compact` writes the new database."""
     return database / "compacted"
 
 
 def forget_compaction(database: Path) -> None:
-    """Take away what a killed compaction has left: it may be as much as the database itself."""
+    """Remove what a killed compaction left, which may be as large as the database."""
     folder = compaction_of(database)
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # there is none, or somebody has put something else there
+    with suppress(OSError):  # missing, or it holds other files
         folder.rmdir()
 
 
 def mark_layout(database: Path) -> None:
-    """Say which layout a database has, so that a program that does not know it leaves it alone."""
+    """Write the layout version of a database."""
     _mark(database / "DATABASE_METADATA.json")
 
 
@@ -252,14 +256,14 @@ def _mark(metadata: Path) -> None:
     with temporary.open("w") as file:
         file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
         file.flush()
-        # an empty file after a power cut would keep everybody out of a database that is whole
+        # an empty file after a power failure would make the database unusable
         os.fsync(file.fileno())
     temporary.replace(metadata)
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """What the file system refuses, said in one line."""
+    """Turn errors of the file system into one line."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """`ophion dev`: a development chain with everything switched on.
 
-The preset is a list of ordinary options and nothing more: what somebody sets on the command line, in the environment
-or in a file stays as it is, and `--print-command` shows the whole line that does the same without the preset.
+The preset is a list of ordinary options. Settings on the command line, in the environment or in a file win over it, and
+`--print-command` shows the equivalent command line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import ApiGroup
-from ophion.runtime.options import Given, Loaded, OptionSpec, Source, load, read_flag, specs_of
+from ophion.runtime.options import Given, Loaded, OptionSource, OptionSpec, load, read_flag, specs_of
 
 _EVERY_GROUP = ",".join(group.name for group in ApiGroup)
 _LOCAL_PAGES = ",".join(
@@ -27,7 +27,7 @@ _LOCAL_PAGES = ",".join(
         "moz-extension://*",
     )
 )
-"""Not all pages: one that a developer happens to look at must not stop his miner."""
+"""Not all origins: an unrelated page in the developer's browser must not control the node."""
 
 DEV_OPTIONS = (
     "--network=dev",
@@ -48,7 +48,7 @@ DEV_OPTIONS = (
     "--durable-commits=false",
     "--temporary-data=true",
 )
-"""The host list stays closed: everything listens on this machine only."""
+"""The host allow list keeps its default, because everything listens on loopback."""
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
@@ -66,11 +66,11 @@ _LEFT_OUT_WITH = {
         "nat-method",
     ),
 }
-"""Options of the preset that make no sense beside one that was given."""
+"""Options of the preset that are left out beside one of these options."""
 
 
 def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
-    """The configuration with the options of the preset where nobody has set them."""
+    """Add the options of the preset that are not set."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
     for token in DEV_OPTIONS:
@@ -80,12 +80,12 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
             continue
         if _is_idle(found.spec, loaded, options):
             continue
-        given[name] = replace(found, source=Source.FILE, label=f"preset option '--{name}'")
+        given[name] = replace(found, source=OptionSource.FILE, label=f"preset option '--{name}'")
     return load(NodeConfig, given.values())
 
 
 def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
-    """Whether somebody has switched off what an option belongs to: it would only be warned about."""
+    """Whether the main switch of an option is off, so that it would only cause a warning."""
     if spec.declaration.needs is None:
         return False
     flag, wanted = spec.declaration.needs
@@ -94,7 +94,7 @@ def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str,
 
 
 def command_line(given: Iterable[Given]) -> str:
-    """The command line that sets these options, ready to be pasted into a shell."""
+    """Return the command line that sets these options, quoted for a shell."""
     import shlex
 
     return " ".join(["ophion", *(shlex.quote(_token(item)) for item in given)])

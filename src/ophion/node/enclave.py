@@ -1,4 +1,4 @@
-"""From options to the enclave of a node: inside, or a client of one outside."""
+"""Builds the enclave of a node: embedded, or a client of a remote one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _FINGERPRINT_SIZE: Final = 32
 
 
 def build_enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, entropy: Entropy) -> Enclave:
-    """The enclave that the options choose."""
+    """Build the enclave that the options choose."""
     if config.enclave.url is not None:
         return _outside(config.enclave, config.enclave.url)
     return _inside(config, store, data_path, lanes, entropy)
 
 
 def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
-    # loaded where it is used: most nodes have theirs inside
+    # imported here: most nodes have an embedded enclave
     from ophion.enclave.remote.client import RemoteEnclave
     from ophion.enclave.remote.http import HttpClient
 
@@ -50,7 +50,7 @@ def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
 
 
 def known_fingerprint(file: Path, url: str) -> bytes:
-    """SHA-256 of the certificate of the server behind a URL, from lines of `host:port fingerprint`."""
+    """Find the SHA-256 fingerprint of a server's certificate in lines of `host:port fingerprint`."""
     parts = urlsplit(url)
     server = f"{parts.hostname}:{parts.port or 443}"
     try:

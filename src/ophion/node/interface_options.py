@@ -1,4 +1,4 @@
-"""Options of the public interface: JSON-RPC over HTTP and WebSocket, GraphQL, who may connect, and gas prices."""
+"""Options of the public interface: JSON-RPC over HTTP and WebSocket, GraphQL, allowed hosts and gas prices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.transport.options import ListenerConfig, listening_port
 from ophion.runtime.options import Options, at_least, between, option
+from ophion.runtime.options.values import read_int
 
 MEBIBYTE = 2**20
 
 
 class ApiGroup(Enum):
-    """Groups of methods that can be switched on for each service."""
+    """API groups that can be enabled for each service."""
 
     ADMIN = "admin"
     CLIQUE = "clique"
@@ -39,7 +40,7 @@ _WILDCARDS = frozenset({"*", "all"})
 
 
 def names_list(noun: str) -> Callable[[Any], None]:
-    """A check for lists of names in which `*`, `all` and `none` stand alone."""
+    """Return a check for lists of names in which `*`, `all` and `none` must be the only entry."""
 
     def check(names: Sequence[str]) -> None:
         if len(names) < 2:
@@ -58,7 +59,7 @@ def _cors_origins() -> Any:
         default=(),
         check=names_list("domains"),
         needs="--{service}-enabled",
-        help="Web pages that may call from a browser: origins (https://page.example), `all` or `none`. A `*` in one "
+        help="Origins that may call from a browser (https://page.example), `all` or `none`. A `*` "
         "stands for any port (http://localhost:*), name (https://*.example.org) or extension (chrome-extension://*).",
     )
 
@@ -71,14 +72,14 @@ class RpcConfig(ListenerConfig):
         "--{service}-apis",
         default=DEFAULT_GROUPS,
         needs="--{service}-enabled",
-        help="Groups of methods that are offered.",
+        help="API groups to enable.",
     )
     max_connections: int = option(
         "--{service}-max-active-connections",
         default=4096,
         check=at_least(1),
         needs="--{service}-enabled",
-        help="Simultaneous connections; beyond them the one idle longest gives way.",
+        help="Simultaneous connections; beyond them the longest idle one is closed.",
     )
 
 
@@ -94,20 +95,20 @@ class HttpConfig(RpcConfig):
         default=16 * MEBIBYTE,
         check=at_least(1),
         needs="--{service}-enabled",
-        help="Bytes of the longest request.",
+        help="Maximum size of a request in bytes.",
     )
     max_batch_size: int = option(
         "--{service}-max-batch-size",
         default=1024,
         check=at_least(1),
         needs="--{service}-enabled",
-        help="Requests in one batch.",
+        help="Maximum number of requests in a batch.",
     )
     errors_as_400: bool = option(
         "--{service}-error-status-400",
         default=False,
         needs="--{service}-enabled",
-        help="Answer errors of methods with HTTP status 400, as the original client did, instead of 200.",
+        help="Answer errors of methods with HTTP status 400, as Pantheon 1.2 did, instead of 200.",
     )
 
 
@@ -125,7 +126,7 @@ class WebSocketConfig(RpcConfig):
         default=(),
         check=names_list("domains"),
         needs="--{service}-enabled",
-        help="Web pages that may open a socket from a browser; left out, those of --rpc-http-cors-origins.",
+        help="Origins that may open a WebSocket from a browser. (default: those of --rpc-http-cors-origins)",
     )
     max_frame_size: int | None = option(
         "--{service}-max-frame-size",
@@ -146,6 +147,12 @@ class GraphqlConfig(ListenerConfig):
     cors_origins: tuple[str, ...] = _cors_origins()
 
 
+def _percentile(text: str) -> int:
+    """Read a whole number, also with the decimal point that Besu writes: 50.0."""
+    whole, _, fraction = text.partition(".")
+    return read_int(text if fraction.strip("0") else whole)
+
+
 class AccessConfig(Options):
     """Access to the public interface."""
 
@@ -159,29 +166,31 @@ class AccessConfig(Options):
     error_wording: ErrorWording = option(
         "--rpc-error-wording",
         default=ErrorWording.ORIGINAL,
-        help="Texts of JSON-RPC errors: those of the original client, or the modern ones that libraries look for. "
+        help="Texts of JSON-RPC errors: those of Pantheon 1.2, or the modern ones that libraries look for. "
         "Codes are the same.",
     )
     gas_price_blocks: int = option(
         "--api-gas-price-blocks",
         default=100,
         check=between(1, 10_000),
-        help="Blocks from which eth_gasPrice is drawn.",
+        help="Number of blocks that eth_gasPrice looks at.",
     )
     gas_price_percentile: int = option(
         "--api-gas-price-percentile",
         default=50,
+        metavar="NUMBER",
+        parse=_percentile,
         check=between(0, 100),
-        help="Percentile of the prices in these blocks that eth_gasPrice answers.",
+        help="Percentile of the prices in these blocks that eth_gasPrice returns.",
     )
     gas_price_max: int = option(
         "--api-gas-price-max",
         default=500_000_000_000,
         check=at_least(0),
-        help="Most wei that eth_gasPrice answers.",
+        help="Upper limit of eth_gasPrice in wei.",
     )
     revert_reason_enabled: bool = option(
         "--revert-reason-enabled",
         default=False,
-        help="Keep what reverted transactions returned and show it in their receipts.",
+        help="Store the revert reason of failed transactions and show it in their receipts.",
     )

@@ -1,10 +1,10 @@
-"""A node before it runs: options checked, directory opened, everything loaded that it needs.
+"""Prepares a node to run: checks options, opens the directory, imports modules.
 
     options ─> checks, genesis, ports ─> data directory and lock ─┬─> key, database (a thread) ─┬─> run (node.py)
                                                                   └─> modules ──────────────────┘
 
-Everything that can be wrong with the options is said before anything is opened. Then the disk has its work (a new key
-and a new database are forced to it several times) while the modules are loaded, which are most of a start.
+Problems with options are reported before anything is opened. A thread then opens key and database, which waits for the
+disk, while the modules are imported, which takes most of the start time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.exceptions import NativeError
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory, refuse_in_use
+from ophion.node.foreign_data import refuse_foreign_data
 from ophion.node.network import load_genesis
 from ophion.node.port_check import PortsTaken, check_ports
 from ophion.primitives.types import ZERO_HASH
@@ -35,28 +36,35 @@ from ophion.runtime.options import Loaded, problems_of
 from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
 
+_EXIT_SIGTERM = 128 + signal.SIGTERM
+
 log = logging.getLogger(__name__)
 
 
 def launch(loaded: Loaded[NodeConfig]) -> int:
-    """Run a node until it is told to stop; the return value is the exit code."""
+    """Run a node until a signal stops it; return the exit code."""
     config = loaded.config
     problems = problems_of(config)
     if problems:
         raise ConfigError(problems)
     for number in stop_signals():
-        # until the services run, everything is undone as after Ctrl-C
+        # until the services run, a signal is handled like Ctrl-C
         signal.signal(number, _interrupt)
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
     log.info("Starting %s", client_version())
     with _last_words(config):
-        _launch(loaded)
+        stopped_by = _launch(loaded)
+    if stopped_by == signal.SIGTERM and config.process.besu_conventions:
+        return _EXIT_SIGTERM
     return 0
 
 
-def _launch(loaded: Loaded[NodeConfig]) -> None:
+def _launch(loaded: Loaded[NodeConfig]) -> int | None:
     config = loaded.config
+    if not _is_temporary(loaded):
+        # before the ports: the other client may still run and hold them
+        refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
@@ -66,24 +74,24 @@ def _launch(loaded: Loaded[NodeConfig]) -> None:
             run = _loaded_node(config)
             key, is_new = opened.result()
         if is_new:
-            because = "" if config.data.node_private_key_file is None else ", because that file was not there"
+            because = "" if config.data.node_private_key_file is None else ", because that file was missing"
             log.info(
                 "Generated new key 0x%s and stored it to %s%s", key.public_key.hex(), config.data.key_file, because
             )
         else:
             log.info("Loaded key 0x%s from %s", key.public_key.hex(), config.data.key_file)
-        run(config, genesis, directory, key)
+        return run(config, genesis, directory, key)
 
 
 @contextmanager
 def _last_words(config: NodeConfig) -> Iterator[None]:
-    """Why a node ended stands on standard error; whoever has its log in a file looks there."""
+    """Log the error that ends a node to the log file too; standard error shows it anyway."""
     try:
         yield
     except Exception as error:
         if config.logs.file is not None or config.logs.config_file is not None:
             why = str(error) if isinstance(error, OphionError | NativeError) else repr(error)
-            log.critical("The node ends: %s", " ".join(why.splitlines()))
+            log.critical("node stopped by an error: %s", " ".join(why.splitlines()))
         raise
 
 
@@ -107,19 +115,19 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # a second node with everything as the first: that it would use the same data comes before its ports
+            # a second node with the same options: report the shared data path rather than the ports
             refuse_in_use(loaded.config.data.data_path)
         raise
 
 
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool]:
-    """What must have reached the disk before anybody relies on it."""
+    """Open key and database, forced to disk."""
     found = directory.key(config.data)
     directory.store(config.storage)
     return found
 
 
-def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], None]:
+def _loaded_node(config: NodeConfig) -> Callable[[NodeConfig, Genesis, DataDirectory, PrivateKey], int | None]:
     if not config.speaks_tls:
         load_without_tls()
     from ophion.node.node import run_node
@@ -146,7 +154,7 @@ def _configure_logs(config: NodeConfig) -> None:
 
 @contextmanager
 def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
-    """The directory to use: the given one, or one that is gone afterwards."""
+    """Yield the data path: the given one, or a temporary directory."""
     if not _is_temporary(loaded):
         yield loaded.config.data.data_path
         return

@@ -1,7 +1,7 @@
-"""Options of what clients may ask for.
+"""Limits that all services of the public interface share.
 
-Connections, bodies, batches and frames belong to one service each and stand with its options (interface_options); what
-GraphQL limits besides is its own (ophion.graphql.limits).
+Limits of one service (connections, bodies, batches, frames) are in interface_options, those of GraphQL in
+ophion.graphql.limits.
 """
 
 from __future__ import annotations
@@ -19,87 +19,87 @@ class LimitConfig(Options):
         "--rpc-max-logs-range",
         default=0,
         check=at_least(0),
-        help="Blocks that one log query may span; 0 for no limit.",
+        help="Maximum block range of one log query; 0 for no limit.",
     )
     gas_cap: int = option(
         "--rpc-gas-cap",
         default=50_000_000,
         check=between(0, 2**64 - 1),
-        help="Most gas a simulated call may use; 0 for no limit.",
+        help="Gas limit of a simulated call; 0 for no limit.",
     )
     timeout_s: int = option(
         "--http-timeout-seconds",
         "--rpc-timeout-seconds",
         default=30,
         check=at_least(1),
-        help="Seconds after which a request is given up.",
+        help="Seconds after which a request is cancelled.",
     )
     max_trace_range: int = option(
         "--rpc-max-trace-filter-range",
         default=1000,
         check=at_least(0),
-        help="Blocks that one trace_filter may span; 0 for no limit.",
+        help="Maximum block range of one trace_filter; 0 for no limit.",
     )
     max_traces: int = option(
         "--rpc-max-traces",
         default=32,
         check=at_least(1),
-        help="Answers that are sent while they are made, to all clients at a time.",
+        help="Maximum number of streamed responses at a time, for all clients.",
     )
     max_logs: int = option(
         "--rpc-max-logs",
         default=250_000,
         check=at_least(1),
-        help="Logs in one answer; a search that finds more is refused.",
+        help="Maximum number of logs in one response; larger queries are refused.",
     )
     max_response_bytes: int = option(
         "--rpc-max-response-size",
         default=64 * _MEBIBYTE,
         check=at_least(1024),
-        help="Bytes of the answer to one batch, and of any answer that is not sent while it is made.",
+        help="Maximum size in bytes of a batch response, and of any response that is not streamed.",
     )
     max_held_bytes: int = option(
         "--rpc-max-held-size",
         default=192 * _MEBIBYTE,
         check=at_least(_MEBIBYTE),
-        help="Bytes that all clients of all services may make this node hold: requests that have not arrived or are at "
-        "work, answers that were not taken yet. Beyond them those who hold much go, the oldest first.",
+        help="Memory in bytes for requests and unread responses of all clients. Beyond it the node disconnects the "
+        "clients that hold most, the oldest first.",
     )
     max_header_bytes: int = option(
         "--rpc-max-header-size",
         default=64 * _KIBIBYTE,
         check=at_least(1024),
-        help="Bytes of the head of one HTTP request.",
+        help="Maximum size of the headers of an HTTP request in bytes.",
     )
     max_filters: int = option(
         "--rpc-max-filters",
         default=10_000,
         check=at_least(1),
-        help="Filters of all clients; the one idle longest makes room, unless all are in use.",
+        help="Maximum number of filters of all clients; the longest idle one is removed, unless all are in use.",
     )
     max_subscriptions: int = option(
         "--rpc-ws-max-subscriptions",
         default=1024,
         check=at_least(1),
-        help="Subscriptions of one WebSocket connection.",
+        help="Maximum number of subscriptions of one WebSocket connection.",
     )
     max_unread_bytes: int = option(
         "--rpc-ws-max-unread-size",
         default=4 * _MEBIBYTE,
         check=at_least(1024),
-        help="Bytes of notifications that one WebSocket client may leave unread; less when many are behind.",
+        help="Send buffer in bytes of one WebSocket client; less while many clients are slow.",
     )
     read_timeout_s: int = option(
         "--rpc-read-timeout-seconds",
         default=30,
         check=at_least(1),
-        help="Seconds in which a request that has begun must have arrived.",
+        help="Seconds in which a request must arrive after its first byte.",
     )
     write_timeout_s: int = option(
         "--rpc-write-timeout-seconds",
         default=30,
         check=at_least(1),
-        help="Seconds in which a client must take 128 KiB of a long answer, or the rest of it.",
+        help="Seconds in which a client must read 128 KiB of a long response, or its rest.",
     )
     idle_timeout_s: int = option(
         "--rpc-idle-timeout-seconds",

@@ -1,4 +1,4 @@
-"""From options to each service with a port, and what it needs to ask for tokens and to speak TLS."""
+"""Builds each service with a port, with its authentication and TLS."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
 
 PAGE_CLIENTS: Final = 1024
-"""Connections to the page of one node."""
+"""Connections to the web interface of one node."""
 _MESSAGE_FRAMES: Final = 4
 """A WebSocket message may be as long as this many frames."""
 
 
-def door_of(config: AuthConfig) -> AuthSetup | None:
-    """Where tokens are shown; None where none is asked for."""
+def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
+    """Build the authentication of a service; None where it is off."""
     settings = config.settings()
     if settings is None:
         return None
-    # what is behind it takes long to load: only nodes that ask for tokens wait for it
+    # imported here: cryptography is slow to import and few nodes need it
     from ophion.rpc.auth.auth_setup import AuthSetup
 
     return AuthSetup(settings)
@@ -53,7 +53,7 @@ def _tls(config: TlsConfig) -> ssl.SSLContext | None:
 
 
 def http_limits(config: NodeConfig, max_body_bytes: int) -> HttpLimits:
-    """What the clients of an HTTP port may do."""
+    """Return the limits of an HTTP port."""
     limits = config.limits
     return HttpLimits(
         max_connections=config.http.max_connections,
@@ -70,7 +70,7 @@ def json_rpc_port(
     context: RpcContext,
     commons: SharedResources,
     measured: RequestMetrics | None,
-    door: AuthSetup | None,
+    auth: AuthSetup | None,
 ) -> HttpService:
     """JSON-RPC over HTTP."""
     http, access, limits = config.http, config.access, config.limits
@@ -86,7 +86,7 @@ def json_rpc_port(
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
         limits=http_limits(config, max_body_bytes=http.max_content_length),
-        door=door,
+        door=auth,
         tls=_tls(config.http_tls),
         commons=commons,
     )
@@ -96,10 +96,10 @@ def json_rpc_port(
 
 
 def graphql_port(
-    config: NodeConfig, context: RpcContext, commons: SharedResources, door: AuthSetup | None
+    config: NodeConfig, context: RpcContext, commons: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """GraphQL."""
-    # loaded where it is used: a schema to be read and the files of a page
+    # imported here: it reads a schema and files
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
     graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits
@@ -111,7 +111,7 @@ def graphql_port(
         timeout_s=limits.timeout_s if wanted.timeout_s is None else wanted.timeout_s,
         limits=wanted,
         http=http_limits(config, max_body_bytes=wanted.max_body_bytes),
-        door=door,
+        door=auth,
         tls=_tls(config.graphql_tls),
         commons=commons,
     )
@@ -140,7 +140,7 @@ def websocket_port(
         ),
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
-        door=door_of(config.websocket_auth),
+        door=auth_setup_for(config.websocket_auth),
         tls=_tls(config.websocket_tls),
         origins=websocket.cors_origins or config.http.cors_origins,
         commons=commons,
@@ -149,7 +149,7 @@ def websocket_port(
 
 
 def metrics_port(config: NodeConfig, metrics: NodeMetrics, commons: SharedResources) -> HttpService:
-    """Metrics for whoever asks."""
+    """Metrics for Prometheus."""
     from ophion.metrics.server import metrics_service
 
     metrics.declare()
@@ -159,7 +159,7 @@ def metrics_port(config: NodeConfig, metrics: NodeMetrics, commons: SharedResour
 
 
 def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
-    """A gateway is told instead."""
+    """Metrics pushed to a gateway."""
     from ophion.metrics.push import PushService
 
     metrics.declare()
@@ -167,7 +167,7 @@ def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
 
 
 def tools_port(config: NodeConfig, enclave: Enclave, port: int, commons: SharedResources) -> HttpService:
-    """The enclave inside, for tools and other nodes."""
+    """The embedded enclave, for tools and other nodes."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.application import enclave_service
 
@@ -178,7 +178,7 @@ def tools_port(config: NodeConfig, enclave: Enclave, port: int, commons: SharedR
 def enclaves_port(
     config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, commons: SharedResources
 ) -> HttpService:
-    """The enclave inside, for enclaves of nodes that are no peers."""
+    """The embedded enclave, for enclaves of nodes that are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.peer_application import peer_service
 
@@ -187,7 +187,7 @@ def enclaves_port(
 
 
 def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
-    """What looks for those enclaves."""
+    """The service that connects to those enclaves."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.http_peers import HttpEnclavePeers
 

@@ -1,4 +1,4 @@
-"""Which network this node belongs to: the built-in development network, or the one of a genesis file."""
+"""The network of a node: the built-in development network, or that of a genesis file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
 
 _MAX_GENESIS_BYTES = 1024 * 1024 * 1024
-"""Some million accounts with their storage; what is larger is no genesis file."""
+"""Enough for some million accounts with storage."""
 
 _EXCLUSIVE = (
     "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"
@@ -56,7 +56,7 @@ class NetworkConfig(Options):
         "--network", default=None, metavar="NAME", parse=_network, help="A built-in network. (default: dev)"
     )
     genesis_file: Path | None = option(
-        "--genesis-file", default=None, help="Genesis of a network of your own; takes the place of --network."
+        "--genesis-file", default=None, help="Genesis file of a private network; replaces --network."
     )
     dev_fork: str | None = option(
         "--dev-fork",
@@ -68,10 +68,10 @@ class NetworkConfig(Options):
     dev_unlocked: bool = option(
         "--dev-unlocked-accounts",
         default=False,
-        help="Dev network: sign for its accounts, whose keys everybody knows (eth_sendTransaction, eth_sign, ...).",
+        help="Dev network: sign for its accounts, whose keys are public (eth_sendTransaction, eth_sign, ...).",
     )
     network_id: int | None = option(
-        "--network-id", default=None, check=at_least(0), help="Network id told to peers. (default: the chain id)"
+        "--network-id", default=None, check=at_least(0), help="Network id sent to peers. (default: the chain id)"
     )
     overrides: tuple[tuple[str, int], ...] = option(
         "--override-genesis-config",
@@ -99,12 +99,12 @@ class NetworkConfig(Options):
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Accounts with funds and published keys; the development network has some."""
+        """Funded accounts with public keys; only the development network has them."""
         return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
 
 
 def load_genesis(config: NetworkConfig) -> Genesis:
-    """The genesis that these options choose; `GenesisError` names the file and what is wrong with it."""
+    """Load the genesis that the options choose; `GenesisError` names the file and the problem."""
     if config.genesis_file is None:
         return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.overrides)
     try:

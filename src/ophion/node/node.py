@@ -1,10 +1,9 @@
 """A node from start to stop: chain, services, signals.
 
-    directory, key, database (launch.py) ─> rooms (build.py) ─> services ─> run
+    directory, key, database (launch.py) ─> chain, pool, producer (build.py) ─> services ─> run
                             stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
 
-Stopping takes the same way back: services first, then the lanes (a commit in progress is finished), then the database,
-the lock last.
+A node stops in reverse order: services, lanes (after the commit in progress), database, lock.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
-from ophion.node.ports_file import remove_ports, write_ports
+from ophion.node.ports_file import remove_besu_files, remove_ports, write_besu_files, write_ports
 from ophion.node.services import Interface, build_interface
 from ophion.permissions.permissions import Permissions
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
@@ -35,23 +34,23 @@ if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner
     from ophion.enclave.interface import Enclave
     from ophion.native.store import Store
-    from ophion.node.peering import Network
+    from ophion.node.peering import PeerNetwork
     from ophion.privacy.service import Privacy
 
-_SWITCH_S = 0.001
+_SWITCH_INTERVAL_S = 0.001
 
 log = logging.getLogger(__name__)
 
 
-def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
-    """Run a node in an open directory until it is told to stop."""
-    # lanes run Python too: the loop must not wait five milliseconds for each of them, as it would by default
-    sys.setswitchinterval(_SWITCH_S)
+def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
+    """Run a node in an open directory until a signal stops it; return the signal's number."""
+    # lanes run Python too; with the default interval the event loop would wait 5 ms for each of them
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, genesis, directory, key))
+        return runner.run(_serve(config, genesis, directory, key))
 
 
-async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> None:
+async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
     permissions = _permissions(config, genesis, directory.path, key)
     clock, entropy = SystemClock(), SystemEntropy()
     lanes = ThreadLanes()
@@ -63,14 +62,14 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)
-        # members of a proof-of-authority network make blocks without being told to
+        # validators produce blocks without --miner-enabled
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
         enclave = _enclave(config, store, directory.path, lanes, entropy)
         network = _network(config, core, directory.path, key, lanes, clock, entropy, permissions, enclave)
         privacy = None if enclave is None else _privacy(config, core, enclave, lanes, entropy)
-        kept = config.storage.states_kept
-        pruner = None if kept is None else _pruner(core, lanes, clock, kept)
+        states_kept = config.storage.states_kept
+        pruner = None if states_kept is None else _pruner(core, lanes, clock, states_kept)
         pruning = None if pruner is None else pruner.rounds
         interface = build_interface(
             config, genesis, core, key, lanes, clock, entropy, network, directory.path, enclave, privacy, pruning
@@ -89,24 +88,33 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
                 *interface.services,
             ]
         )
+        received: list[int] = []
+
+        def stop(number: int) -> None:
+            received.append(number)
+            supervisor.stop()
+
         loop = asyncio.get_running_loop()
         for number in stop_signals():
-            loop.add_signal_handler(number, supervisor.stop)
+            loop.add_signal_handler(number, stop, number)
         await supervisor.run(lambda: _started(config, genesis, core, interface, directory.path))
         log.info("Stopped.")
+        return received[0] if received else None
     finally:
         remove_ports(directory.path)
+        if config.process.besu_conventions:
+            remove_besu_files(directory.path)
         lanes.close()
         if not config.storage.durable:
             store.sync()
 
 
-def _pruner(core: Core, lanes: Lanes, clock: Clock, kept: int) -> StatePruner:
+def _pruner(core: Core, lanes: Lanes, clock: Clock, states_kept: int) -> StatePruner:
     from ophion.chain.pruning import StatePruner
     from ophion.node.privacy import check_no_private_states
 
     check_no_private_states(core.chain.store)
-    return StatePruner(core.chain, lanes, clock, kept)
+    return StatePruner(core.chain, lanes, clock, states_kept)
 
 
 def _permissions(config: NodeConfig, genesis: Genesis, data_path: Path, key: PrivateKey) -> Permissions:
@@ -143,10 +151,10 @@ def _network(
     entropy: Entropy,
     permissions: Permissions,
     enclave: Enclave | None,
-) -> Network | None:
+) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
-    # loaded where it is used: a node without peers starts faster
+    # imported here: a node without peers starts faster
     from ophion.node.peering import build_network
 
     return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules, enclave)
@@ -155,6 +163,9 @@ def _network(
 async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
     await interface.open()
     write_ports(data_path, interface.ports())
+    if config.process.besu_conventions:
+        global_ip = config.peers.host if interface.enode is None else interface.enode.ip
+        write_besu_files(data_path, interface.ports(), global_ip, config.peers.interface)
     if interface.enode is not None:
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")

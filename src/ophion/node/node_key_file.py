@@ -42,8 +42,8 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
 
 
 def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:
-    """The key in this file, made and written when there is none; the second value says whether it is new."""
-    # a link that leads nowhere is a key that is not there now (a disk that is not mounted), not one to replace
+    """Load the key of a file, or create it when the file is missing; the second value is whether it is new."""
+    # a dangling link is a key on an unmounted disk, not a missing key
     if path.exists() or path.is_symlink():
         return load_key(path), False
     key = new_key(entropy or SystemEntropy())
@@ -52,7 +52,7 @@ def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[Priv
 
 
 def new_key(entropy: Entropy) -> PrivateKey:
-    """A fresh key. Numbers that are no key (about one in 2^128) are drawn again."""
+    """Draw a random key; a number outside the curve order (one in 2^128) is drawn again."""
     while True:
         try:
             return PrivateKey(entropy.token(32))

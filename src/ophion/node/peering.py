@@ -1,6 +1,6 @@
-"""From a core and its options to the services that meet other nodes: connections, eth on them, synchronisation.
+"""Builds the services that connect to other nodes: connections, the eth protocol, synchronisation.
 
-A node whose peers are off has none of this and does not load it.
+A node without peers does not import this module.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from ophion.enclave.interface import Enclave
 
 
-class Network(Struct, frozen=True):
-    """What a node with peers has beside its core."""
+class PeerNetwork(Struct, frozen=True):
+    """The services of a node with peers."""
 
     eth: EthProtocol
     sync: Synchroniser
@@ -52,7 +52,7 @@ class Network(Struct, frozen=True):
 
     @property
     def services(self) -> tuple[Service, ...]:
-        """In the order in which they start: whoever connects finds eth at work."""
+        """In start order: the eth protocol runs before the first connection."""
         return (self.eth, self.sync, self.peers)
 
 
@@ -66,11 +66,11 @@ def build_network(
     entropy: Entropy,
     rules: NodeRules | None = None,
     enclave: Enclave | None = None,
-) -> Network:
-    """Everything between this node and others; production pauses while they are far ahead."""
+) -> PeerNetwork:
+    """Build all peer services; block production pauses while peers are far ahead."""
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
-    # who gets a transaction in full: nothing that must not be guessed
+    # not a secret: it chooses the peers that get whole transactions
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
@@ -90,11 +90,11 @@ def build_network(
     )
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
-    return Network(eth, sync, peers)
+    return PeerNetwork(eth, sync, peers)
 
 
 def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotocol, ...]:
-    """The protocols of validators, where the chain has some: every node offers them (networking.md 0)."""
+    """Return the consensus protocols of a BFT chain; every node offers them (networking.md 0)."""
     driver = core.bft
     if driver is None:
         return ()
@@ -107,10 +107,10 @@ def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotoco
 
 
 def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy) -> tuple[Subprotocol, ...]:
-    """The protocol of enclaves, where one runs inside."""
+    """Return the protocol of embedded enclaves, where there is one."""
     if enclave is None:
         return ()
-    # loaded where it is used: most nodes have none
+    # imported here: most nodes have none
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.peers.priv.protocol import PrivProtocol
 
@@ -118,7 +118,7 @@ def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entro
 
 
 def _mark(eth: EthProtocol) -> ChainMark:
-    """What node records say of the chain, and what those of others may say."""
+    """Return the chain's entry in node records and the check of other nodes' entries."""
 
     def is_ours(item: rlp.Item) -> bool:
         head = eth.chain.head
@@ -143,25 +143,25 @@ def build_peers(
     bootnodes: Sequence[str] = (),
     is_member: Callable[[Address], bool] = lambda address: False,
 ) -> PeerService:
-    """The service of a node whose peers are on.
+    """Build the peer service.
 
-    `peers` is the table that sub-protocols hold already, `rules` say which nodes are permitted, `chain` is what node
-    records say of the chain, `bootnodes` are those of the genesis file, for nodes that were told none, and `is_member`
-    knows who makes blocks.
+    `peers` is the table shared with the sub-protocols, `rules` decide which nodes are permitted, `chain` is the entry
+    of the chain in node records. `bootnodes` are those of the genesis file, used where no option gives any. `is_member`
+    returns whether a node is a validator.
     """
     settings = peer_settings(config, data_path, bootnodes)
     return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain, is_member)
 
 
 def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:
-    """The rules of a node, which the nodes that it is told to connect to must keep."""
+    """Load the permission rules; static nodes and bootnodes must be permitted by them."""
     settings = peer_settings(config.peers, data_path, spec.bootnodes)
     bootnodes, static = (settings.bootnodes, settings.static) if config.peers.enabled else ((), ())
     return Permissions.open(config.permissions, data_path, key.public_key, (*bootnodes, *static), bootnodes)
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
-    """What the options say; `ConfigError` for a file of static nodes, or bootnodes of a genesis file, without use."""
+    """Read the options; `ConfigError` for an unusable static nodes file or unusable bootnodes of a genesis file."""
     chosen = config.static_nodes_file
     static = read_static_nodes(data_path / NAME if chosen is None else chosen, must_exist=chosen is not None)
     return PeerSettings(

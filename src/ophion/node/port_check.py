@@ -1,8 +1,8 @@
-"""Ports that others have: named for all services at once, before a node makes or opens anything.
+"""Checks the ports of all services before a node creates or opens anything.
 
-A second node on the same machine meets the first on every port that nobody has chosen for it: `ophion dev` has three.
-It does not look for other ports by itself, because a client that knows the usual one would talk to the wrong node and
-not notice. (The page does, where nobody has chosen its port: people follow the address that they are shown.)
+A second node on one machine collides with the first on every default port. It does not choose other ports by itself: a
+client that knows the default port would talk to the wrong node. Only the web interface takes a free port, because users
+follow the address that is printed.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class PortsTaken(OphionError):
-    """Services cannot listen where they should."""
+    """Ports of services are in use."""
 
 
-class _Wanted(Struct, frozen=True):
+class _RequestedPort(Struct, frozen=True):
     service: str
     flag: str
     host: str
     port: int
 
-    def meets(self, other: _Wanted) -> bool:
-        """Whether both want the same."""
+    def meets(self, other: _RequestedPort) -> bool:
+        """Whether both need the same address and port."""
         is_same_host = self.host == other.host or self.host in _ANYWHERE or other.host in _ANYWHERE
         return self.port == other.port and is_same_host
 
 
 def check_ports(config: NodeConfig) -> None:
-    """`PortsTaken` has a line for each port that somebody else has, or that two services of this node want."""
-    wanted = [one for one in _wanted(config) if one.port]
+    """Raise `PortsTaken` with a line for each port in use, or shared by two services of this node."""
+    requested = [one for one in _requested_ports(config) if one.port]
     found = []
-    for number, one in enumerate(wanted):
+    for number, one in enumerate(requested):
         place = f"{one.service} cannot listen on {one.host}:{one.port}"
-        double = next((other for other in wanted[:number] if one.meets(other)), None)
+        double = next((other for other in requested[:number] if one.meets(other)), None)
         if double is not None:
             found.append(
                 f"{place}: the {double.service} of this node does. Choose another port with {double.flag} or"
@@ -53,35 +53,35 @@ def check_ports(config: NodeConfig) -> None:
         raise PortsTaken("\n".join(found))
 
 
-def _wanted(config: NodeConfig) -> Iterator[_Wanted]:
-    """What listens where somebody said; in the order in which services are started."""
+def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
+    """Yield the ports of enabled services in start order."""
     peers, enclave = config.peers, config.enclave
     if peers.enabled:
-        yield _Wanted("P2P service", "--p2p-port", peers.interface, peers.port)
+        yield _RequestedPort("P2P service", "--p2p-port", peers.interface, peers.port)
     if config.http.enabled:
-        yield _Wanted("JsonRPC service", "--rpc-http-port", config.http.host, config.http.port)
+        yield _RequestedPort("JsonRPC service", "--rpc-http-port", config.http.host, config.http.port)
     if config.websocket.enabled:
-        yield _Wanted("Websocket service", "--rpc-ws-port", config.websocket.host, config.websocket.port)
+        yield _RequestedPort("Websocket service", "--rpc-ws-port", config.websocket.host, config.websocket.port)
     if config.graphql.enabled:
-        yield _Wanted("GraphQL service", "--graphql-http-port", config.graphql.host, config.graphql.port)
+        yield _RequestedPort("GraphQL service", "--graphql-http-port", config.graphql.host, config.graphql.port)
     if config.metrics.enabled:
-        yield _Wanted("Metrics service", "--metrics-port", config.metrics.host, config.metrics.port)
+        yield _RequestedPort("Metrics service", "--metrics-port", config.metrics.host, config.metrics.port)
     if config.privacy.enabled and enclave.http_port is not None:
-        yield _Wanted("Enclave service", "--privacy-enclave-http-port", enclave.http_host, enclave.http_port)
+        yield _RequestedPort("Enclave service", "--privacy-enclave-http-port", enclave.http_host, enclave.http_port)
     if config.privacy.enabled and enclave.peer_port is not None:
-        yield _Wanted("Enclave peers", "--privacy-enclave-port", enclave.peer_host, enclave.peer_port)
+        yield _RequestedPort("Enclave peers", "--privacy-enclave-port", enclave.peer_host, enclave.peer_port)
     if config.page.enabled and config.page.port is not None:
-        yield _Wanted("Page service", "--page-http-port", config.page.host, config.page.port)
+        yield _RequestedPort("Page service", "--page-http-port", config.page.host, config.page.port)
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Whether somebody listens there; whatever else is wrong with the place is said when the service starts."""
+    """Whether the port is in use. Other problems are reported when the service starts."""
     try:
-        # as bytes, which need no look into the rules of international names
+        # as bytes, which avoids importing the idna codec
         places = socket.getaddrinfo(host.encode() or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in places:
             with socket.socket(family, kind, protocol) as one:
-                # as the services do: what is left of connections of the last run does not count
+                # as the services do: closed connections of the last run do not count
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

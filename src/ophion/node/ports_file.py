@@ -1,6 +1,7 @@
-"""The file that names the ports in use, for whoever asked for port 0 (operations.md 5).
+"""Files in the data path that name the ports and addresses of a running node.
 
-`ophion.ports` in the data path, one `name=port` a line as in a Java properties file; it is there while the node runs.
+`ophion.ports` has one `name=port` a line, as a Java properties file. With --besu-conventions the node also writes
+`besu.ports` and `besu.networks`, which scripts for Besu wait for. All are removed when the node stops.
 """
 
 from __future__ import annotations
@@ -10,20 +11,37 @@ from collections.abc import Mapping
 from pathlib import Path
 
 NAME = "ophion.ports"
+BESU_PORTS, BESU_NETWORKS = "besu.ports", "besu.networks"
 
 
 def write_ports(data_path: Path, ports: Mapping[str, int]) -> None:
-    """Write the file in one step, so that nobody reads half of it."""
-    lines = ["# The ports this node listens on; removed when it stops."]
-    lines += [f"{name}={port}" for name, port in ports.items()]
-    beside = data_path / f".{NAME}.new"
+    """Write the ports file in one step."""
+    _write(data_path / NAME, "The ports this node listens on; removed when it stops.", ports)
+
+
+def remove_ports(data_path: Path) -> None:
+    """Remove the ports file; it may be gone already."""
+    (data_path / NAME).unlink(missing_ok=True)
+
+
+def write_besu_files(data_path: Path, ports: Mapping[str, int], global_ip: str, local_ip: str) -> None:
+    """Write the ports and addresses under the names that Besu uses."""
+    _write(data_path / BESU_PORTS, "The ports this node listens on; removed when it stops.", ports)
+    addresses = {"global-ip": global_ip, "local-ip": local_ip}
+    _write(data_path / BESU_NETWORKS, "The addresses of this node; removed when it stops.", addresses)
+
+
+def remove_besu_files(data_path: Path) -> None:
+    """Remove the files under the names of Besu; they may be gone already."""
+    for name in (BESU_PORTS, BESU_NETWORKS):
+        (data_path / name).unlink(missing_ok=True)
+
+
+def _write(path: Path, comment: str, properties: Mapping[str, object]) -> None:
+    lines = [f"# {comment}", *(f"{name}={value}" for name, value in properties.items())]
+    beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # through no link
     with os.fdopen(descriptor, "w") as file:
         file.write("\n".join(lines) + "\n")
-    os.replace(beside, data_path / NAME)
-
-
-def remove_ports(data_path: Path) -> None:
-    """Take the file away; it may be gone already."""
-    (data_path / NAME).unlink(missing_ok=True)
+    os.replace(beside, path)

@@ -1,4 +1,4 @@
-"""From a core, its options and an enclave to private transactions."""
+"""Builds private transactions from a core, its options and an enclave."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ANOTHER_DATABASE: Final = (
 
 
 def check_forks(spec: ChainSpec) -> None:
-    """`ConfigError` where a network stays with rules that are older than private transactions ever ran on."""
+    """Raise `ConfigError` for a network whose forks are too old for private transactions."""
     if not any(milestone >= Milestone.PETERSBURG for milestone in (*spec.forks.blocks, *spec.forks.times)):
         raise ConfigError("--privacy-enabled: the genesis must have constantinopleFixBlock, or a later fork.")
 
 
 def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
-    """What to tell an operator whose network asks more for a marker than a fresh key has.
+    """Warning for a network where a marker costs more than a fresh key has.
 
     No reason to stop: clients may make markers themselves (`priv_distributeRawTransaction`).
     """
@@ -52,7 +52,7 @@ def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
 
 
 def check_states(store: Store) -> None:
-    """`StorageError` where states are missing, which private transactions of any block may need, also of old ones."""
+    """Raise `StorageError` where states are missing: private transactions may need any of them."""
     if has_dropped_states(store):
         raise StorageError(
             "--privacy-enabled needs the state of every block, and in this database some have been dropped"
@@ -61,7 +61,7 @@ def check_states(store: Store) -> None:
 
 
 def check_no_private_states(store: Store) -> None:
-    """`StorageError` where dropping states would take from private ones what they are built on; it cannot be undone."""
+    """Raise `StorageError` where pruning would remove states that private states depend on."""
     if PrivateLedger(store).groups(bytes(HASH_LENGTH), 1) and not has_dropped_states(store):
         raise StorageError(
             "This database holds private states, which are built on the states of old blocks: --state-history would"
@@ -71,7 +71,7 @@ def check_no_private_states(store: Store) -> None:
 
 
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
-    """Private transactions on this chain, by this enclave."""
+    """Build private transactions on this chain with this enclave."""
     chosen, queries = config.privacy, core.queries
     follower = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments, chosen.flexible)
 

@@ -1,7 +1,7 @@
-"""Options of who may call: tokens for JSON-RPC and GraphQL, TLS for every service that listens.
+"""Options of authentication and TLS.
 
-Besides what the original client had (a credentials file), tokens may come from an issuer elsewhere whose public key is
-given. All files are looked at before anything starts.
+Tokens come from this node (a credentials file, as in Pantheon 1.2) or from an external issuer with a public key. All
+files are checked before anything starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ class AuthConfig(Options):
 
     label: ClassVar[str]
 
-    enabled: bool = option("--{service}-authentication-enabled", default=False, help="Ask clients for a token.{also}")
+    enabled: bool = option(
+        "--{service}-authentication-enabled", default=False, help="Require a token from clients.{also}"
+    )
     credentials_file: Path | None = option(
         "--{service}-authentication-credentials-file",
         default=None,
@@ -31,13 +33,13 @@ class AuthConfig(Options):
         "--{service}-authentication-jwt-public-key-file",
         default=None,
         needs="--{service}-authentication-enabled",
-        help="Public key (PEM) of an issuer of tokens elsewhere; then nobody logs in here.",
+        help="Public key (PEM) of an external token issuer; replaces logins at this node.",
     )
     algorithm: JwtAlgorithm = option(
         "--{service}-authentication-jwt-algorithm",
         default=JwtAlgorithm.RS256,
         needs="--{service}-authentication-enabled",
-        help="How tokens of that issuer are signed; HS256 means that the key file holds a shared secret.",
+        help="Signature algorithm of that issuer; with HS256 the key file holds a shared secret.",
     )
     open_methods: tuple[str, ...] = option(
         "--{service}-api-methods-no-auth",
@@ -54,7 +56,7 @@ class AuthConfig(Options):
         if self.credentials_file is None and self.public_key_file is None:
             yield f"Unable to authenticate JSON-RPC {self.label} endpoint without a supplied credentials file"
             return
-        # it loads cryptography, which nodes without tokens are spared
+        # imported here: cryptography is slow to import
         from ophion.rpc.auth.auth_setup import check
 
         try:
@@ -70,12 +72,12 @@ class AuthConfig(Options):
         try:
             found = doubts(read_users(self.credentials_file))
         except OphionError:
-            return  # a problem, and told as one
+            return  # reported by problems()
         for doubt in found:
             yield f"{self.credentials_file}: {doubt}."
 
     def settings(self) -> AuthSettings | None:
-        """How tokens are asked for; None where none is needed."""
+        """Return the settings of authentication; None where it is off."""
         if not self.enabled:
             return None
         return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
@@ -85,7 +87,7 @@ class HttpAuthConfig(AuthConfig):
     """Authentication of JSON-RPC over HTTP."""
 
     label = "HTTP"
-    names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "also": " GraphQL asks for it too."}
+    names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "also": " GraphQL requires it too."}
 
 
 class WebSocketAuthConfig(AuthConfig):
@@ -100,7 +102,9 @@ class TlsConfig(Options):
 
     names: ClassVar[Mapping[str, str]]
 
-    enabled: bool = option("--{tls}-enabled", default=False, needs="--{service}-enabled", help="Speak TLS only.")
+    enabled: bool = option(
+        "--{tls}-enabled", default=False, needs="--{service}-enabled", help="Accept TLS connections only."
+    )
     keystore_file: Path | None = option(
         "--{tls}-keystore-file",
         default=None,
@@ -114,7 +118,7 @@ class TlsConfig(Options):
         help="File whose first line is the password of the key store.",
     )
     client_auth_enabled: bool = option(
-        "--{client-auth}-enabled", default=False, needs="--{tls}-enabled", help="Ask clients for a certificate."
+        "--{client-auth}-enabled", default=False, needs="--{tls}-enabled", help="Require a certificate from clients."
     )
     truststore_file: Path | None = option(
         "--{tls}-truststore-file",
@@ -132,7 +136,7 @@ class TlsConfig(Options):
                 yield str(error)
 
     def settings(self) -> TlsSettings | None:
-        """How the service encrypts; None where it does not."""
+        """Return the TLS settings; None where TLS is off."""
         if not self.enabled:
             return None
         return TlsSettings(

@@ -20,8 +20,8 @@ from ophion.node.config import NodeConfig
 from ophion.node.listeners import (
     PAGE_CLIENTS,
     PortService,
+    auth_setup_for,
     distant_enclaves,
-    door_of,
     enclaves_port,
     graphql_port,
     json_rpc_port,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ophion.chain.pruning import PruningRounds
     from ophion.enclave.interface import Enclave
     from ophion.metrics.node_metrics import NodeMetrics
-    from ophion.node.peering import Network
+    from ophion.node.peering import PeerNetwork
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy
     from ophion.rpc.auth.auth_setup import AuthSetup
@@ -74,14 +74,14 @@ _SHOWN_NAMES = {
     "ws": ("WebSocket", "ws", ""),
     "graphQL": ("GraphQL", "http", "/graphql"),
     "metrics": ("Metrics", "http", "/metrics"),
-    "page": ("Page", "http", "/"),
+    "page": ("Web", "http", "/"),
     "enclave": ("Enclave", "http", ""),
     "enclavePeers": ("Enclave peers", "http", ""),
 }
 
 
 class Interface(Struct, frozen=True):
-    """The services of a node that clients talk to."""
+    """The public interface: all services for clients."""
 
     services: tuple[Service, ...]
     listening: dict[str, PortService]
@@ -91,11 +91,11 @@ class Interface(Struct, frozen=True):
 
     @property
     def enode(self) -> Enode | None:
-        """Where other nodes find this one."""
+        """The enode URL of this node."""
         return None if self.peers is None else self.peers.local_enode
 
     async def open(self) -> None:
-        """Let clients in everywhere at once; JSON-RPC last, so that who reaches it reaches everything."""
+        """Open all ports; JSON-RPC last, so that a client that reaches it reaches the others too."""
         for service in reversed(self.listening.values()):
             await service.open()
 
@@ -109,7 +109,7 @@ class Interface(Struct, frozen=True):
         return ports | {_PORT_NAMES[name]: service.port for name, service in self.listening.items()}
 
     def urls(self) -> dict[str, str]:
-        """Where a person finds the services."""
+        """URLs of the services, for the banner."""
         shown = ((*_SHOWN_NAMES[name], service) for name, service in self.listening.items())
         urls = {
             title: f"{scheme}{'s' if one.is_encrypted else ''}://{one.host}:{one.port}{path}"
@@ -126,13 +126,13 @@ def build_interface(
     lanes: Lanes,
     clock: Clock,
     entropy: Entropy,
-    network: Network | None = None,
+    network: PeerNetwork | None = None,
     data_path: Path = Path(),
     enclave: Enclave | None = None,
     privacy: Privacy | None = None,
     pruning: PruningRounds | None = None,
 ) -> Interface:
-    """The services that the options ask for, on one set of methods."""
+    """Build the services that the options enable, on one set of methods."""
     peers = None if network is None else network.peers
 
     def sync_status() -> SyncStatus | None:
@@ -162,12 +162,12 @@ def build_interface(
     core.chain.events.listen(
         lambda event: receipt_waits.on_head(lambda hash: queries.transaction_position(hash) is not None)
     )
-    private_filters, private_subscriptions = _private_questions(privacy, lanes, clock, entropy, limits.max_filters)
+    private_filters, private_subscriptions = _private_services(privacy, lanes, clock, entropy, limits.max_filters)
     listening: dict[str, PortService] = {}
 
     @cache
     def metrics() -> NodeMetrics:
-        """Made when somebody wants them: by an option, or by `debug_metrics`."""
+        """Created at first use, by an option or by `debug_metrics`."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
         database = data_path / "database" / "data.mdb"
@@ -235,23 +235,23 @@ def _listeners(
     metrics: Callable[[], NodeMetrics],
     listening: dict[str, PortService],
 ) -> list[Service]:
-    """Everything that talks to somebody outside; what has a port joins `listening`."""
+    """Build the services for clients; those with a port are added to `listening`."""
 
     @cache
-    def door() -> AuthSetup | None:
-        """Where JSON-RPC asks for a token, GraphQL asks for the same: it would be a side door otherwise."""
-        return door_of(config.http_auth)
+    def http_auth() -> AuthSetup | None:
+        """Shared by JSON-RPC and GraphQL: the same token protects both."""
+        return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
     commons = SharedResources(Budget(config.limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:
-        listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, door())
+        listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, http_auth())
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, commons, requests)
     if config.graphql.enabled:
-        listening["graphQL"] = graphql_port(config, context, commons, door())
+        listening["graphQL"] = graphql_port(config, context, commons, http_auth())
     if config.metrics.enabled:
         listening["metrics"] = metrics_port(config, metrics(), commons)
     if config.metrics.push_enabled:
@@ -263,10 +263,10 @@ def _listeners(
     if enclave is not None and config.enclave.peer_urls:
         without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:
-        # loaded where it is used: other nodes do without
+        # imported here: few nodes need it
         from ophion.node.web_interface import page_port
 
-        # the last one: it asks the others for their ports
+        # last, because it reads the ports of the others
         listening["page"] = page_port(config, genesis, commons, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True
@@ -297,13 +297,13 @@ def _rpc_limits(config: NodeConfig) -> RpcLimits:
     )
 
 
-def _private_questions(
+def _private_services(
     privacy: Privacy | None, lanes: Lanes, clock: Clock, entropy: Entropy, max_filters: int
 ) -> tuple[PrivateFilters | None, PrivateSubscriptions | None]:
     """Filters and subscriptions of private logs, where there are any."""
     if privacy is None:
         return None, None
-    # loaded where it is used: other nodes do without
+    # imported here: few nodes need it
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
 
@@ -313,12 +313,12 @@ def _private_questions(
 
 
 def _sync_text(status: SyncStatus | None) -> bytes:
-    """What subscribers of `syncing` get."""
+    """Return the notification of `syncing` subscriptions."""
     return b"false" if status is None else orjson.dumps(status.fields())
 
 
 def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) -> dict[str, Endpoint]:
-    """What listens now, in the order of the original: the port for peers comes before that of metrics."""
+    """Return the open ports in the order of Pantheon 1.2: the peer port comes before metrics."""
     found = {name: Endpoint(one.host, one.port) for name, one in listening.items() if name != "page"}
     enode = None if peers is None else peers.local_enode
     if enode is None:
@@ -328,7 +328,7 @@ def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) 
 
 
 def _keyring(config: NodeConfig) -> Keyring | None:
-    """The published keys of the development network, where the node is told to sign with them."""
+    """Return the public keys of the development network where --dev-unlocked-accounts is set."""
     network = config.network
     if not network.dev_unlocked:
         return None

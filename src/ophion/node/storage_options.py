@@ -1,4 +1,4 @@
-"""Options of what the database keeps, and how."""
+"""Options of the database."""
 
 from __future__ import annotations
 
@@ -14,36 +14,29 @@ class StorageConfig(Options):
     durable: bool = option(
         "--durable-commits",
         default=True,
-        help="Force every block to disk before it is shown; without it a power cut may lose the last blocks, or damage"
-        " the database beyond repair. That the process is killed does no harm.",
+        help="Force every block to disk before clients see it. Without it a power failure may lose the last blocks or"
+        " damage the database; killing the process does no harm.",
     )
     temporary: bool = option(
         "--temporary-data",
         default=False,
-        help="Keep everything in a temporary directory that is removed at the end, unless --data-path is given.",
+        help="Use a temporary directory that is removed at the end, unless --data-path is given.",
     )
     state_history: int | None = option(
         "--state-history",
         default=None,
         check=at_least(_MIN_HISTORY),
         metavar="BLOCKS",
-        help="Keep the states of so many blocks before the head, and of the genesis; older ones are dropped while the"
-        " node runs. A branch that begins before them cannot be followed. (default: all)",
+        help="Keep the states of this many blocks before the head, and of the genesis; older ones are pruned while the"
+        " node runs. A reorganisation beyond them is impossible. (default: all)",
     )
     state_cache: int = option(
         "--state-cache-size",
         default=64 * _MEBIBYTE,
         check=at_least(_MEBIBYTE),
         metavar="BYTES",
-        help="Memory for parts of the newest state that blocks have changed, so that the next ones need not read them"
-        " again. A block that changes more needs more while it is built and written.",
-    )
-    engine: str = option(
-        "--key-value-storage",
-        default="lmdb",
-        metavar="NAME",
-        hidden=True,
-        help="Accepted for old command lines; there is one storage engine.",
+        help="Memory for recently changed parts of the state. A block that changes more needs more while it is built"
+        " and written.",
     )
     pruning_enabled: bool = option(
         "--pruning-enabled", default=False, hidden=True, help="The older name of --state-history."
@@ -56,18 +49,10 @@ class StorageConfig(Options):
         needs="--pruning-enabled",
         help="Blocks whose states are kept.",
     )
-    pruning_block_confirmations: int = option(
-        "--pruning-block-confirmations",
-        default=10,
-        check=at_least(1),
-        hidden=True,
-        needs="--pruning-enabled",
-        help="Accepted for old command lines; has no effect.",
-    )
 
     @property
     def states_kept(self) -> int | None:
-        """Blocks before the head whose states are kept; None for all."""
+        """Number of blocks before the head whose states are stored; None for all."""
         if self.state_history is None and self.pruning_enabled:
             return max(_MIN_HISTORY, self.pruning_blocks_retained)
         return self.state_history

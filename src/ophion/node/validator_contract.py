@@ -1,4 +1,4 @@
-"""QBFT networks whose validators are named by a contract: how the engine gets to ask it (consensus.md 3.6)."""
+"""Gives the QBFT engine access to the validator contract (consensus.md 3.6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RULE: Final = "validators of the contract"
 
 
 def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -> None:
-    """Let the engine call contracts, where it is one that wants to; `state_after` also knows blocks being imported."""
+    """Let an engine with a validator contract call it; `state_after` includes blocks being imported."""
     if chain.spec.qbft is None:
         return
     # loaded here because networks without it start faster

@@ -1,4 +1,4 @@
-"""The port of the page: a gateway in front of the other services of the same node."""
+"""The web interface: a gateway in front of the other services of the same node."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def page_port(
     listening: Mapping[str, PortService],
     peers: PeerService | None,
 ) -> GatewayService:
-    """The page, in front of the other services of this node."""
+    """Build the web interface in front of the other services of this node."""
     spec = genesis.spec
     is_authority = spec.engine is not EngineKind.ETHASH
 
     def site() -> Site:
-        """What listens now; the others have their ports when somebody comes."""
+        """Return the open services; their ports are known at the first request."""
         from ophion.gateway.backends import Kind, Place, Site, SiteNode
 
         kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
@@ -61,11 +61,11 @@ def page_port(
 
 
 def _own(host: str) -> str:
-    """Where this machine reaches what listens on an address."""
+    """Return the address under which this machine reaches a listener."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
 def _permitted(config: NodeConfig) -> str | None:
-    """A name by which this node lets itself be addressed, wherever it listens; None where any will do, or none."""
+    """Return an allowed host name of this node; None where all or no names are allowed."""
     names = config.access.host_allow_list
     return names[0] if names and {"*", "all"}.isdisjoint(names) else None

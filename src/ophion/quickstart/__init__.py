@@ -1,23 +1,23 @@
-"""A network on one machine by one command: plain processes, one directory, one address (operations.md 15).
+"""A network on one machine: plain processes, one directory, one address (operations.md 15).
 
-    plan ──> workdir (keys, genesis, a directory per node) ──> layout (ports) ──> command lines
+    plan ──> workdir (keys, genesis, a directory per node) ──> ports ──> command lines
                                                                    │
-    cli ──> Lock ──> Supervisor ──> Child: rpcnode, validator1 … , proxy            ── ends ──> its children end
+    cli ──> Lock ──> NetworkSupervisor ──> ChildProcess: rpcnode, validator1 … , proxy
                         └─ control socket <── `kill`, `start`, `stop` of another terminal
 
-Every node runs a command line that anybody can run without the quickstart (`--print-commands`). A network is there when
-its directory is; it runs when somebody holds the lock in it. Children end with the supervisor, however that ends.
+Every node runs a command line that also works without the quickstart (`--print-commands`). A network exists while its
+directory exists, and runs while a process holds the lock in it. Children end with the supervisor, also after SIGKILL.
 
-plan         what a network consists of, as `network.json` keeps it
-genesis      its first block
-layout       ports: those of the table, or free ones where they are taken
-workdir      the directory: what is made once, what is written for every start, and taking it away
-commands     what each process runs
-monitoring   configuration of Prometheus and Grafana
-lock         who runs a network, and its processes
-child        one process
-supervisor   all of them, from start to stop
-control      what other terminals ask of a supervisor
-blocks       asking nodes how far they are
-report       what a person is shown
+plan            nodes and settings of a network, stored in `network.json`
+genesis         the genesis file
+ports           the ports of all services: defaults, or free ones where they are in use
+workdir         the directory: files created once, files written at every start, removal
+commands        command lines of the processes
+monitoring      configuration of Prometheus and Grafana
+lock_file       the running supervisor and its processes
+child_process   one process
+supervisor      all processes, from start to stop
+control         commands from other terminals to a supervisor
+node_status     block numbers of the nodes
+report          texts for the terminal
 """

@@ -1,4 +1,4 @@
-"""One process of a network, which does not outlive whoever started it."""
+"""One process of a network, which ends with its supervisor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class Child:
-    """A process that can be started again after it has ended."""
+    """A process that can be restarted."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
@@ -27,8 +27,8 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; what it says goes to the log."""
-        # what is set for this shell must not change what the command lines say
+        """Start the process; its output goes to the log."""
+        # options in the environment must not change the command line
         environment = {name: text for name, text in os.environ.items() if not name.startswith(PREFIXES)}
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -38,8 +38,8 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=self._here,  # where this package was found: its path may be relative
-                start_new_session=True,  # Ctrl-C is for the supervisor, which ends its children in order
+                cwd=self._here,  # the path of this package may be relative
+                start_new_session=True,  # Ctrl-C goes to the supervisor, which stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )
         finally:
@@ -47,28 +47,27 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """None when it does not run."""
+        """The process id; None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property
     def ending(self) -> str | None:
-        """How it ended; None while it runs, and before it was started."""
+        """The exit code; None before the start and while it is running."""
         code = None if self._process is None else self._process.poll()
         if code is None:
             return None
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def signal(self, number: signal.Signals) -> None:
-        """Tell it something, if it is there."""
+        """Send a signal, if it is running."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
 
 def _tied_to(parent: int) -> Callable[[], None] | None:
-    """What a new process does first: ask the system to end it with its parent.
+    """Ask the kernel to end this new process with its parent, also when the parent is killed.
 
-    The supervisor may be killed without a word, and nothing it could do itself would help then. Other systems than
-    Linux have no such thing; there a killed supervisor leaves its nodes to whoever killed it.
+    Only Linux has this; elsewhere the nodes of a killed supervisor keep running.
     """
     if sys.platform != "linux":
         return None
@@ -77,6 +76,6 @@ def _tied_to(parent: int) -> Callable[[], None] | None:
     def tie() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # it went while this was being said
+            os._exit(1)  # the parent ended meanwhile
 
     return tie

@@ -1,4 +1,4 @@
-"""What each process of a network runs: ordinary command lines, for anybody to run without the quickstart."""
+"""Command lines of the processes; they also work without the quickstart."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Final
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
-from ophion.quickstart.plan import Consensus, Plan, PlannedNode, Role
+from ophion.quickstart.plan import Consensus, NetworkPlan, PlannedNode, Role
 from ophion.quickstart.ports import HOST, Layout
 
 _GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MINER")
 _ENGINE_GROUPS: Final = {Consensus.QBFT: "QBFT", Consensus.IBFT2: "IBFT", Consensus.CLIQUE: "CLIQUE"}
 MARKER_KEY: Final = "marker.key"
 _SOCKETS: Final = 8192
-"""As many as the proxy has places for."""
+"""As many as the proxy accepts."""
 
 
-def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
-    """The options of one node."""
+def node_options(plan: NetworkPlan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
+    """Return the options of one node."""
     ports = layout.nodes[node.name]
     groups = [*_GROUPS, *([_ENGINE_GROUPS[plan.consensus]] if plan.consensus in _ENGINE_GROUPS else [])]
     if plan.has_permissions:
@@ -54,7 +54,7 @@ def node_options(plan: Plan, layout: Layout, node: PlannedNode, directory: Path)
     ]
 
 
-def _network(plan: Plan, node: PlannedNode, directory: Path) -> list[str]:
+def _network(plan: NetworkPlan, node: PlannedNode, directory: Path) -> list[str]:
     if plan.consensus is not Consensus.DEV:
         return [f"--genesis-file={directory / 'genesis.json'}"]
     options = ["--network=dev"]
@@ -64,8 +64,8 @@ def _network(plan: Plan, node: PlannedNode, directory: Path) -> list[str]:
     return options
 
 
-def _permissions(plan: Plan) -> list[str]:
-    """Nodes by a file beside each, as ports may move; accounts by contracts, the same for all."""
+def _permissions(plan: NetworkPlan) -> list[str]:
+    """Return the permission options: a file of nodes, because ports may change, and contracts for accounts."""
     if not plan.has_permissions:
         return []
     return [
@@ -76,22 +76,22 @@ def _permissions(plan: Plan) -> list[str]:
 
 
 def _privacy(node: PlannedNode, directory: Path) -> list[str]:
-    """An enclave inside of each member; its markers are signed by an account of its own, which has funds."""
+    """Return the privacy options: an embedded enclave, and a funded account that signs the markers."""
     if node.role is not Role.MEMBER:
         return []
     return ["--privacy-enabled", f"--privacy-marker-transaction-signing-key-file={directory / node.name / MARKER_KEY}"]
 
 
 def proxy_options(layout: Layout, directory: Path) -> list[str]:
-    """The words and options of the proxy."""
+    """Return the command and options of the proxy."""
     return ["quickstart", "proxy", f"--site={directory / 'site.json'}", f"--port={layout.proxy}"]
 
 
 def program(arguments: Sequence[str]) -> list[str]:
-    """The process that runs this, with this very package."""
+    """Return the command of this interpreter and package."""
     return [sys.executable, "-m", "ophion", *arguments]
 
 
 def shown(arguments: Sequence[str]) -> str:
-    """The same as a person types it."""
+    """Return the command line as text for a shell."""
     return shlex.join(["ophion", *arguments])

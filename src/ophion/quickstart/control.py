@@ -1,6 +1,6 @@
-"""What other terminals ask of a supervisor: one line of JSON there, one line back, over a socket in the directory.
+"""Commands from other terminals to a supervisor: one JSON line each way over a socket in the directory.
 
-The name of a socket may have a hundred bytes only, so both sides call it from within the directory.
+The path of a socket is limited to about 100 bytes, so both sides use a path relative to the directory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MAX_BYTES: Final = 64 * 1024
 _ASKING_S: Final = 30.0
 
 Order = Callable[[str, str | None], str]
-"""An order and the process it is about to what was done; `CommandError` when it cannot be."""
+"""Executes a command for a process and returns what was done; `CommandError` on failure."""
 
 
 async def listen(directory: Path, order: Order) -> asyncio.Server:
-    """Take orders until the server is closed."""
+    """Accept commands until the server is closed."""
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -40,12 +40,12 @@ async def listen(directory: Path, order: Order) -> asyncio.Server:
 
     os.chdir(directory)
     with suppress(FileNotFoundError):
-        os.unlink(CONTROL)  # of one that was killed
+        os.unlink(CONTROL)  # left by a killed supervisor
     return await asyncio.start_unix_server(take, CONTROL, limit=_MAX_BYTES)
 
 
-def tell(directory: Path, do: str, process: str | None = None) -> str:
-    """Give an order; what was done, or `CommandError` with the reason why not."""
+def send_command(directory: Path, do: str, process: str | None = None) -> str:
+    """Send a command and return what was done; `CommandError` with the reason otherwise."""
     here = Path.cwd()
     try:
         os.chdir(directory)

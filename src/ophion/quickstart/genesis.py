@@ -1,4 +1,4 @@
-"""The first block of a network: its members, accounts with funds, every fork that its consensus knows."""
+"""The genesis file of a network: validators, funded accounts and all forks that its consensus supports."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.permissions.contract_genesis import account_contracts
 from ophion.primitives.types import Address
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 
 _GAS_LIMIT: Final = 0x1FFFFFFFFFFFFF
 _EPOCH: Final = 30_000
 _MARKER_FUNDS: Final = 10**24
 _BASE_FEE: Final = 7
-"""The least that does not look like the absence of EIP-1559; it rises when blocks are full."""
+"""The lowest base fee that libraries do not take for the absence of EIP-1559."""
 _FORKS: Final = ("berlinBlock", "londonBlock")
 _LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
-"""Clique networks end with London."""
+"""Clique networks support forks up to London."""
 
 
-def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequence[Address] = ()) -> dict[str, Any]:
-    """The genesis file of a network; the development network has its own built in. `markers` pay for private ones."""
+def genesis_document(
+    plan: NetworkPlan, validators: Sequence[Address], markers: Sequence[Address] = ()
+) -> dict[str, Any]:
+    """Return the genesis file of a network other than dev; `markers` are accounts that pay for private transactions."""
     members = sorted(validators)
     forks = _FORKS if plan.consensus is Consensus.CLIQUE else (*_FORKS, *_LATER_FORKS)
     config: dict[str, Any] = {"chainId": plan.chain_id, **dict.fromkeys(forks, 0)}
@@ -40,8 +42,8 @@ def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequenc
             "epochlength": _EPOCH,
             "requesttimeoutseconds": 2 * plan.period_s,
         }
-        dialect = Ibft2() if plan.consensus is Consensus.IBFT2 else Qbft()
-        extra, mix_hash = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL), BFT_MIX_HASH
+        protocol = Ibft2() if plan.consensus is Consensus.IBFT2 else Qbft()
+        extra, mix_hash = protocol.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL), BFT_MIX_HASH
     return {
         "config": config,
         "nonce": "0x0",
@@ -56,8 +58,8 @@ def genesis_document(plan: Plan, validators: Sequence[Address], markers: Sequenc
     }
 
 
-def _alloc(plan: Plan, markers: Sequence[Address]) -> dict[str, Any]:
-    """Accounts with funds, whose keys everybody knows; and who may send transactions, where that is asked."""
+def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:
+    """Return funded accounts with public keys, and the permission contracts where enabled."""
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
     alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}
     if plan.has_permissions:

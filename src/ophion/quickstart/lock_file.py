@@ -1,7 +1,6 @@
-"""Who runs a network: a file that one process holds, with the processes and addresses it has made.
+"""The lock of a network: a file held by its supervisor, with its processes and addresses.
 
-The lock is the system's and ends with its holder, however that ends; what stands in the file is for people and for the
-other commands of the quickstart.
+The kernel releases the lock when its holder ends. The content is for the other commands of the quickstart.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ _PAUSE_S: Final = 0.005
 
 
 class Running(Struct, frozen=True):
-    """What a held lock says."""
+    """The content of a held lock."""
 
     pid: int
     address: str = ""
-    """Of the proxy."""
+    """Address of the proxy."""
     is_ready: bool = False
-    """Whether every node has had a block of this run."""
+    """Whether every node has a block of this run."""
     processes: dict[str, int] = field(default_factory=dict)
-    """Process numbers by name; those that have ended are not there."""
+    """Process ids of running processes by name."""
 
 
 class Lock:
-    """The lock of one network, once it is held; a context manager."""
+    """The held lock of a network; a context manager."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
     def take(cls, directory: Path) -> Lock | None:
-        """Hold the lock of a directory that exists; None when somebody else does."""
+        """Take the lock of an existing directory; None when another process holds it."""
         descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         for _ in range(_TRIES):
             try:
@@ -51,7 +50,7 @@ class Lock:
                 if holder(directory) is not None:
                     os.close(descriptor)
                     return None
-                time.sleep(_PAUSE_S)  # somebody only looks, which takes a lock for a moment too
+                time.sleep(_PAUSE_S)  # a reader holds the lock for a moment too
         else:
             os.close(descriptor)
             return None
@@ -60,7 +59,7 @@ class Lock:
         return lock
 
     def write(self, running: Running) -> None:
-        """Say what runs; whoever reads at the same moment sees the old text or the new one."""
+        """Write the content; a concurrent reader sees the old or the new text."""
         text = {
             "pid": running.pid,
             "address": running.address,
@@ -72,7 +71,7 @@ class Lock:
         os.ftruncate(self._descriptor, len(data))
 
     def release(self) -> None:
-        """Nobody holds it any longer."""
+        """Release the lock."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
@@ -86,7 +85,7 @@ class Lock:
 
 
 def holder(directory: Path) -> Running | None:
-    """Who runs the network in a directory; None when nobody does."""
+    """Return the content of the lock; None where the network is not running."""
     try:
         descriptor = os.open(directory / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -102,7 +101,7 @@ def holder(directory: Path) -> Running | None:
 
 def _read(data: bytes) -> Running:
     try:
-        # what stands behind the first value is the end of an older, longer text
+        # the rest of an older, longer text may follow
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}

@@ -1,4 +1,4 @@
-"""Configuration of Prometheus and Grafana, written out for whoever has their programs."""
+"""Configuration files of Prometheus and Grafana."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PROGRAMS: Final = {"prometheus": ("prometheus",), "grafana": ("grafana-server",
 
 
 def installed() -> tuple[str, ...]:
-    """The tools whose programs are on this machine."""
+    """Return the tools that are installed."""
     return tuple(tool for tool, names in _PROGRAMS.items() if any(shutil.which(name) for name in names))
 
 
 def write_configuration(directory: Path, layout: Layout) -> None:
-    """`prometheus.yml` with one job a node; for Grafana where Prometheus is, a dashboard, and that it has a path."""
+    """Write `prometheus.yml` with a job per node, and for Grafana a data source, a dashboard and its path."""
     folder = directory / FOLDER
     grafana = folder / "grafana"
     sources, providers = (grafana / "provisioning" / name for name in ("datasources", "dashboards"))
@@ -32,7 +32,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
         for name, ports in layout.nodes.items()
     ]
     scrape = {"global": {"scrape_interval": "15s", "evaluation_interval": "15s"}, "scrape_configs": jobs}
-    # JSON is YAML too, and needs nobody to write it
+    # JSON is valid YAML
     (folder / "prometheus.yml").write_text(json.dumps(scrape, indent=2) + "\n")
     prometheus = layout.tool_port("prometheus")
     source = {
@@ -64,7 +64,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
 
 
 def commands(directory: Path, layout: Layout) -> dict[str, str]:
-    """How each tool is started with this configuration, as one would type it."""
+    """Return the command lines that start the tools with this configuration."""
     folder = directory / FOLDER
     words = {
         "prometheus": (

@@ -1,4 +1,4 @@
-"""Asking nodes how far they are."""
+"""Block numbers of nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANSWER_S: Final = 2.0
 
 
 async def height(place: int | str) -> int | None:
-    """The number of the head of the node at this port, with a path behind it or not; None when it does not say."""
+    """Return the block number of the node at this port; None without an answer."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             connection = await Endpoint(f"http://{HOST}:{place}").connect()
@@ -27,6 +27,6 @@ async def height(place: int | str) -> int | None:
 
 
 async def heights(places: Mapping[str, int | str]) -> dict[str, int | None]:
-    """Of several nodes, by name."""
+    """Return the block numbers of several nodes by name."""
     found = await asyncio.gather(*(height(place) for place in places.values()))
     return dict(zip(places, found, strict=True))

@@ -1,4 +1,4 @@
-"""What a network consists of; `network.json` keeps it, so that a stopped network can be resumed."""
+"""The plan of a network, stored in `network.json` so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ophion.runtime.operator_files import content_of
 MAX_VALIDATORS: Final = 50
 DEFAULT_PERIOD_S: Final = 2
 MEMBERS: Final = 3
-"""Nodes with private transactions, where they are asked for."""
+"""Number of nodes with private transactions, where enabled."""
 RPC_NODE: Final = "rpcnode"
 PROXY: Final = "proxy"
 Port = Annotated[int, Meta(ge=0, lt=1 << 16)]
 
 
 class Consensus(Enum):
-    """How blocks are made."""
+    """Consensus of the network."""
 
     QBFT = "qbft"
     IBFT2 = "ibft2"
@@ -33,42 +33,42 @@ class Consensus(Enum):
 
 
 CHAIN_IDS: Final = {Consensus.QBFT: 1337, Consensus.IBFT2: 6174, Consensus.CLIQUE: 1729, Consensus.DEV: 2018}
-"""Those of the networks that people know (operations.md 15)."""
+"""Chain ids of the well-known quickstart networks (operations.md 15)."""
 
 
 class Role(Enum):
-    """What a node is for."""
+    """Role of a node."""
 
     RPC = "rpc"
     VALIDATOR = "validator"
     MEMBER = "member"
-    """Of private transactions."""
+    """A member with private transactions."""
 
 
 class PlannedNode(Struct, frozen=True):
-    """One node."""
+    """One node of the plan."""
 
     name: str
     role: Role
     number: int
-    """Among those of its role, from 1."""
+    """Number among nodes of the same role, from 1."""
 
 
-class Plan(Struct, frozen=True, forbid_unknown_fields=True):
-    """A network as it was asked for."""
+class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
+    """The requested network."""
 
     consensus: Consensus
     validators: int
     period_s: int
-    """0 makes a block for each transaction, on the development network."""
+    """0 on the development network produces a block per transaction."""
     port: Port | None
-    """Of the proxy; None for the usual one, or a free one where that is taken."""
+    """Port of the proxy; None for the default, or a free one where that is in use."""
     has_free_gas: bool
     has_permissions: bool
     has_privacy: bool = False
 
     def problems(self) -> Iterator[str]:
-        """What cannot be, in sentences."""
+        """Yield contradictions in the plan."""
         if not 1 <= self.validators <= MAX_VALIDATORS:
             yield f"--validators must be between 1 and {MAX_VALIDATORS}, not {self.validators}."
         if self.consensus is Consensus.DEV and self.validators != 1:
@@ -82,7 +82,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def nodes(self) -> tuple[PlannedNode, ...]:
-        """The node that clients talk to, then those that make blocks, then those with private transactions."""
+        """Return the RPC node, then validators, then members with private transactions."""
         makers = "minernode" if self.consensus is Consensus.DEV else "validator{}"
         numbers = range(1, self.validators + 1)
         members = [PlannedNode(makers.format(number), Role.VALIDATOR, number) for number in numbers]
@@ -95,12 +95,12 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
         return CHAIN_IDS[self.consensus]
 
     def text(self) -> str:
-        """As `network.json`."""
+        """Return the content of `network.json`."""
         return json.dumps(asdict(self) | {"consensus": self.consensus.value}, indent=2) + "\n"
 
     @classmethod
-    def read(cls, path: Path) -> Plan:
-        """`CommandError`, with what to do, when the file is not one of ours."""
+    def read(cls, path: Path) -> NetworkPlan:
+        """Read `network.json`; `CommandError` says what to do where it is invalid."""
         try:
             plan = convert(json.loads(content_of(path)), cls)
             reason = next(plan.problems(), "")

@@ -1,6 +1,6 @@
-"""Where everything listens: the ports of the last run, those of operations.md 15.3, or free ones where they are taken.
+"""Ports of all services: those of the last run, of operations.md 15.3, or free ones where they are in use.
 
-`ports.json` keeps them: who has been told the address of a network finds it there again when it is resumed.
+`ports.json` stores them, so that a resumed network has the same addresses.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from msgspec.structs import asdict, astuple
 
 from ophion.errors import CommandError
 from ophion.gateway.backends import Kind, Place
-from ophion.quickstart.plan import Plan, PlannedNode, Role
+from ophion.quickstart.plan import NetworkPlan, PlannedNode, Role
 from ophion.runtime.operator_files import content_of
 
 HOST: Final = "127.0.0.1"
 _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
 _SPARE: Final = range(10_000, 20_000)
-"""Where ports come from that nobody has a wish for: below those that the system gives to connections that go out. One
-of those may be gone before a node listens there, and again when it was killed and is to come back."""
+"""Range of free ports: below the ephemeral ports, one of which could be taken before a node listens or restarts."""
 _turns: Final = itertools.count(os.getpid() * 101)
 
 
@@ -42,7 +41,7 @@ class NodePorts(Struct, frozen=True):
 
     @property
     def places(self) -> dict[Kind, Place]:
-        """As a gateway knows them."""
+        """Return the services as the gateway names them."""
         return {
             Kind.JSON_RPC: Place(HOST, self.http),
             Kind.WEBSOCKET: Place(HOST, self.websocket),
@@ -60,21 +59,21 @@ class Layout(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The one address of the network, without a scheme."""
+        """Address of the network, without a scheme."""
         return f"{HOST}:{self.proxy}"
 
     def tool_port(self, name: str) -> int:
-        """Where a tool listens, or would listen if it were installed."""
+        """Return the port of a tool, installed or not."""
         return self.tools.get(name, _TOOL_PORTS[name])
 
     def text(self) -> str:
-        """As `ports.json`."""
+        """Return the content of `ports.json`."""
         nodes = {name: asdict(ports) for name, ports in self.nodes.items()}
         return json.dumps({"proxy": self.proxy, "nodes": nodes, "tools": self.tools}, indent=2) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> Layout | None:
-        """That of the last run, None before the first; `CommandError` when the file is not one of ours."""
+        """Read the ports of the last run; None before the first. `CommandError` where the file is invalid."""
         try:
             found: dict[str, Any] = json.loads(content_of(path))
             nodes = {name: NodePorts(**ports) for name, ports in found["nodes"].items()}
@@ -92,19 +91,18 @@ class Layout(Struct, frozen=True):
 
 
 class Claims:
-    """The ports of a network from the moment they were chosen to its end; a context manager.
+    """Claims of ports, from the choice to the end of the network; a context manager.
 
-    What was found free may not be used for seconds, and a node that was killed leaves its port to whoever comes first:
-    a claim keeps other quickstarts away meanwhile. It is a name that the system gives to one socket at a time, in the
-    same space that ports are counted in, and takes back when the process ends, however that ends. Other systems than
-    Linux have none; there the moment between choosing and listening stays.
+    A node may not listen for seconds after its port was chosen, and a killed node frees its port. A claim keeps other
+    quickstarts off the port meanwhile. It is an abstract Unix socket name, which the kernel releases when the process
+    ends. Systems other than Linux have none; there a race remains between choice and listening.
     """
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
 
     def take(self, port: int) -> bool:
-        """Whether it is ours from now on: nobody has claimed it, this network included, and nobody listens there."""
+        """Claim a port; False where it is claimed, also by this network, or in use."""
         if sys.platform != "linux":
             return _is_free(port)
         one = socket.socket(socket.AF_UNIX)
@@ -127,24 +125,26 @@ class Claims:
             one.close()
 
 
-def lay_out(plan: Plan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None) -> Layout:
-    """Ports that nobody else has at this moment, if possible those of the `last` run.
+def lay_out(
+    plan: NetworkPlan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None
+) -> Layout:
+    """Choose free ports, if possible those of the `last` run.
 
-    `CommandError` when the one that was asked for is taken. `take` claims a port, and is false when that cannot be.
+    `CommandError` where a requested port is in use. `take` claims a port and returns whether it succeeded.
     """
     taken: set[int] = set()
-    # the one that was asked for comes first: a node can do with another
+    # the requested port first; nodes accept any other
     if plan.port and not take(plan.port):
         raise CommandError(f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one.")
     taken.update((plan.port,) if plan.port else ())
-    usual = {node.name: _table(node) for node in plan.nodes}
-    proxy, usual_tools = (_PROXY_PORT if plan.port is None else 0), _TOOL_PORTS
+    preferred = {node.name: _table(node) for node in plan.nodes}
+    proxy, preferred_tools = (_PROXY_PORT if plan.port is None else 0), _TOOL_PORTS
     if last is not None:
-        usual |= {name: astuple(ports) for name, ports in last.nodes.items() if name in usual}
-        proxy, usual_tools = last.proxy, usual_tools | dict(last.tools)
-    nodes = {name: NodePorts(*(_port(port, taken, take) for port in ports)) for name, ports in usual.items()}
+        preferred |= {name: astuple(ports) for name, ports in last.nodes.items() if name in preferred}
+        proxy, preferred_tools = last.proxy, preferred_tools | dict(last.tools)
+    nodes = {name: NodePorts(*(_port(port, taken, take) for port in ports)) for name, ports in preferred.items()}
     proxy = plan.port or _port(proxy, taken, take)
-    return Layout(nodes, proxy, {tool: _port(usual_tools[tool], taken, take) for tool in tools})
+    return Layout(nodes, proxy, {tool: _port(preferred_tools[tool], taken, take) for tool in tools})
 
 
 def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
@@ -165,7 +165,7 @@ def _port(wanted: int, taken: set[int], take: Callable[[int], bool]) -> int:
 
 
 def spare_port(take: Callable[[int], bool]) -> int:
-    """A port that nobody has a wish for, claimed by `take`; not soon the same one again."""
+    """Choose and claim a free port; ports are not reused soon."""
     for turn in itertools.islice(_turns, len(_SPARE)):
         if take(port := _SPARE[turn % len(_SPARE)]):
             return port
@@ -173,7 +173,7 @@ def spare_port(take: Callable[[int], bool]) -> int:
 
 
 def _is_free(port: int) -> bool:
-    """Whether a service could listen there now."""
+    """Whether a service could listen on the port now."""
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

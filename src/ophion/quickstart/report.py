@@ -1,4 +1,4 @@
-"""What a person is shown of a network."""
+"""Texts about a network for the terminal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
 from ophion.gateway.backends import Kind, Place, Site
 from ophion.quickstart.monitoring import FOLDER, installed
-from ophion.quickstart.plan import Plan
+from ophion.quickstart.plan import NetworkPlan
 
 _PATIENCE_S: Final = 0.5
 
 
 def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
-    """All lines, with an empty one between parts; who has nothing to say gets none."""
+    """Join non-empty parts with an empty line between them."""
     is_first = True
     for lines in map(list, parts):
         if lines and not is_first:
@@ -25,21 +25,21 @@ def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
         is_first = is_first and not lines
 
 
-def begins(plan: Plan) -> str:
-    """Said while people wait for the first block."""
+def begins(plan: NetworkPlan) -> str:
+    """Return the lines shown before the first block."""
     pace = f"blocks every {plan.period_s} s" if plan.period_s else "a block for each transaction"
     return f"Starting {len(plan.nodes)} nodes and a proxy: {plan.consensus.value}, {pace} …"
 
 
-def is_up(plan: Plan, seconds: float) -> str:
-    """Said when everybody is there; without transactions there may be no block to speak of."""
+def is_up(plan: NetworkPlan, seconds: float) -> str:
+    """Return the line shown when every node is online; without transactions there may be no block yet."""
     return f"Every node {'has a new block' if plan.period_s else 'answers'} after {seconds:.1f} s."
 
 
 def addresses(address: str, site: Site, directory: Path, where: str = "") -> Iterator[str]:
-    """The addresses of the services, in the order that people know from the original (operations.md 15.1).
+    """Return the addresses of the services in the order of the Pantheon quickstart (operations.md 15.1).
 
-    `where` is what a command needs to be about this directory.
+    `where` is the option that names this directory in commands.
     """
     start = f"`ophion quickstart up --print-commands{where}` shows how,"
     base = f"http://{address}"
@@ -70,7 +70,7 @@ def _listens(place: Place) -> bool:
 
 
 def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | None]) -> Iterator[str]:
-    """One line a node."""
+    """Return one line per node."""
     yield _row("node", "role", "process", "block", "HTTP", "WebSocket", "P2P", "metrics")
     for node in site.nodes:
         pid, height = processes.get(node.name), heights.get(node.name)
@@ -92,15 +92,15 @@ def _row(name: str, role: str, pid: str, height: str, http: str, socket: str, p2
 
 
 def enclaves(keys: Mapping[str, str]) -> Iterator[str]:
-    """To whom private transactions can be sent."""
+    """Return the recipients of private transactions."""
     if keys:
         yield "  Private transactions: name members by the public keys of their enclaves (privateFrom, privateFor)."
     for name, key in keys.items():
         yield f"  {name:<12} {key}"
 
 
-def accounts(plan: Plan) -> Iterator[str]:
-    """Accounts with funds."""
+def accounts(plan: NetworkPlan) -> Iterator[str]:
+    """Return the funded accounts."""
     yield f"  Chain id {plan.chain_id}. Accounts with funds; these keys are public test keys, never use them for value:"
     for account in ORIGINAL_ACCOUNTS:
         yield f"  0x{account.address.hex()}  0x{account.private_key.hex()}"

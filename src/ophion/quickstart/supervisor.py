@@ -1,8 +1,8 @@
-"""All processes of a network, from start to stop.
+"""Runs all processes of a network, from start to stop.
 
-A node that ends by itself stays ended, and that is said: who kills a validator wants to see what the others do. When
-the supervisor is told to stop (Ctrl-C, SIGTERM, the end of its terminal, `ophion quickstart stop`, its directory being
-deleted), everybody is asked to, and who has not after some seconds is made to.
+A node that ends is reported and not restarted, so that the effect of a killed validator can be observed. On Ctrl-C,
+SIGTERM, a closed terminal, `ophion quickstart stop` or a deleted directory the supervisor stops all processes, and
+kills those that do not end within some seconds.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LOOK_S: Final = 2.0
 _LAST_BYTES: Final = 16 * 1024
 
 
-class Supervisor:
-    """Runs a network until it is told to stop."""
+class NetworkSupervisor:
+    """Runs a network until it is stopped."""
 
     def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
-        """`say` shows a line to a person."""
+        """`say` prints a line."""
         self._work = work
         self._layout = layout
         self._lock = lock
@@ -52,8 +52,10 @@ class Supervisor:
         self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start everything, call `ready` when every node has a new block and the address of the network answers, wait
-        for the end; whether all went well."""
+        """Start all processes and wait for the end; return whether all succeeded.
+
+        `ready` is called when every node has a new block and the proxy answers.
+        """
         loop = asyncio.get_running_loop()
         for number in stop_signals():
             loop.add_signal_handler(number, self._stop.set)
@@ -67,7 +69,7 @@ class Supervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # whoever waits for this shows what was said until then
+                self._record()  # the waiting command prints the log up to here
             if is_well:
                 await self._until_stopped()
             return is_well
@@ -78,7 +80,7 @@ class Supervisor:
                 os.unlink(CONTROL)
 
     async def _until_stopped(self) -> None:
-        """Also by the end of the directory: nobody could stop what runs there any more."""
+        """Whether to stop, also because the directory was deleted: the network could not be controlled any more."""
         while not self._stop.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), _LOOK_S)
@@ -88,13 +90,12 @@ class Supervisor:
                 self._say(f"{self._work.path} is gone.")
                 return
             except OSError:
-                continue  # a disk that does not answer at this moment is no directory that was deleted
+                continue  # an unreachable disk is not a deleted directory
 
     async def _first_blocks(self) -> bool:
-        """Wait until every node has a block of this run, and the proxy passes on what it is asked; False when one of
-        them cannot, which has been said.
+        """Wait until every node has a block of this run and the proxy forwards requests; False after a failure.
 
-        Where a block comes with a transaction only, an answer is enough.
+        Where blocks need transactions, an answer is enough.
         """
         plan = self._work.plan
         more = 0 if plan.consensus is Consensus.DEV and not plan.period_s else 1
@@ -119,18 +120,18 @@ class Supervisor:
         return True
 
     def _last_words(self, name: str) -> str:
-        """What a process that should have started said at last."""
+        """Return the last output of a process that failed to start."""
         return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'it said nothing'}"
 
     def _last_line(self, name: str) -> str:
-        """The end of its log, which may be long; nothing where that is empty or gone."""
+        """Return the end of a log; empty where it is missing."""
         with suppress(OSError), self._work.log(name).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
             return file.read().decode(errors="replace").strip().rpartition("\n")[2]
         return ""
 
     def _notice(self) -> None:
-        """A process has ended."""
+        """Report a process that has ended."""
         for name, child in self._children.items():
             ending = child.ending
             if ending is not None and name not in self._ended:
@@ -147,7 +148,7 @@ class Supervisor:
         self._lock.write(Running(os.getpid(), self._layout.address, self._is_ready, alive))
 
     def _order(self, do: str, name: str | None) -> str:
-        """What another terminal wants."""
+        """Execute a command of another terminal."""
         if do == "stop":
             self._stop.set()
             return "stopping"
@@ -171,11 +172,11 @@ class Supervisor:
         raise CommandError(f"Unknown order: {do}")
 
     async def _shut_down(self) -> None:
-        """Ask everybody to stop; who has not after a while is made to. Nobody is left when this returns."""
+        """Stop all processes; kill those that do not end in time. None is left when this returns."""
         self._stop.set()
         for child in self._children.values():
             child.signal(signal.SIGTERM)
-            child.signal(signal.SIGCONT)  # a frozen one would not hear it
+            child.signal(signal.SIGCONT)  # a stopped process would not handle SIGTERM
         deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(child.pid is not None for child in self._children.values()):
             if asyncio.get_running_loop().time() > deadline:

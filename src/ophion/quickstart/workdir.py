@@ -1,14 +1,14 @@
 """The directory of a network.
 
-network.json         what was asked for; a directory without it is none of ours
-unfinished-network.json    the same from the first moment, until everything that is made once is there
-genesis.json         the first block                    (made once, as keys are)
-<node>/              a data path for each node, with its key
-site.json            where everything listens           (written at every start, as static nodes and rules are, where
-                                                        nodes of others stay)
-monitoring/          for Prometheus and Grafana
-logs/<process>.log   what each process says
-lock, control        while it runs
+network.json              the plan; a directory without it is not a network
+unfinished-network.json   the plan while the network is being created
+genesis.json              the genesis file, created once like the keys
+<node>/                   a data path for each node, with its key
+site.json                 all addresses; written at every start, like static nodes and permission files, which keep
+                          nodes added by the operator
+monitoring/               configuration of Prometheus and Grafana
+logs/<process>.log        output of each process
+lock, control             while the network runs
 """
 
 from __future__ import annotations
@@ -35,51 +35,51 @@ from ophion.quickstart.lock_file import NAME as LOCK
 from ophion.quickstart.lock_file import holder
 from ophion.quickstart.monitoring import FOLDER as MONITORING
 from ophion.quickstart.monitoring import write_configuration
-from ophion.quickstart.plan import PROXY, Consensus, Plan, Role
+from ophion.quickstart.plan import PROXY, Consensus, NetworkPlan, Role
 from ophion.quickstart.ports import HOST, Layout
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 
 USUAL_PLACE: Final = Path("ophion-quickstart")
-"""Where a network is kept when nobody says where."""
+"""The default directory."""
 CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
-"""Where the enclave inside of a node writes its public key."""
+"""File in which the embedded enclave writes its public key."""
 PLAN: Final = "network.json"
 UNFINISHED: Final = "unfinished-network.json"
-"""The plan of a network that is being made, or was until somebody killed its maker."""
+"""The plan of a network that is being created, or whose creation was killed."""
 PORTS: Final = "ports.json"
 LOGS: Final = "logs"
 SUPERVISOR_LOG: Final = "quickstart"
 _FILES: Final = ("genesis.json", "site.json", CONTROL, PORTS, UNFINISHED, PLAN)
-"""In the order in which they are removed: what says whose directory this is goes last."""
+"""In removal order; the file that identifies the directory is last."""
 _HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
-"""What is left of a file whose writer was killed."""
+"""Temporary file of a killed writer."""
 
 
 class Workdir:
-    """A directory with a network in it."""
+    """A directory with a network."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
+    def __init__(self, path: Path, plan: NetworkPlan) -> None:
         self.path = path
         self.plan = plan
         self.where = where(path)
 
     @classmethod
     def open(cls, path: Path) -> Workdir:
-        """A network that has been made; `CommandError` when there is none."""
+        """Open a network; `CommandError` where there is none."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
-        return cls(path, Plan.read(path / PLAN))
+        return cls(path, NetworkPlan.read(path / PLAN))
 
     @classmethod
     def unfinished(cls, path: Path) -> Workdir | None:
-        """One that was begun and not finished, if any, for the holder of the lock: whoever makes a network holds it."""
-        return cls(path, Plan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
+        """Return an unfinished network, if any; the caller holds the lock, as its creator did."""
+        return cls(path, NetworkPlan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
 
     @classmethod
-    def make(cls, path: Path, plan: Plan, entropy: Entropy) -> Workdir:
-        """A new network: keys and first block. Nothing is left of it where that does not succeed."""
+    def make(cls, path: Path, plan: NetworkPlan, entropy: Entropy) -> Workdir:
+        """Create a network: keys and genesis. On failure nothing is left."""
         work = cls(path, plan)
         try:
             with explained(path):
@@ -91,7 +91,7 @@ class Workdir:
 
     def _make(self, entropy: Entropy) -> None:
         path, plan = self.path, self.plan
-        # the first one: whoever comes after a maker that was killed sees whose files these are
+        # first, so that after a kill the files can be attributed
         write_text(path / UNFINISHED, plan.text())
         (path / LOGS).mkdir()
         keys = {node.name: new_key(entropy) for node in plan.nodes}
@@ -105,12 +105,12 @@ class Workdir:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
-        # the last step: until it is done, there is no network
+        # last: it makes the network complete
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 
     def furnish(self, layout: Layout) -> None:
-        """What depends on ports: who connects to whom, who may, where everything is."""
+        """Write the files that depend on ports: static nodes, permissions, addresses."""
         enodes = {name: self._enode(name, layout) for name in layout.nodes}
         with explained(self.path):
             for name in layout.nodes:
@@ -133,30 +133,30 @@ class Workdir:
 
     @property
     def layout(self) -> Layout | None:
-        """Where the network listens, or did when it ran last; None before."""
+        """Return the ports of the current or last run; None before the first."""
         return Layout.read(self.path / PORTS)
 
     @property
     def has_run(self) -> bool:
-        """Whether some node has a chain already."""
+        """Whether any node has a chain."""
         return any((self.path / node.name / "database").exists() for node in self.plan.nodes)
 
     def enclave_keys(self) -> dict[str, str]:
-        """Public keys of the members' enclaves, by node; of those that have one by now."""
+        """Return the existing public keys of the members' enclaves, by node."""
         files = {node.name: self.path / node.name / ENCLAVE_KEY for node in self.plan.nodes if node.role is Role.MEMBER}
         return {name: file.read_text().strip() for name, file in files.items() if file.exists()}
 
     def log(self, process: str) -> Path:
-        """Where a process writes."""
+        """Return the log file of a process."""
         return self.path / LOGS / f"{process}.log"
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """Names of everything that runs."""
+        """Names of all processes."""
         return (*(node.name for node in self.plan.nodes), PROXY)
 
     def remove(self) -> list[str]:
-        """Take away everything that was made here; what somebody else has put there stays, and is named."""
+        """Delete the network; return the names of foreign files, which stay."""
         with explained(self.path):
             self.empty()
             (self.path / LOCK).unlink(missing_ok=True)
@@ -166,11 +166,11 @@ class Workdir:
         return left
 
     def begun(self) -> dict[str, tuple[str, ...]]:
-        """Folders that there may be before all is made, and the files in them."""
+        """Return the folders of an unfinished network and their files."""
         return {LOGS: ()} | {node.name: ("key", MARKER_KEY) for node in self.plan.nodes}
 
     def empty(self) -> None:
-        """Take away what was made here but for the lock, which whoever does this may hold."""
+        """Delete the network except for the lock, which the caller may hold."""
         for name in (*(node.name for node in self.plan.nodes), LOGS, MONITORING):
             if (self.path / name).is_dir():
                 shutil.rmtree(self.path / name)
@@ -184,12 +184,12 @@ class Workdir:
 
 
 def _strangers(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
-    """Nodes that somebody has added to a list beside those of the network, whose ports may have moved."""
+    """Return nodes that the operator added to a list; ports of the network's own nodes may have changed."""
     ids = {_id(url) for url in own}
     try:
         return [url for url in read(content_of(file).decode()) if _id(url) not in ids]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []  # there is none yet, or nothing that a node would take
+        return []  # missing, or not a valid list
 
 
 def _allowlist(text: str) -> Any:
@@ -201,16 +201,16 @@ def _id(url: str) -> str:
 
 
 def where(path: Path) -> str:
-    """What a command of the quickstart needs behind it to be about this network, typed in the current directory."""
+    """Return the option that names this network in commands, relative to the current directory."""
     try:
         is_usual = path == USUAL_PLACE.resolve()
-    except FileNotFoundError:  # the current directory is gone
+    except FileNotFoundError:  # the current directory was deleted
         is_usual = False
     return "" if is_usual else " " + shlex.quote(f"--directory={path}")
 
 
 def prepare(path: Path) -> None:
-    """A directory for a new network: absent, empty, or with a network in it already, which others decide about."""
+    """Check a directory for a new network: missing, empty or with a network, which the caller handles."""
     with explained(path):
         os.umask(0o077)
         path.mkdir(parents=True, exist_ok=True)
@@ -219,8 +219,10 @@ def prepare(path: Path) -> None:
 
 
 def discard_unfinished(path: Path) -> bool:
-    """Take away what somebody has left who was killed while making a network, for the holder of the lock. Whether there
-    was any; `CommandError`, and all of it stays, when there is something else too."""
+    """Delete an unfinished network; the caller holds the lock. Return whether there was one.
+
+    `CommandError`, and nothing is deleted, where foreign files are present.
+    """
     with explained(path):
         work = Workdir.unfinished(path)
         _refuse_others(path, work.begun() if work is not None else {})
@@ -231,7 +233,7 @@ def discard_unfinished(path: Path) -> bool:
 
 
 def _refuse_others(path: Path, folders: Mapping[str, tuple[str, ...]]) -> None:
-    """`CommandError` unless there are only files that are written here, and folders with only the files named."""
+    """Raise `CommandError` for files that this package does not write."""
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
         other = None if _is_of(entry.name, (*_FILES, LOCK)) else entry.name
         if entry.name in folders and entry.is_dir(follow_symlinks=False):
@@ -242,7 +244,7 @@ def _refuse_others(path: Path, folders: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Take away what was not written to its end."""
+    """Delete incomplete temporary files."""
     for name in os.listdir(path):
         if name not in _FILES and _is_of(name, _FILES):
             (path / name).unlink()
@@ -254,7 +256,7 @@ def _is_of(name: str, files: tuple[str, ...]) -> bool:
 
 
 def _missing(path: Path) -> str:
-    """Why there is no network to do something with."""
+    """Return why the directory has no network."""
     if not (path / UNFINISHED).exists():
         return f"There is no network in {path}: `ophion quickstart up{where(path)}` makes one."
     if (maker := holder(path)) is not None:
@@ -267,7 +269,7 @@ def _missing(path: Path) -> str:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """What the file system refuses, said in one line."""
+    """Turn errors of the file system into one line."""
     try:
         yield
     except OSError as error:

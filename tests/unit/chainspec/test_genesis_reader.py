@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_json
+from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_address_lenient, parse_json
 from ophion.errors import GenesisError
+from ophion.primitives.hexcodec import HexError
 
 
 def members(**values: Any) -> Members:
@@ -176,8 +177,9 @@ def test_flags_may_be_written_as_text() -> None:
 def test_blank_addresses_count_as_absent() -> None:
     assert members(a=" ").address("a") is None
     assert members(a="0x" + "ab" * 20).address("a") == b"\xab" * 20
-    with pytest.raises(GenesisError, match="must have 20 bytes and has 2"):
-        members(a="0xabcd").address("a")
+    assert members(a="0xabcd").address("a") == bytes(18) + b"\xab\xcd"
+    with pytest.raises(GenesisError, match="must have 20 bytes and has 21"):
+        members(a="0x" + "ab" * 21).address("a")
 
 
 def test_what_nobody_asked_for_is_unknown_with_its_path_and_spelling() -> None:
@@ -195,3 +197,11 @@ def test_long_values_are_cut_in_messages() -> None:
     with pytest.raises(GenesisError) as caught:
         members(extraData="0x" + "g" * 100_000).data("extraData")
     assert len(str(caught.value)) < 300
+
+
+def test_short_addresses_are_padded_as_besu_does() -> None:
+    assert parse_address_lenient("0x1234") == bytes(18) + b"\x12\x34"
+    assert parse_address_lenient("7") == bytes(19) + b"\x07"
+    for wrong in ("", "0x", "0x" + "1" * 41, "xyz"):
+        with pytest.raises(HexError):
+            parse_address_lenient(wrong)

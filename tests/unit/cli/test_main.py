@@ -55,7 +55,7 @@ def test_the_environment_and_the_file_set_global_options(
     assert run(capsys, "public-key", "export-address")[1] == f"{ADDRESS}\n"
 
 
-def test_everything_that_is_wrong_is_said_at_once_with_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_are_reported_together_with_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
     Path("config.toml").write_text("colour = 1\n")
     code, out, err = run(
         capsys, "--config-file=config.toml", "--network-id=x", "rlp", "encode", "--typ=A", "--type=B", "word"
@@ -132,7 +132,7 @@ def test_a_family_without_a_command_shows_its_commands(capsys: pytest.CaptureFix
 def test_unstable_options_have_a_help_of_their_own(capsys: pytest.CaptureFixture[str], spelling: str) -> None:
     code, out, err = run(capsys, spelling)
     assert (code, err) == (0, "")
-    assert "--Xsynchronizer-downloader-parallelism=NUMBER" in out
+    assert "--Xsynchronizer-downloader-parallelism: no effect, blocks are fetched" in out
     assert "--Xrocksdb-cache-capacity" in out
     assert "Xhelp" not in run(capsys, "--help")[1]
 

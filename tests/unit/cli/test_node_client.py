@@ -29,7 +29,7 @@ def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, content: s
     assert "cret" not in str(refused.value)
 
 
-class _Told(BaseHTTPRequestHandler):
+class _PathEcho(BaseHTTPRequestHandler):
     """Answers everything with the path of its address, read as text."""
 
     def do_POST(self) -> None:
@@ -41,12 +41,12 @@ class _Told(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """Do not log."""
 
 
 @pytest.fixture
 def service() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), _Told) as server:
+    with HTTPServer(("127.0.0.1", 0), _PathEcho) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -60,12 +60,12 @@ def test_an_answer_is_a_result_or_the_words_of_the_node(service: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"error":"not found"}', b'{"error":["x"]}', b"{}", b"[]", b"hello", b"[" * 20_000])
-def test_something_else_that_answers_is_said_to_be_something_else(service: str, body: bytes) -> None:
+def test_an_answer_other_than_json_rpc_is_an_error(service: str, body: bytes) -> None:
     node = RpcNode(service + body.hex())
-    with pytest.raises(NoAnswer, match=r"cannot be asked: something answers there, but not in JSON-RPC\.$"):
+    with pytest.raises(NoAnswer, match=r"does not answer: the response is not JSON-RPC\.$"):
         node.ask("eth_chainId")
 
 
-def test_nobody_there_is_said_in_the_words_of_the_system() -> None:
-    with pytest.raises(NoAnswer, match=r"cannot be asked: Connection refused\.$"):
+def test_a_refused_connection_has_the_message_of_the_system() -> None:
+    with pytest.raises(NoAnswer, match=r"does not answer: Connection refused\.$"):
         RpcNode("http://127.0.0.1:1").ask("eth_chainId")

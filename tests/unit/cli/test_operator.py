@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.cli.operator import GenerateOptions, generate
 from ophion.cli.rlp import ExtraDataType, validators_of
 from ophion.errors import CommandError
@@ -17,7 +17,7 @@ from ophion.node.node_key_file import load_key
 from ophion.runtime.options import Loaded
 from tests.conftest import shared_path
 
-SESSION = Session(Loaded(None, {}))
+SESSION = CommandSession(Loaded(None, {}))
 KEYS = [
     "0xb295c4242fb40c6e8ac7b831c916846050f191adc560b8098ba6ad513079571ec1be6e5e1a715857a13a91963097962e048c36c5863014b59e8f67ed3f667680",
     "0x6295c4242fb40c6e8ac7b831c916846050f191adc560b8098ba6ad513079571ec1be6e5e1a715857a13a91963097962e048c36c5863014b59e8f67ed3f667680",
@@ -126,7 +126,7 @@ def test_what_no_node_can_use_is_written_with_a_warning(tmp_path: Path, capsys: 
     content = {"genesis": {"config": {"ibft2": {}}}, "blockchain": {"nodes": {"keys": ["0x" + "00" * 64]}}}
     run(tmp_path, content)
     warned = capsys.readouterr().err
-    assert "Warning: blockchain.nodes.keys[0] is no point of the curve" in warned
+    assert "Warning: blockchain.nodes.keys[0] is not a point of the curve" in warned
     assert "Warning: a node refuses this genesis: " in warned
 
 

@@ -7,12 +7,12 @@ import io
 import bcrypt
 import pytest
 
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.cli.password import HashOptions, hash_password
 from ophion.errors import CommandError
 from ophion.runtime.options import Loaded
 
-SESSION = Session(Loaded(None, {}))
+SESSION = CommandSession(Loaded(None, {}))
 
 
 def test_a_hash_is_bcrypt_of_cost_ten_without_a_newline(capsys: pytest.CaptureFixture[str]) -> None:

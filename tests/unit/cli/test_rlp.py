@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.cli.command import Session
+from ophion.cli.command import CommandSession
 from ophion.cli.rlp import ExtraDataType, RlpOptions, decode, encode, extra_data, validators_of
 from ophion.errors import CommandError, DecodeError
 from ophion.runtime.options import Loaded
@@ -23,7 +23,7 @@ FOUR = [
 ]
 IBFT_TWO = f"0xf853a0{'00' * 32}ea94{TWO[0]}94{TWO[1]}808400000000c0"
 QBFT_TWO = f"0xf84fa0{'00' * 32}ea94{TWO[0]}94{TWO[1]}c080c0"
-SESSION = Session(Loaded(None, {}))
+SESSION = CommandSession(Loaded(None, {}))
 
 
 def run(tmp_path: Path, command: object, text: str, kind: ExtraDataType = IBFT) -> str:

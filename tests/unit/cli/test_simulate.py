@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.cli.main import main
-from ophion.cli.simulate import Protocol, SimulateOptions, replay_command
+from ophion.cli.simulate import SimulatedProtocol, SimulateOptions, replay_command
 
 
 def test_good_seeds_end_with_a_line_of_figures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_bad_options_are_one_clear_error(
 
 
 def test_the_replay_command_repeats_what_is_not_usual() -> None:
-    options = SimulateOptions(protocol=Protocol.QBFT, byzantine=1, storm=3.0, max_timeout=9.0)
+    options = SimulateOptions(protocol=SimulatedProtocol.QBFT, byzantine=1, storm=3.0, max_timeout=9.0)
     assert replay_command(7, options) == (
         "ophion simulate --protocol=qbft --seed=7 --validators=4 --byzantine=1 --storm=3 --max-timeout=9 --diagram"
     )

@@ -14,7 +14,7 @@ import pytest
 from ophion.chain.pruning import PruningRounds
 from ophion.metrics.families import declare_peers, declare_privacy
 from ophion.metrics.node_metrics import NodeMetrics, Watched
-from ophion.node.peering import Network
+from ophion.node.peering import PeerNetwork
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.service import PeerService, PeerSettings
 from ophion.peers.sync.synchroniser import Synchroniser
@@ -54,13 +54,13 @@ def dev(tmp_path: Path) -> Iterator[Interface]:
         yield opened
 
 
-def network(dev: Interface) -> Network | None:
+def network(dev: Interface) -> PeerNetwork | None:
     """Eth and synchronisation beside the connections of the interface."""
     if dev.context.peers is None:
         return None
     core, lanes = dev.node.core, dev.context.lanes
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, dev.node.clock, Random(1), 1)
-    return Network(eth, Synchroniser(core.chain, core.importer, eth, lanes), dev.context.peers)
+    return PeerNetwork(eth, Synchroniser(core.chain, core.importer, eth, lanes), dev.context.peers)
 
 
 def watch(

@@ -1,4 +1,4 @@
-"""The rooms are connected in the right order, and each network gets its way of making blocks."""
+"""Components are connected in the right order, and each network gets its block producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is loaded while nobody waits."""
+"""Modules imported after the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a node: every one of the original is accepted, and those that do not go together are refused."""
+"""Options of a node: those of Pantheon 1.2 are accepted, contradictions are refused."""
 
 from __future__ import annotations
 
@@ -101,14 +101,10 @@ def problems(*tokens: str) -> list[str]:
         "--tx-pool-max-size=4096",
         "--tx-pool-retention-hours=13",
         "--tx-pool-price-bump=10",
-        "--key-value-storage=rocksdb",
         "--logging=trace",
         "--state-history=128",
         "--pruning-enabled",
         "--pruning-blocks-retained=1024",
-        "--pruning-block-confirmations=10",
-        "--Xewp-max-get-headers=192",
-        "--Xrocksdb-cache-capacity=8388608",
         "--block-period=0.5",
         "--target-gas-limit=30000000",
     ],
@@ -153,7 +149,7 @@ def test_every_option_is_accepted(token: str, tmp_path: Path, monkeypatch: pytes
         (
             ["--privacy-enabled", "--min-gas-price=0", "--privacy-multi-tenancy-enabled"],
             "--privacy-multi-tenancy-enabled needs --rpc-http-authentication-enabled or"
-            " --rpc-ws-authentication-enabled: the token says whose keys may be used.",
+            " --rpc-ws-authentication-enabled: the token names the keys that may be used.",
         ),
         (
             ["--privacy-enabled", "--min-gas-price=0", "--privacy-url=http://localhost:8888"],
@@ -175,8 +171,8 @@ def test_options_that_do_not_go_together_are_refused(tokens: list[str], problem:
 
 @pytest.mark.parametrize("pruning", ["--state-history=128", "--pruning-enabled"])
 def test_private_states_cannot_be_dropped(pruning: str) -> None:
-    told = problems("--privacy-enabled", "--privacy-public-key-file=k", pruning)
-    assert told[0] == "--privacy-enabled needs every state: private states cannot be combined with --state-history."
+    found = problems("--privacy-enabled", "--privacy-public-key-file=k", pruning)
+    assert found[0] == "--privacy-enabled needs every state: private states cannot be combined with --state-history."
 
 
 @pytest.mark.parametrize(
@@ -269,11 +265,25 @@ def test_defaults_are_those_of_the_original() -> None:
     "flag",
     [spec.flag for spec in specs_of(NodeConfig) if re.search(r"-(tls|ssl)-enabled", spec.flag)] + ["--privacy-enabled"],
 )
-def test_whoever_asks_for_tls_in_any_way_gets_it(flag: str) -> None:
+def test_an_option_that_needs_tls_enables_it(flag: str) -> None:
     also = ("--privacy-enabled",) if flag.startswith("--privacy-tls") else ()
     assert loaded(flag, *also).config.speaks_tls
 
 
-def test_nobody_else_speaks_tls() -> None:
+def test_tls_is_off_by_default() -> None:
     assert not loaded().config.speaks_tls
     assert not loaded("--metrics-enabled", "--rpc-http-enabled", "--rpc-ws-enabled").config.speaks_tls
+
+
+def test_unlocked_accounts_off_loopback_cause_a_warning() -> None:
+    unlocked = ("--network=dev", "--dev-unlocked-accounts", "--rpc-http-enabled")
+    expected = "--rpc-http-host=0.0.0.0 with --dev-unlocked-accounts: every machine"
+    found = warnings_of(loaded(*unlocked, "--rpc-http-host=0.0.0.0"))
+    assert any(warning.startswith(expected) for warning in found)
+    for harmless in (
+        (*unlocked,),
+        (*unlocked, "--rpc-ws-host=0.0.0.0"),
+        ("--network=dev", "--rpc-http-enabled", "--rpc-http-host=0.0.0.0"),
+        (*unlocked, "--rpc-http-host=0.0.0.0", "--rpc-http-authentication-enabled"),
+    ):
+        assert not any("every machine" in warning for warning in warnings_of(loaded(*harmless)))

@@ -12,14 +12,14 @@ import pytest
 
 from ophion.errors import StorageError
 from ophion.node import database_copy
-from ophion.node.database_copy import Step, back_up, compact
+from ophion.node.database_copy import CopyStep, back_up, compact
 from ophion.node.datadir import DataDirectory
 from ophion.producer.vote_store import MEMORY_KEY
 from tests.unit.native.worlds import KEYS, World, signed
 
 
-def nothing(step: Step, done: int, total: int) -> None:
-    """Nobody looks on."""
+def nothing(step: CopyStep, done: int, total: int) -> None:
+    """Ignore progress."""
 
 
 @pytest.fixture
@@ -64,13 +64,15 @@ def test_a_backup_does_not_know_what_a_validator_has_promised(data: Path, tmp_pa
 
 
 def test_a_backup_is_a_data_path_of_its_own(data: Path, tmp_path: Path) -> None:
-    seen: dict[Step, tuple[int, int]] = {}
+    seen: dict[CopyStep, tuple[int, int]] = {}
     copied = back_up(data, tmp_path / "some" / "where", 0, True, lambda step, *far: seen.update({step: far}))
     assert copied.number == head(tmp_path / "some" / "where") == 5
     assert (
-        copied.size == (tmp_path / "some" / "where" / "database" / "data.mdb").stat().st_size == seen[Step.COPYING][0]
+        copied.size
+        == (tmp_path / "some" / "where" / "database" / "data.mdb").stat().st_size
+        == seen[CopyStep.COPYING][0]
     )
-    assert 0 < seen[Step.CHECKING][0] <= seen[Step.CHECKING][1]
+    assert 0 < seen[CopyStep.CHECKING][0] <= seen[CopyStep.CHECKING][1]
     assert sorted(path.name for path in (tmp_path / "some").iterdir()) == ["where"]
     for path in (tmp_path / "some" / "where").rglob("*"):
         assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
@@ -103,12 +105,12 @@ def test_an_empty_directory_is_filled(data: Path, tmp_path: Path) -> None:
     assert head(tmp_path / "target") == 5
 
 
-@pytest.mark.parametrize("when", Step)
-def test_a_copy_that_fails_leaves_nothing_behind(data: Path, tmp_path: Path, when: Step) -> None:
+@pytest.mark.parametrize("when", CopyStep)
+def test_a_copy_that_fails_leaves_nothing_behind(data: Path, tmp_path: Path, when: CopyStep) -> None:
     class Interrupted(Exception):
         pass
 
-    def interrupt(step: Step, done: int, total: int) -> None:
+    def interrupt(step: CopyStep, done: int, total: int) -> None:
         if step is when:
             raise Interrupted
 
@@ -128,7 +130,7 @@ def test_what_a_killed_copy_left_is_used_again(data: Path, tmp_path: Path) -> No
 
 
 def test_files_of_others_in_the_way_are_not_removed(data: Path, tmp_path: Path) -> None:
-    def fail(step: Step, done: int, total: int) -> None:
+    def fail(step: CopyStep, done: int, total: int) -> None:
         raise OSError(28, "No space left on device")
 
     (tmp_path / "copy.partial").mkdir()
@@ -153,7 +155,7 @@ def test_a_damaged_database_makes_no_backup(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "copy.partial").exists()
 
 
-def test_a_disk_without_room_is_noticed_before_anything_is_written(
+def test_a_full_disk_is_noticed_before_anything_is_written(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_copy, "_SPARE", 1 << 60)
@@ -186,7 +188,7 @@ def test_compaction_gives_pages_back(data: Path) -> None:
     assert file.stat().st_size == copied.size < before - (1 << 20)
     assert head(data) == 5
     assert not (data / "database" / "compacted").exists()
-    assert not file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), "still nobody else's"
+    assert not file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), "readable by its owner only"
     again = World(data / "database")
     assert again.store.head() is not None
     again.store.put_meta("written", b"afterwards")
@@ -204,7 +206,7 @@ def test_what_a_killed_compaction_left_goes_with_the_next_start(data: Path) -> N
         directory.store()
         assert not left.exists()
     left.mkdir()
-    (left / "notes.txt").write_text("somebody's own")
+    (left / "notes.txt").write_text("a foreign file")
     with DataDirectory.open(data) as directory:
         directory.store()
     assert (left / "notes.txt").exists()

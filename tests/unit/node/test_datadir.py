@@ -103,11 +103,11 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "database").mkdir()
     (tmp_path / "database" / "DATABASE_METADATA.json").write_text('{"version":1}')
     (tmp_path / "database" / "CURRENT").write_text("MANIFEST-000001\n")
-    with DataDirectory.open(tmp_path) as directory, pytest.raises(StorageError, match="written by another program"):
-        directory.store()
+    with pytest.raises(StorageError, match=r"holds data of Besu \(database/CURRENT\)"):
+        DataDirectory.open(tmp_path)
 
 
-def test_whether_somebody_uses_a_directory_is_asked_without_leaving_a_trace(tmp_path: Path) -> None:
+def test_the_check_for_a_directory_in_use_leaves_no_trace(tmp_path: Path) -> None:
     refuse_in_use(tmp_path / "absent")
     refuse_in_use(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -144,7 +144,7 @@ def test_the_key_lies_in_the_directory_unless_told_otherwise(tmp_path: Path) -> 
     assert other.address != key.address
 
 
-def test_nobody_else_may_look_at_what_a_node_keeps(tmp_path: Path) -> None:
+def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "data"
     (path / "database").mkdir(parents=True, mode=0o755)
     path.chmod(0o755)

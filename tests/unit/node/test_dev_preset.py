@@ -21,7 +21,7 @@ def test_the_preset_switches_everything_on() -> None:
     assert problems_of(config) == []
 
 
-def test_what_somebody_sets_stays() -> None:
+def test_given_options_win_over_the_preset() -> None:
     config = with_dev_preset(loaded("--rpc-http-port=9999", "--rpc-ws-enabled=false", "--durable-commits")).config
     assert config.http.port == 9999
     assert not config.websocket.enabled
@@ -47,9 +47,9 @@ def test_the_printed_command_line_does_the_same_without_the_preset() -> None:
 
 
 def test_what_belongs_to_something_that_is_switched_off_is_left_out() -> None:
-    usual = warnings_of(with_dev_preset(loaded()))
+    expected = warnings_of(with_dev_preset(loaded()))
     off = with_dev_preset(loaded("--miner-enabled=false", "--rpc-http-enabled=false", "--graphql-http-enabled=false"))
-    assert warnings_of(off) == usual, "nobody is warned of options that he has not given"
+    assert warnings_of(off) == expected, "no warning about options that were not given"
     assert "miner-coinbase" not in off.given
     assert "rpc-http-api" not in off.given
     given = warnings_of(with_dev_preset(loaded("--rpc-http-enabled=false", "--rpc-http-port=1")))

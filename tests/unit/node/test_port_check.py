@@ -1,4 +1,4 @@
-"""Ports that somebody else has, or that two services of one node want."""
+"""Ports in use, or shared by two services of a node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def taken() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("service", FLAGS)
-def test_a_port_of_somebody_else_is_named_with_its_option(service: str, taken: int) -> None:
+def test_a_port_in_use_is_named_with_its_option(service: str, taken: int) -> None:
     switch, flag = FLAGS[service]
     alone = ("--p2p-enabled=false", "--privacy-enclave-host=127.0.0.1", switch)
     assert problems(*alone, f"{flag}={taken}") == [
@@ -51,7 +51,7 @@ def test_a_port_of_somebody_else_is_named_with_its_option(service: str, taken: i
     assert problems(*alone, f"{flag}=0") == []
 
 
-def test_peers_meet_whoever_has_the_port_on_one_address(taken: int) -> None:
+def test_the_peer_port_in_use_on_one_address_is_found(taken: int) -> None:
     found = problems(f"--p2p-port={taken}")
     assert [line.partition(":")[0] for line in found] == ["P2P service cannot listen on 0.0.0.0"]
     assert "--p2p-port" in found[0]
@@ -96,8 +96,8 @@ def development_node(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_second_development_node_says_all_that_must_be_chosen_and_makes_nothing(tmp_path: Path) -> None:
-    usual = ("--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
-    with NodeProcess(tmp_path / "first", *usual, command=("dev",)) as node:
+    free_ports = ("--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
+    with NodeProcess(tmp_path / "first", *free_ports, command=("dev",)) as node:
         ports = [node.ports[name] for name in ("json-rpc", "ws-rpc", "graphql-http")]
         http, websocket, graphql = ports
         same = (f"--rpc-http-port={http}", f"--rpc-ws-port={websocket}", f"--graphql-http-port={graphql}")
@@ -115,10 +115,10 @@ def test_a_second_development_node_says_all_that_must_be_chosen_and_makes_nothin
 
 
 def test_where_the_ports_are_those_of_a_node_with_the_same_data_the_data_is_named(tmp_path: Path) -> None:
-    usual = ("--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
-    with NodeProcess(tmp_path / "data", *usual, command=("dev",)) as node:
+    free_ports = ("--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
+    with NodeProcess(tmp_path / "data", *free_ports, command=("dev",)) as node:
         port = f"--rpc-http-port={node.ports['json-rpc']}"
-        second = development_node(port, *usual, f"--data-path={tmp_path / 'data'}")
+        second = development_node(port, *free_ports, f"--data-path={tmp_path / 'data'}")
         assert second.returncode == 1
         assert second.stderr == (
             f"The data path {tmp_path / 'data'} is in use by process {node.pid}. Stop that process or choose another"

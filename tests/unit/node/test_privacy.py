@@ -31,7 +31,7 @@ def test_older_networks_have_none(fork: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("forks", "options", "is_told"),
+    ("forks", "options", "has_warning"),
     [
         ({"berlinBlock": 0}, {}, False),
         ({"londonBlock": 0}, {}, True),
@@ -41,9 +41,9 @@ def test_older_networks_have_none(fork: str) -> None:
         ({"londonBlock": 0}, {"marker_key_file": Path("key")}, False),
     ],
 )
-def test_markers_that_nobody_can_pay_are_told(forks: dict[str, int], options: dict[str, Path], is_told: bool) -> None:
-    usual = NodeConfig()
-    chosen = replace(usual, privacy=replace(usual.privacy, **options))
-    told = unpayable_markers(parse_genesis(config(**forks)).spec, chosen)
-    assert (told is not None) is is_told
-    assert told is None or "--privacy-marker-transaction-signing-key-file" in told
+def test_unpayable_markers_cause_a_warning(forks: dict[str, int], options: dict[str, Path], has_warning: bool) -> None:
+    default = NodeConfig()
+    chosen = replace(default, privacy=replace(default.privacy, **options))
+    warning = unpayable_markers(parse_genesis(config(**forks)).spec, chosen)
+    assert (warning is not None) is has_warning
+    assert warning is None or "--privacy-marker-transaction-signing-key-file" in warning

@@ -12,7 +12,7 @@ from ophion.consensus.registry import engine_for
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
 from ophion.primitives.types import ZERO_HASH
 from ophion.quickstart.genesis import genesis_document
-from ophion.quickstart.plan import CHAIN_IDS, Consensus, Plan
+from ophion.quickstart.plan import CHAIN_IDS, Consensus, NetworkPlan
 
 MEMBERS = [bytes([number]) * 20 for number in (3, 1, 2, 4)]
 
@@ -20,7 +20,7 @@ MEMBERS = [bytes([number]) * 20 for number in (3, 1, 2, 4)]
 @pytest.mark.parametrize("consensus", [Consensus.QBFT, Consensus.IBFT2, Consensus.CLIQUE])
 @pytest.mark.parametrize("is_free", [False, True])
 def test_a_node_can_read_it(consensus: Consensus, is_free: bool) -> None:
-    plan = Plan(consensus, 4, 3, None, is_free, False)
+    plan = NetworkPlan(consensus, 4, 3, None, is_free, False)
     genesis = parse_genesis(json.dumps(genesis_document(plan, MEMBERS)))
     assert genesis.spec.chain_id == CHAIN_IDS[consensus]
     assert genesis.spec.engine.value == consensus.value
@@ -30,6 +30,6 @@ def test_a_node_can_read_it(consensus: Consensus, is_free: bool) -> None:
 
 
 def test_rules_for_accounts_are_in_it_when_asked_for() -> None:
-    plan = Plan(Consensus.QBFT, 4, 3, None, False, True)
+    plan = NetworkPlan(Consensus.QBFT, 4, 3, None, False, True)
     assert ACCOUNT_INGRESS.hex() in genesis_document(plan, MEMBERS)["alloc"]
     assert ACCOUNT_INGRESS.hex() not in genesis_document(replace(plan, has_permissions=False), MEMBERS)["alloc"]

@@ -33,7 +33,7 @@ def test_a_text_that_is_none_of_ours_does_no_harm(tmp_path: Path) -> None:
         assert holder(tmp_path) == Running(0)
 
 
-def test_whoever_looks_does_not_keep_others_from_taking_it(tmp_path: Path) -> None:
+def test_a_reader_does_not_block_the_lock(tmp_path: Path) -> None:
     """A detached network was refused at times, because the command that waited for it was just looking."""
     (tmp_path / NAME).touch()
     looking = os.open(tmp_path / NAME, os.O_RDONLY)

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.errors import CommandError
-from ophion.quickstart.plan import Consensus, Plan, Role
+from ophion.quickstart.plan import Consensus, NetworkPlan, Role
 
-PLAN = Plan(Consensus.QBFT, 4, 2, None, False, False)
+PLAN = NetworkPlan(Consensus.QBFT, 4, 2, None, False, False)
 
 
 def test_four_validators_and_a_node_for_clients() -> None:
@@ -51,9 +51,9 @@ def test_blocks_at_once_are_for_the_development_network() -> None:
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    plan = Plan(Consensus.IBFT2, 7, 1, 8080, True, True)
+    plan = NetworkPlan(Consensus.IBFT2, 7, 1, 8080, True, True)
     (tmp_path / "network.json").write_text(plan.text())
-    assert Plan.read(tmp_path / "network.json") == plan
+    assert NetworkPlan.read(tmp_path / "network.json") == plan
 
 
 def changed(**members: object) -> str:
@@ -93,7 +93,7 @@ def changed(**members: object) -> str:
 def test_anything_else_is_refused_in_one_line_that_says_what_to_do(tmp_path: Path, text: str) -> None:
     (tmp_path / "network.json").write_text(text)
     with pytest.raises(CommandError, match="does not describe a network") as refused:
-        Plan.read(tmp_path / "network.json")
+        NetworkPlan.read(tmp_path / "network.json")
     message = str(refused.value)
     assert message.startswith(f"{tmp_path}/network.json does not describe a network (")
     assert message.endswith(f"): put it back as it was, or delete {tmp_path} to make another there.")
@@ -105,7 +105,7 @@ def test_anything_else_is_refused_in_one_line_that_says_what_to_do(tmp_path: Pat
 def test_what_is_no_text_is_refused_too(tmp_path: Path) -> None:
     (tmp_path / "network.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CommandError, match="does not describe a network"):
-        Plan.read(tmp_path / "network.json")
+        NetworkPlan.read(tmp_path / "network.json")
 
 
 def test_a_plan_of_an_earlier_version_is_read(tmp_path: Path) -> None:
@@ -113,4 +113,4 @@ def test_a_plan_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     found = json.loads(PLAN.text())
     del found["has_privacy"]
     (tmp_path / "network.json").write_text(json.dumps(found))
-    assert Plan.read(tmp_path / "network.json") == PLAN
+    assert NetworkPlan.read(tmp_path / "network.json") == PLAN

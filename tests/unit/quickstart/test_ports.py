@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import astuple, replace
 
 from ophion.errors import CommandError
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.ports import Claims, Layout, NodePorts, lay_out, spare_port
 
-PLAN = Plan(Consensus.QBFT, 2, 2, None, False, False)
+PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, False)
 TABLE = {3000, 8080, 8545, 8546, 8547, 9090, 9545, 9551, 9552, 21001, 21002, 22001, 22002, 23001, 23002}
 TABLE |= {30303, 30311, 30312}
 
@@ -47,7 +47,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
     assert len(set(ports)) == len(ports)
 
 
-def test_ports_that_nobody_asked_for_are_none_that_the_system_gives_to_connections() -> None:
+def test_free_ports_are_not_ephemeral_ports() -> None:
     """One of those is gone when any connection of this machine was opened before its node listens."""
     found = _all(lay_out(replace(PLAN, port=0), ("grafana",), lambda port: port not in TABLE))
     assert len(set(found)) == len(found)
@@ -80,7 +80,7 @@ def test_a_port_is_claimed_until_its_network_ends() -> None:
 def test_a_port_that_was_asked_for_is_not_replaced() -> None:
     with Claims() as claims:
         port = spare_port(claims.take)
-    plan = Plan(Consensus.QBFT, 1, 2, port, False, False)
+    plan = NetworkPlan(Consensus.QBFT, 1, 2, port, False, False)
     taken = pytest.raises(CommandError, match=f"Port {port} is taken")
     with socket.create_server(("127.0.0.1", port)), Claims() as claims, taken:
         lay_out(plan, (), claims.take)
@@ -96,7 +96,7 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     last = Layout.read(file)
     assert last == first
     assert lay_out(replace(PLAN, port=0), ("grafana",), everything, last) == first
-    # what somebody else has by now is replaced, and a tool that has come since is at its usual place
+    # ports in use are replaced, and a newly installed tool has its default port
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)

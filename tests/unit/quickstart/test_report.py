@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.gateway.backends import Place, Site
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.report import addresses, begins, enclaves, is_up, paragraphs
 
 
@@ -19,9 +19,7 @@ def test_one_empty_line_between_paragraphs_and_none_for_those_that_have_nothing_
     assert list(paragraphs(["one"], enclaves(members)))[1:] == ["", *enclaves(members)]
 
 
-def test_a_tool_that_is_there_and_does_not_run_is_said_to_be_started_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_tool_that_is_not_running_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "prometheus"
     program.touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -44,6 +42,6 @@ def test_a_tool_that_is_there_and_does_not_run_is_said_to_be_started_first(
     [(2, "blocks every 2 s", "has a new block"), (0, "a block for each transaction", "answers")],
 )
 def test_what_is_waited_for_is_what_comes(period: int, before: str, after: str) -> None:
-    plan = Plan(Consensus.DEV, 1, period, None, False, False)
+    plan = NetworkPlan(Consensus.DEV, 1, period, None, False, False)
     assert before in begins(plan)
     assert f"Every node {after} after 1.5 s." in is_up(plan, 1.52)

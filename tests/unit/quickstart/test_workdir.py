@@ -15,13 +15,13 @@ from ophion.gateway.backends import Kind, Site
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.monitoring import commands
-from ophion.quickstart.plan import Consensus, Plan
+from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.ports import Layout, NodePorts
 from ophion.quickstart.workdir import PLAN as PLAN_FILE
 from ophion.quickstart.workdir import UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 
-PLAN = Plan(Consensus.QBFT, 2, 2, None, False, True)
+PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, True)
 LAYOUT = Layout({node.name: NodePorts(1 + index, 2, 3, 4, 5) for index, node in enumerate(PLAN.nodes)}, 6, {})
 
 
@@ -145,7 +145,7 @@ def test_nothing_is_taken_away_where_it_does_not_say_what_was_begun(tmp_path: Pa
     assert (tmp_path / "validator1").is_dir()
 
 
-def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+def test_a_foreign_directory_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     with pytest.raises(CommandError, match="holds no network but something else"):
         prepare(tmp_path)
@@ -163,14 +163,14 @@ def test_commands_that_people_are_told_name_the_directory_where_it_is_not_the_us
     assert shlex.split(where(tmp_path / "a b")) == [f"--directory={tmp_path}/a b"]
 
 
-def test_nodes_that_somebody_has_added_stay_where_the_ports_of_the_network_move(tmp_path: Path) -> None:
+def test_nodes_added_by_the_operator_stay_when_ports_change(tmp_path: Path) -> None:
     work = Workdir.make(tmp_path, PLAN, SystemEntropy())
     work.furnish(LAYOUT)
     static, rules = tmp_path / "rpcnode" / "static-nodes.json", tmp_path / "rpcnode" / DEFAULT_FILE
-    stranger = f"enode://{'ab' * 64}@127.0.0.1:7"
-    static.write_text(json.dumps([*json.loads(static.read_text()), stranger]))
+    added = f"enode://{'ab' * 64}@127.0.0.1:7"
+    static.write_text(json.dumps([*json.loads(static.read_text()), added]))
     permitted = tomllib.loads(rules.read_text())["nodes-allowlist"]
-    rules.write_text(f"nodes-allowlist = {json.dumps([stranger, *permitted])}  # a fifth one")
+    rules.write_text(f"nodes-allowlist = {json.dumps([added, *permitted])}  # a fifth one")
     (tmp_path / "validator1" / "static-nodes.json").write_text("{")
     moved = Layout({name: NodePorts(101 + place, 2, 3, 4, 5) for place, name in enumerate(LAYOUT.nodes)}, 6, {})
     for layout in (moved, moved):

@@ -1,4 +1,4 @@
-"""Declaring options as fields of a configuration class, and finding them again."""
+"""Declares options as fields of a configuration class."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Final, dataclass_transform
 from msgspec import Struct, StructMeta, field
 from msgspec.structs import replace
 
-from ophion.runtime.options.values import Check, Kind, Reader, kind_of
+from ophion.runtime.options.values import Check, Reader, ValueKind, kind_of
 
 REQUIRED: Final = object()
 """The default of an option that has none."""
 
 
 class Declaration(Struct, frozen=True):
-    """What the author of a field said about it."""
+    """The arguments of `option()`."""
 
     flags: tuple[str, ...]
     help: str
@@ -30,7 +30,7 @@ class Declaration(Struct, frozen=True):
     needs: tuple[str, Any] | None
 
     def named(self, names: Mapping[str, str]) -> Declaration:
-        """The same with what stands in braces replaced."""
+        """Replace the names in braces."""
         return replace(
             self,
             flags=tuple(flag.format_map(names) for flag in self.flags),
@@ -40,17 +40,17 @@ class Declaration(Struct, frozen=True):
 
 
 class Declared(Struct, frozen=True):
-    """What stands in the body of a configuration class where an option is declared."""
+    """Placeholder of an option in the body of a configuration class."""
 
     declaration: Declaration
     default: Any
     annotation: str = ""
     module: str = ""
-    """Where the annotation was written."""
+    """Module in which the annotation is evaluated."""
 
 
 class OptionSpec(Struct, frozen=True, dict=True):
-    """One option of a configuration class: its declaration, and where its value goes."""
+    """One option of a configuration class: its declaration and the path of its value."""
 
     declaration: Declaration
     declared: Declared
@@ -59,15 +59,15 @@ class OptionSpec(Struct, frozen=True, dict=True):
     """Attribute names from the root of the configuration to the value."""
 
     @cached_property
-    def kind(self) -> Kind:
-        """How its value is read. Found out when somebody asks: evaluating the annotations of all options takes as long
-        as everything else that is done with a command line."""
+    def kind(self) -> ValueKind:
+        """How the value is read. Computed at first use: evaluating all annotations would double the time to read a
+        command line."""
         annotation = eval(self.declared.annotation, vars(sys.modules[self.declared.module]))
         return kind_of(annotation, self.declaration.parse)
 
     @property
     def default(self) -> Any:
-        """The value where nobody gives one; None for an option that must be given."""
+        """The default value; None for a required option."""
         return None if self.declaration.required else self.declared.default
 
     @property
@@ -82,17 +82,17 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that works in a file or, in capitals, in the environment: long flags only."""
+        """All names for files and, in capitals, for the environment: long flags only."""
         return tuple(flag[2:] for flag in self.declaration.flags if flag.startswith("--"))
 
     @property
     def metavar(self) -> str:
-        """How the value is called; empty for a flag whose value nobody writes, such as --help."""
+        """Placeholder of the value in help texts; empty for a flag without value, such as --help."""
         return self.kind.metavar if self.declaration.metavar is None else self.declaration.metavar
 
     @property
     def takes_bare(self) -> bool:
-        """Whether the flag may stand alone: booleans (true), and lists that may be empty."""
+        """Whether the flag needs no value: booleans (true) and lists that may be empty."""
         return self.kind.is_bool or self.declaration.bare
 
 
@@ -107,14 +107,14 @@ def option(
     hidden: bool = False,
     needs: str | tuple[str, Any] | None = None,
 ) -> Any:
-    """A field that is an option; without a default it must be given.
+    """Declare an option; without a default it is required.
 
-    `parse` reads one value from text and `check` judges the finished value; both raise `ValueError` with the reason.
-    `bare` lets a list option stand without a value. `hidden` keeps it out of `--help`. `needs` names the main switch
-    (or switch and value) without which this option has no effect; giving it nevertheless earns a warning.
+    `parse` reads one value from text and `check` validates the result; both raise `ValueError` with the reason.
+    `bare` allows a list option without a value. `hidden` keeps it out of `--help`. `needs` names the main switch (or
+    switch and value) without which this option has no effect and causes a warning.
 
-    Flags, `needs` and help may hold names in braces, which a class replaces by its own (`names: ClassVar`): so several
-    services share one declaration.
+    Flags, `needs` and help may contain names in braces, which each class replaces (`names: ClassVar`), so that
+    services share a declaration.
     """
     if not flags or not flags[0].startswith("--"):
         raise TypeError("an option needs a long flag first")
@@ -133,7 +133,7 @@ def option(
 
 
 class _OptionsMeta(StructMeta):
-    """Takes the declarations out of the body of a class before its fields are made."""
+    """Moves the declarations out of the class body before msgspec creates the fields."""
 
     declared: Mapping[str, Declared]
     """Options by the names of the fields, those of bases first."""
@@ -159,11 +159,11 @@ class _OptionsMeta(StructMeta):
 
 @dataclass_transform(field_specifiers=(option, field), frozen_default=True, kw_only_default=True)
 class Options(Struct, metaclass=_OptionsMeta, frozen=True):
-    """A configuration class: its fields are options, or parts that are again such classes."""
+    """A configuration class: its fields are options or further configuration classes."""
 
 
 def specs_of(cls: type[Options], path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
-    """Every option of a configuration class and of its parts, in the order of declaration."""
+    """Return the options of a configuration class and its parts in declaration order."""
     return _collected(cls, path)
 
 
@@ -181,5 +181,5 @@ def _collected(cls: type[Options], path: tuple[str, ...]) -> tuple[OptionSpec, .
 
 
 def section_of(cls: type) -> str:
-    """Heading under which the options of a class are shown: the first line of its docstring."""
+    """Return the heading of a class in help texts: the first line of its docstring."""
     return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")

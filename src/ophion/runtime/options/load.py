@@ -1,4 +1,4 @@
-"""From given values to a finished configuration."""
+"""Builds a configuration from given values."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from ophion.errors import ConfigError
 from ophion.runtime.options.declare import Options, OptionSpec, specs_of
-from ophion.runtime.options.sources import Given
+from ophion.runtime.options.sources import Given, OptionSource
 
 T = TypeVar("T", bound=Options)
 
 
 class Loaded(Struct, Generic[T], frozen=True):
-    """A configuration, and which of its options somebody set (keyed by option name)."""
+    """A configuration and the options that were set, keyed by option name."""
 
     config: T
     given: Mapping[str, Given]
@@ -30,7 +30,7 @@ def load(cls: type[T], given: Iterable[Given], problems: Iterable[str] = ()) -> 
     """Build a configuration from values of all sources; flag wins over environment, environment over file.
 
     `problems` are those found while reading the sources. `ConfigError` holds them and every unreadable or missing
-    value. Whether the values go together is asked afterwards, with `problems_of`, by whoever uses the configuration.
+    value. Contradictions between values are found later, by `problems_of`.
     """
     found = list(problems)
     winners, repeated = _winners(given)
@@ -76,7 +76,7 @@ def _build(cls: type[T], values: Mapping[tuple[str, ...], Any], path: tuple[str,
 
 
 def part_of(config: Options, cls: type[T]) -> T:
-    """The part of a configuration tree that is of this class, wherever it hangs."""
+    """Return the part of this class from a configuration tree."""
     for part in _parts(config):
         if isinstance(part, cls):
             return part
@@ -84,17 +84,18 @@ def part_of(config: Options, cls: type[T]) -> T:
 
 
 def problems_of(config: Options) -> list[str]:
-    """What the parts of a configuration say about values that do not go together."""
+    """Return the problems that the parts of a configuration report."""
     return [problem for part in _parts(config) if hasattr(part, "problems") for problem in part.problems()]
 
 
 def warnings_of(loaded: Loaded[Any]) -> list[str]:
-    """Options without effect because their main switch is off, then what the parts themselves warn of."""
+    """Return warnings: options whose main switch is off, then those of the parts."""
     specs = specs_of(type(loaded.config))
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
     idle: dict[str, list[str]] = {}
     for spec in specs:
-        if spec.declaration.needs is None or spec.name not in loaded.given:
+        given = loaded.given.get(spec.name)
+        if spec.declaration.needs is None or given is None or given.source is OptionSource.PROFILE:
             continue
         main, wanted = spec.declaration.needs
         if _value(loaded.config, by_flag[main]) != wanted:

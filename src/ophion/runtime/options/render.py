@@ -16,7 +16,7 @@ _INDENT = 6
 
 
 def help_sections(specs: Iterable[OptionSpec], width: int = 100, with_hidden: bool = False) -> str:
-    """The options under their headings; hidden ones only on request."""
+    """Return help for the options under their headings."""
     blocks: list[str] = []
     for section, members in by_section(specs):
         shown = [spec for spec in members if with_hidden or not spec.declaration.hidden]
@@ -34,7 +34,7 @@ def by_section(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]
 
 
 def _help_entry(spec: OptionSpec, width: int) -> str:
-    # Short flags first, as people expect them.
+    # short flags first
     flags = ", ".join(sorted(spec.declaration.flags, key=lambda flag: flag.startswith("--")))
     head = f"  {flags}{value_form(spec)}"
     body = textwrap.wrap(_sentence(spec), width - _INDENT, break_on_hyphens=False, break_long_words=False)
@@ -42,7 +42,7 @@ def _help_entry(spec: OptionSpec, width: int) -> str:
 
 
 def value_form(spec: OptionSpec) -> str:
-    """How the value is written after the flag: `=FILE`, `=A,B…`, or `[=true|false]` where it may be left out."""
+    """Return the form of the value after the flag: `=FILE`, `=A,B…`, or `[=true|false]` where it is optional."""
     if not spec.metavar:
         return ""
     metavar = f"{spec.metavar}[,{spec.metavar}…]" if spec.kind.is_list else spec.metavar
@@ -57,7 +57,7 @@ def _sentence(spec: OptionSpec) -> str:
 
 
 def meaning(spec: OptionSpec) -> str:
-    """The help text, and the names to choose from where the form of the value does not list them."""
+    """Return the help text, with the choices where the form of the value does not list them."""
     help_text = spec.declaration.help
     shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
     if set(spec.kind.choices[:1]) <= set(shown):
@@ -66,7 +66,7 @@ def meaning(spec: OptionSpec) -> str:
 
 
 def show_default(spec: OptionSpec) -> str:
-    """The default as one would type it; nothing where there is none."""
+    """Return the default as text; empty without one."""
     return _show(spec.default) if spec.metavar else ""
 
 

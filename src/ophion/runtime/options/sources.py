@@ -1,14 +1,14 @@
-"""Where values come from: the command line, the environment, a TOML file.
+"""Reads values from the command line, the environment and a TOML file.
 
-All three give the same thing, `Given`: texts for an option, with a label for messages. Reading them as typed values
-happens later and in one place, so an option behaves the same wherever it is set.
+Each source returns `Given`: the texts of an option with a label for messages. Texts become typed values later and in
+one place, so an option behaves the same in every source.
 """
 
 from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +19,31 @@ from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
-"""Environment prefixes; the later two let existing set-ups run unchanged."""
+"""Prefixes of environment variables; those of Pantheon and Besu let existing set-ups run unchanged."""
 
 
-class Source(enum.Enum):
-    """Who gave a value; an earlier member wins over a later one."""
+ForeignKey = Callable[[str, tuple[str, ...], str], bool]
+
+
+class OptionSource(enum.Enum):
+    """Source of a value; an earlier member wins over a later one."""
 
     FLAG = 0
     ENVIRONMENT = 1
     FILE = 2
+    PROFILE = 3
 
 
 class Given(Struct, frozen=True):
-    """Texts that somebody gave for an option."""
+    """The texts given for an option."""
 
     spec: OptionSpec
     texts: tuple[str, ...]
-    source: Source
+    source: OptionSource
     label: str
 
     def value(self) -> Any:
-        """The typed value; `ValueError` with a whole sentence when it cannot be read."""
+        """Return the typed value; the `ValueError` names the option and the source."""
         try:
             return self.spec.kind.value(self.texts, self.spec.declaration.check)
         except ValueError as error:
@@ -47,32 +51,32 @@ class Given(Struct, frozen=True):
 
 
 def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
-    """Read the flag in `token`, taking its value off `rest` where it stands apart.
+    """Read the flag in `token`; a value in a separate token is taken from `rest`.
 
-    `options` is keyed by flag. `words` are the command names that may follow here: an option that may stand alone does
-    not swallow one of them. `ConfigError` for an unknown flag or a missing value.
+    `options` is keyed by flag. `words` are the command names that may follow: an option without a value does not take
+    one of them as its value. `ConfigError` for an unknown flag or a missing value.
     """
     flag, attached = _split(token, options)
     spec = options.get(flag)
     if spec is None:
         if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
-            rest.popleft()  # the value of the unknown option, not a command: one mistake, one message
+            rest.popleft()  # the value of the unknown option, so that one mistake causes one message
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
-        return Given(spec, _texts(spec, attached), Source.FLAG, label)
+        return Given(spec, split_text(spec, attached), OptionSource.FLAG, label)
     if spec.kind.is_bool:
         text = rest.popleft() if rest and rest[0].lower() in ("true", "false") else "true"
-        return Given(spec, (text,), Source.FLAG, label)
+        return Given(spec, (text,), OptionSource.FLAG, label)
     if rest and not rest[0].startswith("--") and not (spec.takes_bare and rest[0] in words):
-        return Given(spec, _texts(spec, rest.popleft()), Source.FLAG, label)
+        return Given(spec, split_text(spec, rest.popleft()), OptionSource.FLAG, label)
     if spec.takes_bare:
-        return Given(spec, (), Source.FLAG, label)
+        return Given(spec, (), OptionSource.FLAG, label)
     raise ConfigError(f"Missing required parameter for option '{flag}' ({spec.metavar})")
 
 
 def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | None]:
-    """`--name=value`, `-l=value` and `-lvalue` to flag and value."""
+    """Split `--name=value`, `-l=value` and `-lvalue` into flag and value."""
     if "=" in token:
         flag, _, value = token.partition("=")
         return flag, value
@@ -81,15 +85,16 @@ def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | No
     return token, None
 
 
-def _texts(spec: OptionSpec, text: str) -> tuple[str, ...]:
+def split_text(spec: OptionSpec, text: str) -> tuple[str, ...]:
+    """Return the values in one text: those between commas for a list, the text itself otherwise."""
     if not spec.kind.is_list:
         return (text,)
     return tuple(part.strip() for part in text.split(",")) if text else ()
 
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
-    """The message for a flag that is not known here, with what may have been meant."""
-    import difflib  # for mistakes alone
+    """Return the message for an unknown flag, with similar flags."""
+    import difflib  # imported for errors only
 
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
     close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
@@ -98,7 +103,7 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Values set by variables such as OPHION_RPC_HTTP_PORT. An empty variable counts as not set, but empties a list."""
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable is ignored, except that it empties a list."""
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found
@@ -107,17 +112,19 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
         for name in variables:
             text = environ.get(name)
             if text is not None and (text or spec.kind.is_list):
-                found.append(Given(spec, _texts(spec, text), Source.ENVIRONMENT, f"environment variable '{name}'"))
+                found.append(
+                    Given(spec, split_text(spec, text), OptionSource.ENVIRONMENT, f"environment variable '{name}'")
+                )
                 break
     return found
 
 
 def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[str]:
-    """Warnings about variables that look like one of ours and set nothing; others may be anybody's."""
+    """Return warnings about variables whose name is almost that of an option."""
     names = [name for name in environ if name.startswith(PREFIXES[0])]
     if not names:
         return []
-    import difflib  # for mistakes alone
+    import difflib  # imported for errors only
 
     known = {variable(PREFIXES[0], name) for spec in specs for name in spec.names}
     found = []
@@ -129,16 +136,26 @@ def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) 
 
 
 def variable(prefix: str, name: str) -> str:
-    """The environment variable of an option name."""
+    """Return the environment variable of an option name."""
     return prefix + name.upper().replace("-", "_")
 
 
-def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
-    """Values set in a TOML file, whose keys are option names. `ConfigError` lists all that is wrong with the file."""
+def read_file(
+    path: Path, specs: Iterable[OptionSpec], foreign: ForeignKey | None = None, warnings: list[str] | None = None
+) -> list[Given]:
+    """Read a TOML file whose keys are option names. `ConfigError` lists all problems of the file.
+
+    `foreign` receives a key that is no option, with its texts and label, and returns whether it accepts it.
+    `warnings` receives two spellings of one option with different values; without it that is a problem.
+    """
     table = _table(path)
     by_name = {name: spec for spec in specs for name in spec.names}
-    unknown = [key for key in table if key not in by_name]
     problems = []
+    unknown = []
+    for key in table:
+        if key in by_name or (foreign is not None and foreign(key, *_foreign_texts(key, table[key]))):
+            continue
+        unknown.append(key)
     if unknown:
         plural = "s" if len(unknown) > 1 else ""
         problems.append(f"Unknown option{plural} in TOML configuration file: {', '.join(unknown)}")
@@ -148,16 +165,27 @@ def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
         if spec is None:
             continue
         label = f"'{key}' in TOML configuration file"
-        if spec.name in found:
-            problems.append(f"{found[spec.name].label} is given again as '{key}'")
-            continue
         try:
-            found[spec.name] = Given(spec, _toml_texts(spec, value), Source.FILE, label)
+            new = Given(spec, _toml_texts(spec, value), OptionSource.FILE, label)
         except ValueError as error:
             problems.append(f"Invalid value for {label}: {error}")
+            continue
+        old = found.setdefault(spec.name, new)
+        if old.texts != new.texts:
+            text = f"{old.label} is given again as '{key}' with another value"
+            if warnings is None:
+                problems.append(text)
+            else:
+                warnings.append(f"{text}; the first one counts.")
     if problems:
         raise ConfigError(problems)
     return list(found.values())
+
+
+def _foreign_texts(key: str, value: Any) -> tuple[tuple[str, ...], str]:
+    values = value if isinstance(value, list) else [value]
+    texts = tuple(_toml_text(item) for item in values if isinstance(item, str | int | float))
+    return texts, f"'{key}' in TOML configuration file"
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -182,7 +210,7 @@ def _toml_texts(spec: OptionSpec, value: Any) -> tuple[str, ...]:
             raise ValueError("expected a single value, not a list")
         return tuple(_toml_text(item) for item in value)
     text = _toml_text(value)
-    return _texts(spec, text)
+    return split_text(spec, text)
 
 
 def _toml_text(value: Any) -> str:

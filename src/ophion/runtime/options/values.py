@@ -1,12 +1,13 @@
-"""Text to typed values.
+"""Reads typed values from text.
 
-The annotation of a field decides how its text is read, so an option can only hold what its type says. A reader raises
-`ValueError` with the reason; the caller adds which option it was and where the text came from.
+The annotation of a field chooses the reader. A reader raises `ValueError` with the reason; the caller adds the option
+and the source.
 """
 
 from __future__ import annotations
 
 import enum
+import ipaddress
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -23,8 +24,8 @@ _UNIONS = (typing.Union, types.UnionType)
 _NAMES_IN_METAVAR = 4
 
 
-class Kind(Struct, frozen=True):
-    """How the values of one option are read and named."""
+class ValueKind(Struct, frozen=True):
+    """How the values of an option are read, and their name in help texts."""
 
     read: Reader
     metavar: str
@@ -33,7 +34,7 @@ class Kind(Struct, frozen=True):
     choices: tuple[str, ...] = ()
 
     def value(self, texts: Sequence[str], check: Check | None) -> Any:
-        """The typed value of the given texts: a tuple for lists, one value for everything else."""
+        """Return the typed value of the texts: a tuple for lists, a single value otherwise."""
         if self.is_list:
             result: Any = tuple(self.read(text) for text in texts)
         elif len(texts) == 1:
@@ -45,8 +46,8 @@ class Kind(Struct, frozen=True):
         return result
 
 
-def kind_of(annotation: Any, parse: Reader | None) -> Kind:
-    """The kind that an annotation asks for; `parse` replaces the reader of a single value."""
+def kind_of(annotation: Any, parse: Reader | None) -> ValueKind:
+    """Return the kind of an annotation; `parse` replaces the reader of a single value."""
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
         inner = [member for member in typing.get_args(annotation) if member is not type(None)]
@@ -54,20 +55,20 @@ def kind_of(annotation: Any, parse: Reader | None) -> Kind:
             return kind_of(inner[0], parse)
     if origin is tuple:
         item = kind_of(typing.get_args(annotation)[0], parse)
-        return Kind(item.read, item.metavar, is_list=True, choices=item.choices)
+        return ValueKind(item.read, item.metavar, is_list=True, choices=item.choices)
     if parse is not None:
-        return Kind(parse, "VALUE")
+        return ValueKind(parse, "VALUE")
     if annotation is bool:
-        return Kind(read_bool, "true|false", is_bool=True)
+        return ValueKind(read_bool, "true|false", is_bool=True)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         names = tuple(member.name for member in annotation)
         metavar = "|".join(names) if len(names) <= _NAMES_IN_METAVAR else "NAME"
-        return Kind(_enum_reader(annotation), metavar, choices=names)
-    simple: dict[Any, Kind] = {
-        int: Kind(read_int, "NUMBER"),
-        float: Kind(read_float, "NUMBER"),
-        str: Kind(read_text, "TEXT"),
-        Path: Kind(read_path, "FILE"),
+        return ValueKind(_enum_reader(annotation), metavar, choices=names)
+    simple: dict[Any, ValueKind] = {
+        int: ValueKind(read_int, "NUMBER"),
+        float: ValueKind(read_float, "NUMBER"),
+        str: ValueKind(read_text, "TEXT"),
+        Path: ValueKind(read_path, "FILE"),
     }
     if annotation in simple:
         return simple[annotation]
@@ -75,7 +76,7 @@ def kind_of(annotation: Any, parse: Reader | None) -> Kind:
 
 
 def read_text(text: str) -> str:
-    """Text as it is; bytes that are none can come from a command line or the environment."""
+    """Read UTF-8 text; the command line and the environment may hold other bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -84,23 +85,33 @@ def read_text(text: str) -> str:
 
 
 def read_host(text: str) -> str:
-    """A name or an address to listen on or to connect to; nothing at all would be every address of the machine."""
+    """Read a host name or an address. An empty text is refused, because it would mean every address."""
     if not text.strip():
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host to listen on is reachable from this machine alone. An unknown name counts as reachable."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 def is_url(text: str, *schemes: str) -> bool:
-    """Whether it names a service at a host, by one of these schemes."""
+    """Whether the text is a URL with a host and one of these schemes."""
     try:
         parts = urlsplit(text)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, a bracket that is open
+    except ValueError:  # an invalid port, an open bracket
         return False
 
 
 def read_bool(text: str) -> bool:
-    """true or false in any case."""
+    """Read true or false, case-insensitively."""
     lowered = text.lower()
     if lowered not in ("true", "false"):
         raise ValueError(f"'{text}' is not a boolean: expected true or false")
@@ -108,12 +119,12 @@ def read_bool(text: str) -> bool:
 
 
 def read_int(text: str) -> int:
-    """A decimal number or 0x and hex digits; no limit on size."""
+    """Read a decimal number, or hex digits after 0x."""
     body = text.removeprefix("-")
     is_hex = body[:2] in ("0x", "0X")
     digits = body[2:] if is_hex else body
     allowed = "0123456789abcdefABCDEF" if is_hex else "0123456789"
-    # Long digit strings cost quadratic time in int(); nothing that is meant here has more digits than a 256-bit word.
+    # int() takes quadratic time for long texts; 80 digits are enough for 256 bits
     if not digits or len(digits) > 80 or any(digit not in allowed for digit in digits):
         raise ValueError(f"'{text[:100]}' is not a whole number")
     value = int(digits, 16 if is_hex else 10)
@@ -121,7 +132,7 @@ def read_int(text: str) -> int:
 
 
 def read_float(text: str) -> float:
-    """A decimal fraction."""
+    """Read a decimal fraction."""
     try:
         value = float(text)
     except ValueError:
@@ -132,7 +143,7 @@ def read_float(text: str) -> float:
 
 
 def hex_bytes(least: int, most: int, what: str) -> Reader:
-    """A reader of bytes as hex digits whose 0x is optional; `what` says in messages what was expected."""
+    """Return a reader of hex bytes with optional 0x; `what` names the expected value in messages."""
 
     def read(text: str) -> bytes:
         digits = text.removeprefix("0x")
@@ -151,7 +162,7 @@ read_address = hex_bytes(20, 20, "an address: expected 40 hex digits")
 
 
 def read_path(text: str) -> Path:
-    """A path, with ~ for the home directory."""
+    """Read a path; ~ is the home directory."""
     if not text:
         raise ValueError("the path is empty")
     if "\0" in text:
@@ -176,7 +187,7 @@ def _enum_reader(cls: type[enum.Enum]) -> Reader:
 
 
 def between(low: int, high: int) -> Check:
-    """A check: low <= value <= high."""
+    """Return a check for low <= value <= high."""
 
     def check(value: Any) -> None:
         if value is not None and not low <= value <= high:
@@ -186,7 +197,7 @@ def between(low: int, high: int) -> Check:
 
 
 def at_least(low: int) -> Check:
-    """A check: value >= low."""
+    """Return a check for value >= low."""
 
     def check(value: Any) -> None:
         if value is not None and value < low:
@@ -196,4 +207,4 @@ def at_least(low: int) -> Check:
 
 
 port = between(0, 65535)
-"""A check for port numbers; 0 asks the machine for a free one."""
+"""A check for port numbers; 0 asks the system for a free one."""

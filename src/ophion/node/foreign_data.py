@@ -1,0 +1,85 @@
+"""Recognises data directories of other Ethereum clients.
+
+A node that starts on such a directory would write its own database between the files of the other client, begin at
+block 0 and, with the validator key found there, seal a second block 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from ophion.errors import StorageError
+
+_GUIDE = "docs/migration/README.md"
+
+
+class ForeignLayout(Struct, frozen=True):
+    """The data directory of one other client: any of these patterns identifies it."""
+
+    client: str
+    patterns: tuple[str, ...]
+    """Globs below the data path."""
+    export: str
+    """Command of that client that writes its blocks as RLP; DIR stands for the data path."""
+
+
+_GETH_EXPORT = "geth --datadir=DIR export chain.rlp"
+
+FOREIGN_LAYOUTS = (
+    ForeignLayout(
+        "Besu",
+        (
+            "DATABASE_METADATA.json",
+            "VERSION_METADATA.json",
+            "database/CURRENT",
+            "database/*.sst",
+            "database/MANIFEST-*",
+        ),
+        "besu --data-path=DIR --genesis-file=GENESIS blocks export --to=chain.rlp",
+    ),
+    ForeignLayout(
+        "GoQuorum",
+        ("quorum-raft-state", "raft-wal", "raft-snap", "geth/privatestatemanager", "geth/quorum*"),
+        _GETH_EXPORT,
+    ),
+    ForeignLayout("geth", ("geth/chaindata", "geth/nodekey", "geth/lightchaindata"), _GETH_EXPORT),
+    ForeignLayout("Nethermind", ("nethermind_db",), "an export by its JSON-RPC"),
+    ForeignLayout("Erigon", ("chaindata/mdbx.dat", "snapshots/*.seg"), "an export by its JSON-RPC"),
+    ForeignLayout("reth", ("db/mdbx.dat", "static_files"), "an export by its JSON-RPC"),
+    ForeignLayout(
+        "OpenEthereum",
+        ("chains/*/db", "parity.conf"),
+        "openethereum --base-path=DIR export blocks chain.rlp --format=binary",
+    ),
+    ForeignLayout("RocksDB or LevelDB", ("CURRENT", "MANIFEST-*"), "the export command of the client that wrote it"),
+)
+
+
+def find_foreign_data(path: Path) -> tuple[ForeignLayout, Path] | None:
+    """Find the data of another client in a directory: its layout and the file that shows it. Reads names only."""
+    for layout in FOREIGN_LAYOUTS:
+        for pattern in layout.patterns:
+            try:
+                found = next(iter(sorted(path.glob(pattern))), None) if "*" in pattern else path / pattern
+                if found is not None and found.exists():
+                    return layout, found
+            except OSError:  # a directory that cannot be read, or no directory: the caller reports that
+                continue
+    return None
+
+
+def refuse_foreign_data(path: Path) -> None:
+    """Raise `StorageError` where the directory holds the data of another client; nothing is written."""
+    found = find_foreign_data(path)
+    if found is None:
+        return
+    layout, evidence = found
+    raise StorageError(
+        f"The data path {path} holds data of {layout.client} ({evidence.relative_to(path)}). Ophion writes nothing"
+        " there, because it would start a second chain at block 0.\n"
+        f"To move the chain, stop {layout.client}, export its blocks ({layout.export.replace('DIR', str(path))}) and"
+        " run `ophion blocks import --from=chain.rlp --genesis-file=GENESIS --data-path=NEW`.\n"
+        f"The steps are in {_GUIDE}. To start a new chain, use an empty --data-path."
+    )

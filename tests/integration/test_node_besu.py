@@ -1,0 +1,48 @@
+"""A node started by a command line of Besu behaves as scripts for Besu expect."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.command import OPHION, environment
+
+
+@pytest.mark.parametrize("is_besu", [True, False])
+def test_files_and_exit_code(tmp_path: Path, is_besu: bool) -> None:
+    data = tmp_path / "data"
+    tokens = [f"--data-path={data}", "--rpc-http-enabled", "--rpc-http-port=0", "--p2p-enabled=false"]
+    besu = ["--profile=ENTERPRISE", "--tx-pool=sequenced", "--Xdns-enabled=true", "--rpc-http-api=ETH,NET,PLUGINS"]
+    command = [*OPHION, *(["besu"] if is_besu else []), *tokens, *(besu if is_besu else [])]
+    env = environment({"BESU_LOGGING": "INFO", "BESU_DATA_STORAGE_FORMAT": "FOREST"})
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as node:
+        try:
+            deadline = time.monotonic() + 60
+            while not (data / ("besu.networks" if is_besu else "ophion.ports")).exists():
+                assert node.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            if is_besu:
+                assert "json-rpc=" in (data / "besu.ports").read_text()
+                assert "local-ip=" in (data / "besu.networks").read_text()
+            node.send_signal(signal.SIGTERM)
+            _, err = node.communicate(timeout=60)
+        finally:
+            node.kill()
+    assert node.returncode == (143 if is_besu else 0)
+    assert not list(data.glob("*.ports")) + list(data.glob("besu.*"))
+    assert err.count("has no effect") == (3 if is_besu else 1), err
+
+
+def test_a_link_named_besu_is_a_besu_command(tmp_path: Path) -> None:
+    script = tmp_path / "besu"
+    script.write_text("import sys\nfrom ophion.cli.main import main\nsys.exit(main())\n")
+    done = subprocess.run(
+        [OPHION[0], str(script), "--profile=STAKER"], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Invalid value for option '--profile'" in done.stderr
