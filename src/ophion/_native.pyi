@@ -43,8 +43,7 @@ def keep_freed(max_bytes: int, /) -> None:
     """Let each heap keep so much of what was freed; what is larger goes back at once."""
 
 def note_heap() -> None:
-    """Called by a thread that is there to stay: what is free at the end of its heap can be given back then, and objects
-    that it makes lie in that heap instead of among those of other threads."""
+    """Register the heap of this long-lived thread, so that `give_back` can trim it."""
 
 def give_back() -> None:
     """Return to the system what the allocator keeps. Releases the interpreter."""
