@@ -6,6 +6,4 @@ pub mod errors;
 pub mod json;
 pub mod keys;
 pub mod memory;
-#[cfg(target_arch = "x86_64")]
-mod secp256k1_simd;
 pub mod signers;

@@ -1,14 +1,19 @@
-//! Signers of eight signatures at a time, by the vector instructions of processors with AVX-512.
+//! Recovery of secp256k1 signers with AVX-512, eight signatures at a time (docs/decisions/0134-simd-sender-recovery.md).
 //!
-//! One signature takes as long as eight here, and eight less than twice (`ifma`) or three times (`doubles`) as long as one
-//! by libsecp256k1. Nothing about a signature is secret, so nothing here hides how long it takes. Whatever is out of the
-//! ordinary (a number out of range, an x that no point has, a sum that meets an exception of the group law) is left to
-//! libsecp256k1, which also says what is wrong; so is every result that does not lie on the curve. Where the processor
-//! lacks the instructions, or does not find the signers of some signatures at first, libsecp256k1 does everything.
+//! This is a fast path. The slow path is libsecp256k1, one signature at a time; results are equal to its results.
+//! `recover` returns None for every signature that libsecp256k1 has to decide: r or s out of range, an x without a
+//! point, equal or opposite points in a sum, a result off the curve. Signatures are public, so timing is not hidden.
 //!
-//! Two ways to multiply, and all the rest in files that are compiled for each of them.
+//! | path                        | processor                     | eight signatures | test against libsecp256k1     |
+//! |-----------------------------|-------------------------------|------------------|-------------------------------|
+//! | `ifma`                      | AVX-512 with IFMA             | 87 µs            | `recover.rs`, as `ifma::…`    |
+//! | `doubles`                   | AVX-512 without IFMA          | 148 µs           | `recover.rs`, as `doubles::…` |
+//! | none: every result is None  | all others                    | 400 µs           | `primitives/src/signers.rs`   |
+//!
+//! `field.rs`, `point.rs` and `recover.rs` are compiled once for each multiplier.
 
-#![allow(clippy::duplicate_mod, reason = "once for each way to multiply")]
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::duplicate_mod, reason = "compiled once for each multiplier")]
 
 mod doubles;
 mod ifma;
@@ -22,53 +27,51 @@ use secp256k1::{Message, SECP256K1, SecretKey};
 
 pub use limbs::LANES;
 
-/// A signature, and what it was made over.
+/// A signature and the digest it signs.
 pub struct Signature {
     pub digest: U256,
     pub r: U256,
     pub s: U256,
-    /// Whether the y of its point is odd.
+    /// True where the y coordinate of its point is odd.
     pub parity: bool,
 }
 
-/// Whether this processor can.
-pub fn are_there() -> bool {
-    doubles::are_there()
+/// Whether this processor has a SIMD path.
+pub fn is_supported() -> bool {
+    doubles::is_supported()
 }
 
-/// Uncompressed public keys; None where libsecp256k1 has to be asked, everywhere where this processor has no way.
+/// Recover uncompressed public keys; None where libsecp256k1 has to decide.
 pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
-    WAY.map_or_else(|| vec![None; signatures.len()], |way| way(signatures))
+    FAST_PATH.map_or_else(|| vec![None; signatures.len()], |recover| recover(signatures))
 }
 
-type Way = fn(&[Signature]) -> Vec<Option<[u8; 64]>>;
+type Recover = fn(&[Signature]) -> Vec<Option<[u8; 64]>>;
 
-/// The first way that this processor has, and by which it finds the signers of some signatures: whatever it is, nothing
-/// is believed of it that it has not shown.
-static WAY: LazyLock<Option<Way>> = LazyLock::new(|| {
-    let ways: [(bool, Way); 2] = [
-        (ifma::are_there(), |signatures| ifma::recover(signatures, ifma::FEWEST)),
-        (doubles::are_there(), |signatures| doubles::recover(signatures, doubles::FEWEST)),
+/// The first path that this processor supports and that passes the self-test.
+static FAST_PATH: LazyLock<Option<Recover>> = LazyLock::new(|| {
+    let paths: [(bool, Recover); 2] = [
+        (ifma::is_supported(), |signatures| ifma::recover(signatures, ifma::MIN_SIGNATURES)),
+        (doubles::is_supported(), |signatures| doubles::recover(signatures, doubles::MIN_SIGNATURES)),
     ];
-    ways.into_iter().find(|(is_there, way)| *is_there && is_right(*way)).map(|(_, way)| way)
+    paths.into_iter().find(|(is_supported, recover)| *is_supported && passes_self_test(*recover)).map(|(_, path)| path)
 });
 
-/// Whether a way gives the keys that have signed.
-fn is_right(way: Way) -> bool {
-    let (signatures, keys): (Vec<Signature>, Vec<[u8; 64]>) = (1..=2 * LANES as u8).map(signed).unzip();
-    way(&signatures).into_iter().zip(keys).all(|(found, key)| found == Some(key))
+/// Whether a path recovers the keys of sixteen signatures made by libsecp256k1.
+fn passes_self_test(recover: Recover) -> bool {
+    let (signatures, keys): (Vec<Signature>, Vec<[u8; 64]>) = (1..=2 * LANES as u64).map(signed).unzip();
+    recover(&signatures).into_iter().zip(keys).all(|(recovered, key)| recovered == Some(key))
 }
 
-/// Some signature, and the key behind it.
-fn signed(number: u8) -> (Signature, [u8; 64]) {
-    let digest = keccak256([number]);
-    let secret = SecretKey::from_byte_array(keccak256(digest).0).expect("a hash that is known to be a key");
-    let made = SECP256K1.sign_ecdsa_recoverable(Message::from_digest(digest.0), &secret);
-    let (id, bytes) = made.serialize_compact();
-    let number = |part: &[u8]| U256::from_be_slice(part);
-    let (r, s, parity) = (number(&bytes[..32]), number(&bytes[32..]), i32::from(id) & 1 == 1);
+/// A signature by a public test key derived from `number`, and that key.
+fn signed(number: u64) -> (Signature, [u8; 64]) {
+    let digest = keccak256(number.to_be_bytes());
+    let secret = SecretKey::from_byte_array(keccak256(digest).0).expect("this hash is a valid key");
+    let (id, bytes) = SECP256K1.sign_ecdsa_recoverable(Message::from_digest(digest.0), &secret).serialize_compact();
+    let (r, s) = (U256::from_be_slice(&bytes[..32]), U256::from_be_slice(&bytes[32..]));
     let key = secret.public_key(SECP256K1).serialize_uncompressed();
-    (Signature { digest: digest.into(), r, s, parity }, key[1..].try_into().expect("64 bytes after the first"))
+    let signature = Signature { digest: digest.into(), r, s, parity: i32::from(id) & 1 == 1 };
+    (signature, key[1..].try_into().expect("64 bytes after the prefix"))
 }
 
 #[cfg(test)]
@@ -76,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_that_finds_other_signers_is_not_taken() {
-        assert_eq!(WAY.is_some(), are_there(), "what this processor has is right");
-        assert!(!is_right(|signatures| vec![None; signatures.len()]));
-        assert!(!is_right(|signatures| vec![Some([1; 64]); signatures.len()]));
+    fn a_path_with_wrong_results_fails_the_self_test() {
+        assert_eq!(FAST_PATH.is_some(), is_supported(), "the supported path passes the self-test");
+        assert!(!passes_self_test(|signatures| vec![None; signatures.len()]));
+        assert!(!passes_self_test(|signatures| vec![Some([1; 64]); signatures.len()]));
     }
 }
