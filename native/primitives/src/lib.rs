@@ -1,4 +1,4 @@
-//! What every crate of Ophion uses. Nothing here knows of blocks, states or Python.
+//! Shared by all crates: errors, deadlines, keys, JSON text, bytes. Independent of blocks, states and Python.
 
 pub mod bytes;
 pub mod deadline;

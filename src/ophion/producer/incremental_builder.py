@@ -32,7 +32,7 @@ from ophion.chain.builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.validation import MAX_BLOCK_SIZE
-from ophion.native.executor import State, Taken
+from ophion.native.executor import State, TakeResult
 from ophion.native.transactions import Transaction
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Added, DropReason, PoolEvent
@@ -92,7 +92,7 @@ class _Step(Struct, frozen=True):
     """What became of some transactions."""
 
     offered: Sequence[PooledTransaction]
-    taken: Taken
+    taken: TakeResult
     refused: Mapping[Hash32, str]
 
 

@@ -1,4 +1,4 @@
-//! Proof of work.
+//! Proof of work (ethash).
 
-pub mod ethash;
 mod keccak512;
+pub mod light;
