@@ -172,7 +172,7 @@ CALL = {"jsonrpc": "2.0", "id": 8, "method": "eth_call", "params": [{"to": "0x01
 read = PlainRequests().read
 
 
-def test_a_usual_request_is_read() -> None:
+def test_a_plain_request_is_read() -> None:
     assert read(json.dumps(CALL).encode()) == (b"8", "eth_call", CALL["params"])
     assert read(json.dumps(ASKED).encode()) == (b"7", "eth_getBlockByNumber", ["latest", False])
     assert read(json.dumps(ASKED | {"params": []}).encode()) == (b"7", "eth_getBlockByNumber", [])
