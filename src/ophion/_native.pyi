@@ -1,29 +1,27 @@
-"""The contract of the Rust extension. Only `ophion.native` imports this module.
+"""Type stub of the Rust extension. Only `ophion.native` imports this module.
 
-Conventions: hashes, addresses and raw encodings are `bytes`; amounts are `int`; nothing here keeps a
-Python object alive or calls Python back. Every call that can take longer than a few microseconds
-releases the GIL. All classes are frozen. Expected failures raise a subclass of `NativeError`;
-a panic would be a bug.
-"""
+Hashes, addresses and raw encodings are `bytes`; amounts are `int`. Calls that may take longer than a few
+microseconds release the GIL. All classes are frozen. Expected failures raise a subclass of `NativeError`; a panic is
+a bug."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
 __version__: str
 
-def keeps(contract: str, /) -> bool:
-    """Whether this extension was built for the declarations of this text: of this file. Docstrings and comments may differ."""
+def keeps(stub: str, /) -> bool:
+    """Whether the extension was built with the same declarations as this file. Docstrings and comments may differ."""
 
 # --- errors -------------------------------------------------------------------------------------
 
 class NativeError(Exception):
-    """Base of everything the extension raises on purpose."""
+    """Base of all exceptions of the extension."""
 
 class StorageError(NativeError):
     """The database cannot be opened, read or written: full disk, read-only path, newer version, damage."""
 
 class DecodeError(NativeError):
-    """Bytes that are not what they should be; the message names the place."""
+    """Malformed bytes; the message names the part."""
 
 class InvalidBody(NativeError):
     """A transaction of a block breaks a rule; the message starts with `transaction N:`."""
@@ -32,26 +30,25 @@ class MissingState(NativeError):
     """The state of this root is not in the database."""
 
 class TimedOut(NativeError):
-    """A block, a trace or a simulation was stopped: its time was up, or nobody read it."""
+    """A block, trace or simulation was stopped: deadline passed, or the reader is gone."""
 
 class CallRefused(NativeError):
-    """A simulated transaction breaks a rule; the message is that of an invalid `CallOutcome.reason`."""
+    """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
 
 # --- crypto -------------------------------------------------------------------------------------
 
 def keep_freed(max_bytes: int, /) -> None:
-    """Let each heap keep so much of what was freed; what is larger goes back at once."""
+    """Let each heap keep up to `max_bytes` of freed memory; more is returned at once."""
 
 def note_heap() -> None:
-    """Called by a thread that is there to stay: what is free at the end of its heap can be given back then, and objects
-    that it makes lie in that heap instead of among those of other threads."""
+    """Register the heap of this long-lived thread, so that `give_back` can trim it."""
 
 def give_back() -> None:
-    """Return to the system what the allocator keeps. Releases the interpreter."""
+    """Return free memory to the system. Releases the GIL."""
 
 def keccak256(data: bytes, /) -> bytes: ...
 def public_key(secret: bytes, /) -> bytes:
-    """64 bytes, without the 04 prefix. DecodeError when the secret is not a valid key."""
+    """64 bytes, without the 04 prefix. Raises DecodeError if the secret is not a valid key."""
 
 def address_of(public_key: bytes, /) -> bytes: ...
 def sign(secret: bytes, digest: bytes, /) -> bytes:
@@ -62,7 +59,7 @@ def recover(digest: bytes, signature: bytes, /) -> bytes:
 
 def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
 def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
-    """Who made each of many (digest, signature) on all cores; None for what is no signature of anybody."""
+    """Recover the signers of many (digest, signature) pairs on all cores; None for invalid signatures."""
 
 # --- the enclave --------------------------------------------------------------------------------
 
@@ -133,36 +130,36 @@ def unlock_enclave_key(
 ) -> bytes | None:
     """None for a wrong password; DecodeError for costs beyond reason."""
 
-# --- small tries --------------------------------------------------------------------------------
+# --- tries --------------------------------------------------------------------------------------
 
 def ordered_root(items: Sequence[bytes], /) -> bytes:
-    """Root of the trie rlp(index) -> item, as transactions, receipts and withdrawals use it."""
+    """Root of the trie rlp(index) -> item: transactions, receipts, withdrawals."""
 
 def trie_root(changes: Sequence[tuple[bytes, bytes | None]], secure: bool, /) -> bytes:
-    """Root after applying the changes in order (None or empty deletes); secure hashes the keys."""
+    """Root after applying the changes in order (None or empty deletes); secure tries hash their keys."""
 
 def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | None:
-    """Value proved under keccak(key), None when absence is proved; DecodeError when the proof is wrong."""
+    """Value proved under keccak(key), None if its absence is proved. Raises DecodeError if the proof is wrong."""
 
 # --- ethash -------------------------------------------------------------------------------------
 
 def ethash_seed(epoch: int, /) -> bytes: ...
 def ethash_compute(seal_hash: bytes, nonce: int, number: int, /) -> tuple[bytes, bytes]:
-    """(mix hash, result) by the light algorithm. The cache of an epoch is made once and kept (two epochs)."""
+    """(mix hash, result) by the light algorithm. The caches of two epochs are kept."""
 
 def ethash_search(
     seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /
 ) -> tuple[int, bytes] | None:
-    """Looks for a nonce: (nonce, mix hash), or None after `attempts` tries."""
+    """Search for a nonce: (nonce, mix hash), or None after `attempts` nonces."""
 
 # --- transactions and bodies --------------------------------------------------------------------
 
 @final
 class Transaction:
-    """A decoded transaction whose sender has been recovered."""
+    """A decoded transaction with its sender."""
 
     raw: bytes
-    """EIP-2718 form as it stands in a block (no blob side-car)."""
+    """EIP-2718 encoding used in blocks (without blob sidecar)."""
     hash: bytes
     sender: bytes
     type: int
@@ -171,7 +168,7 @@ class Transaction:
     nonce: int
     gas_limit: int
     max_fee_per_gas: int
-    """The gas price of legacy and access-list transactions."""
+    """The gas price for legacy and EIP-2930 transactions."""
     max_priority_fee_per_gas: int
     max_fee_per_blob_gas: int | None
     blob_hashes: list[bytes]
@@ -181,24 +178,24 @@ class Transaction:
     authorization_count: int
     is_low_s: bool
     cost: int
-    """Most that the sender may have to pay: value, gas and blobs."""
+    """Maximum cost for the sender: value, gas and blobs."""
     def intrinsic_gas(self, fork: str, /) -> int:
-        """Gas that must at least be offered under that fork (floor of EIP-7623 included)."""
+        """Minimum gas limit under a fork, including the floor of EIP-7623."""
 
     def terms(self, fork: str, /) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
-        """What admission asks about, in one crossing: hash, sender, type, chain id, nonce, gas limit, max fee, max tip
-        (the last two the gas price of old transactions), cost, bytes in a block, intrinsic gas under the fork, is_low_s."""
+        """Values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip (both the gas
+        price for types 0 and 1), cost, size in a block, intrinsic gas under the fork, is_low_s."""
 
-    def usual(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
-        """Hash, sender, nonce, gas limit, max fee, max tip, bytes in a block and cost of a transaction within the bounds;
-        None for one outside of them."""
+    def plain_terms(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
+        """Fast path of pool admission: hash, sender, nonce, gas limit, max fee, max tip, size in a block and cost of
+        a plain transaction; None for others."""
 
     def json(self, /) -> bytes:
-        """The JSON-RPC transaction object of a pending transaction (block members null)."""
+        """JSON-RPC object of a pending transaction (block members null)."""
 
 @final
 class Bounds:
-    """What nearly every transaction keeps to, compared in one crossing; whoever does not is not refused by it."""
+    """Limits of plain transactions. A transaction outside of them may still be valid (`pool/admission.py` decides)."""
 
     def __new__(
         cls,
@@ -208,46 +205,43 @@ class Bounds:
         last_type: int,
         max_gas: int,
         base_fee: int,
-        least_fee: int,
-        least_price: int,
-        least_tip: int,
-        max_paid: int | None,
+        min_fee: int,
+        min_price: int,
+        min_tip: int,
+        max_total_fee: int | None,
         max_init_code: int | None,
     ) -> Bounds:
-        """`least_fee` is for a unit of gas in all, `least_price` what base fee and tip come to, `max_paid` for all gas;
-        types from 3 on are never usual."""
+        """`min_fee` is the minimum fee per gas, `min_price` the minimum of base fee plus tip, `max_total_fee` for
+        all gas. Types from 3 on are never plain."""
 
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
     """Lines of the pool's journal."""
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
-    """Decode, hash and recover many at once on all cores; a str says why that one is malformed.
-
-    Blob transactions may come in the network form with side-car; the side-car is verified and dropped. The senders of the
-    last 65,536 transactions, decoded here, by a `Decoder` or recovered with a body, are remembered and not worked out again."""
+    """Decode, hash and recover many transactions on all cores; a str is the error of a malformed one. Blob
+    transactions may come with their sidecar, which is verified and dropped. The senders of the last 65,536
+    transactions are cached."""
 
 def senders_recovered() -> int:
-    """How many senders have been worked out since the start, because they were not remembered."""
+    """Number of sender recoveries since the start (cache misses)."""
 
 @final
 class Decoder:
-    """`decode_transactions` in a thread of the extension: arrivals come back in their order, those with blobs, which have
-    a thread of their own, in theirs."""
+    """`decode_transactions` on a native thread. Results keep the order of submission; blob transactions have their
+    own thread and order."""
 
     def __new__(cls) -> Decoder: ...
     fd: int
-    """Readable when something is finished."""
+    """Readable when results are ready."""
     def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
-        """Whether it is held, so that others go with it: until there are as many as are recovered at once, or `start`."""
+        """Returns whether it is held to form a larger group, until there are enough or until `start`."""
 
     def start(self) -> None:
-        """Nothing more comes for now: begin with what is held."""
+        """Process everything that is held."""
 
-    def collect(self, most: int, /) -> tuple[list[Any], list[Transaction | str]]:
-        """What is finished: at most so many arrivals, and the transactions of all of them.
-
-        Never waits; `fd` stays readable for the rest.
-        """
+    def collect(self, max: int, /) -> tuple[list[Any], list[Transaction | str]]:
+        """Results of at most `max` submissions, and the transactions of all of them. Never blocks; `fd` stays
+        readable for the rest."""
 
 @final
 class Withdrawal:
@@ -259,7 +253,7 @@ class Withdrawal:
 
 @final
 class Body:
-    """Transactions, ommers and withdrawals of one block, decoded once."""
+    """Transactions, ommers and withdrawals of one block."""
 
     @staticmethod
     def of(transactions: Sequence[bytes], ommers: Sequence[bytes], withdrawals: Sequence[Withdrawal] | None) -> Body:
@@ -273,24 +267,24 @@ class Body:
     withdrawals: list[Withdrawal] | None
     withdrawals_root: bytes | None
     transactions: list[Transaction]
-    """Recovers the senders when that has not been done yet."""
+    """Recovers the senders at the first access."""
     blob_gas: int
     def parties(self) -> tuple[list[bytes], list[bytes]]:
-        """(hash of each transaction, address of each sender once); recovers the senders where that is not done yet."""
+        """(hash of each transaction, distinct senders); recovers the senders if needed."""
 
     def recover(self, /) -> None:
-        """Recover all senders in parallel and keep them; InvalidBody when one has none."""
+        """Recover all senders in parallel. Raises InvalidBody if one has none."""
 
     def encode_block(self, header: bytes, /) -> bytes: ...
 
 def decode_block(block: bytes, /) -> tuple[bytes, Body]:
-    """(header RLP, body) of one RLP block; DecodeError for anything else, trailing bytes included."""
+    """(header RLP, body) of one RLP block. Raises DecodeError for anything else, including trailing bytes."""
 
 # --- environment --------------------------------------------------------------------------------
 
 @final
 class ChainRules:
-    """What one chain fixes for the EVM."""
+    """EVM settings of a chain."""
 
     def __new__(
         cls,
@@ -304,13 +298,12 @@ class ChainRules:
 
 @final
 class BlockEnv:
-    """Everything of a block that execution may see.
+    """Environment of a block.
 
-    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg,
-    istanbul, berlin, london, paris, shanghai, cancun, prague, osaka. `beneficiary` is who earns the fees (the
-    Clique signer, not the header's coinbase). `block_hashes` is the concatenation of the hashes of
-    blocks number-1, number-2, ... (at most 256); None means: look them up on the canonical chain.
-    """
+    `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg, istanbul,
+    berlin, london, paris, shanghai, cancun, prague, osaka. `beneficiary` earns the fees (the Clique signer, not the
+    header's coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256);
+    None looks them up on the canonical chain."""
 
     def __new__(
         cls,
@@ -337,7 +330,7 @@ class BlockEnv:
 
 @final
 class State:
-    """The world at one root: head, history, side chain or the result of an uncommitted execution."""
+    """The state of one root: head, history, side chain, or an uncommitted execution."""
 
     root: bytes
     def account(self, address: bytes, /) -> tuple[int, int, bytes, bytes] | None:
@@ -364,7 +357,7 @@ class State:
 
 @final
 class Execution:
-    """Outcome of running a block: committed later, built upon, or dropped. Cannot be edited."""
+    """Result of executing a block; may be committed or built upon."""
 
     state_root: bytes
     receipts_root: bytes
@@ -375,47 +368,45 @@ class Execution:
     """EIP-7685 requests (type byte and data), from Prague on."""
     requests_hash: bytes | None
     state: State
-    """The world after the block; another block may be executed on it before this one is committed."""
+    """State after the block; another block may be executed on it before this one is committed."""
     def receipt_statuses(self) -> list[tuple[bool, int, bytes]]:
         """(succeeded, gas used, output of a reverted transaction) for each transaction"""
 
 @final
-class Taken:
-    """What became of candidates, by their positions."""
+class TakeResult:
+    """Result of `OpenBlock.take`: candidates by position."""
 
     included: list[int]
-    """In the block now, in this order."""
+    """Included in the block, in this order."""
     skipped: list[tuple[int, str]]
-    """(position, reason) of candidates that can never be included as things stand."""
+    """(position, reason) of candidates that are invalid on this state."""
     early: list[int]
-    """Earlier nonces of their senders are missing."""
+    """The sender's earlier nonces are missing."""
     unfit: list[int]
-    """This block has no room for them."""
+    """They exceed the gas that the block has left."""
     unfinished: int | None
-    """Was still running at the deadline; it has left no trace."""
+    """Was still running at the deadline; it has no effect."""
     seen: int
-    """How many were looked at before gas or time came to an end."""
+    """Candidates processed before gas or time ran out."""
     is_full: bool
-    """Not even the smallest transaction fits any more."""
+    """Less gas is left than the smallest transaction needs."""
 
 @final
 class OpenBlock:
-    """A block while it grows: transactions run as they come, and it can be sealed at any moment, once.
-
-    For one thread at a time. A failure of the database ends it.
-    """
+    """Incremental block builder: runs transactions as they arrive; can be sealed once, at any moment. One thread at
+    a time. A database failure ends it."""
 
     def __new__(cls, state: State, env: BlockEnv, keep_revert_data: bool, /) -> OpenBlock: ...
-    def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> Taken:
-        """Run candidates in the given order until gas or the deadline comes to an end."""
+    def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> TakeResult:
+        """Run candidates in the given order until gas or time runs out."""
 
     def settle(self) -> None:
-        """Hash what has changed so far, so that less is left for `seal`."""
+        """Hash all changes so far, so that less is left for `seal`."""
 
     def seal(
         self, withdrawals: Sequence[Withdrawal] | None, rewards: Sequence[tuple[bytes, int]], /
     ) -> tuple[Body, Execution]:
-        """End the block."""
+        """Complete the block."""
 
 def execute(
     state: State,
@@ -426,7 +417,7 @@ def execute(
     limit_s: float | None = None,
     /,
 ) -> Execution:
-    """Run a block on a parent state. InvalidBody names the transaction that breaks a rule, or that "took too long"."""
+    """Execute a block on a parent state. InvalidBody names the transaction that breaks a rule or "took too long"."""
 
 def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
@@ -437,7 +428,7 @@ def genesis_state(
 
 @final
 class CallRequest:
-    """A call object after decoding. Fees of None are zero and then switch the fee checks off."""
+    """A decoded call object. Fees of None are zero and disable the fee checks."""
 
     def __new__(
         cls,
@@ -472,82 +463,81 @@ class AccountOverride:
         state_diff: Sequence[tuple[bytes, bytes]] | None = None,
         precompile_target: bytes | None = None,
     ) -> AccountOverride:
-        """`precompile_target`: where the precompiled contract of this address is to be found."""
+        """`precompile_target`: new address of the precompiled contract."""
 
 @final
 class Cancellation:
-    """Lets one thread end what another computes."""
+    """Cancels the work of another thread."""
 
     def __new__(cls) -> Cancellation: ...
     def cancel(self) -> None: ...
     def __enter__(self) -> None:
-        """Until `__exit__`, calls, searches and simulations of this thread end soon after `cancel`, as if their deadline
-        had passed."""
+        """Until `__exit__`, `cancel` ends calls, searches and simulations of this thread as if their deadline had
+        passed."""
 
     def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
 
 @final
 class CallOutcome:
     kind: str
-    """returned, reverted, halted (reason says why), invalid (the call breaks a transaction rule) or timeout."""
+    """returned, reverted, halted (see reason), invalid (breaks a transaction rule) or timeout."""
     output: bytes
     gas_used: int
     reason: str
-    """Of a halt: the words tools know ("out of gas", "invalid opcode", ...). Of an invalid call: a code, a colon and the
-    reason in words; the codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
+    """Of a halt: the usual text ("out of gas", "invalid opcode", ...). Of an invalid call: code, colon and text; the
+    codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
 
 def call(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
 ) -> CallOutcome:
-    """Run a call without trace or commit. Nonce, balance-for-fees and EIP-3607 checks are off as eth_call wants them."""
+    """Run a call without lasting effects. Nonce, balance-for-fees and EIP-3607 checks are off."""
 
 def call_each(
     state: State, env: BlockEnv, request: CallRequest, inputs: Sequence[bytes], limit_s: float, /
 ) -> list[CallOutcome]:
-    """Run a call with one input after the other, each as `call` would and each within the limit."""
+    """Run a call with several inputs, each like `call` and within the same limit."""
 
 @final
 class CallCostCache:
-    """Which functions of contracts may be tried on the loop: those that returned soon when they were last run, not those
-    that are heavy, and any other while tries in vain have not taken too much of the time."""
+    """Decides which contract functions may run on the event loop: those that returned quickly before, and unknown
+    ones while failed attempts have budget left."""
 
     def __new__(cls) -> CallCostCache: ...
     def is_light(self, to: bytes, input: bytes, /) -> bool: ...
     def is_heavy(self, to: bytes, input: bytes, /) -> bool: ...
     def may_try(self, to: bytes, input: bytes, /) -> bool: ...
     def note(self, to: bytes, input: bytes, is_heavy: bool, /) -> None:
-        """What a call turned out to be."""
+        """Record whether a finished call was heavy."""
 
     def wasted(self, to: bytes, input: bytes, took_s: float, /) -> None:
-        """It was tried, took so long, and was not done."""
+        """Record a failed attempt and the time it took."""
 
 @final
-class NewestBlock:
-    """The newest block, for those who ask it for something plain. All in one crossing, without releasing the
-    interpreter: an answer takes microseconds."""
+class LatestBlock:
+    """Fast path for requests about the latest block. Keeps the GIL: a reply takes microseconds."""
 
-    def __new__(cls, number: int, state: State, /) -> NewestBlock: ...
+    def __new__(cls, number: int, state: State, /) -> LatestBlock: ...
     def set(self, number: int, state: State, /) -> None:
-        """There is a newer one; calls at it need terms of their own."""
+        """Set a new latest block; calls need `set_terms` again."""
 
     has_terms: bool
     def set_terms(
-        self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, tried: CallCostCache, /
+        self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /
     ) -> None:
-        """What calls at this block run with: gas where they name none, and for how long; without terms none is run."""
+        """Environment, default gas, gas limit and time limit of calls. Without terms no call runs."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
-        """The output of a usual eth_call straight from its JSON object; None for whatever needs the long way."""
+        """Output of a plain eth_call from its JSON object; None if the slow path has to run it."""
 
-    def reading(self, question: str, /) -> NewestRead:
-        """What answers `number`, `balance`, `nonce` or `call` from the parameters of a request."""
+    def reading(self, question: str, /) -> LatestRead:
+        """Reader of `number`, `balance`, `nonce` or `call` from request parameters."""
 
 @final
-class NewestRead:
-    """One question that can be asked of the newest block."""
+class LatestRead:
+    """One readable value of the latest block."""
 
-    def counted(self, tally: object, /) -> NewestRead:
-        """The same for somebody who counts: each answer takes one off the number `tally.untimed`, and at 0 there is none."""
+    def counted(self, tally: object, /) -> LatestRead:
+        """The same with a counter: each reply decrements `tally.untimed`; at 0 the slow path replies."""
 
 def estimate_gas(
     state: State,
@@ -558,7 +548,7 @@ def estimate_gas(
     deadline_s: float,
     /,
 ) -> tuple[int, CallOutcome]:
-    """Gas that suffices (json-rpc.md's search), and the outcome of the run that shows it; 0 with the failing outcome otherwise."""
+    """Sufficient gas (search of json-rpc.md), and the outcome that shows it; 0 and the failed outcome otherwise."""
 
 def create_access_list(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
@@ -568,17 +558,17 @@ def create_access_list(
 
 @final
 class TraceStream:
-    """JSON text that a thread of its own is writing; it stops when the stream is closed or forgotten."""
+    """JSON text written by a thread; it stops when the stream is closed or dropped."""
 
     def next(self) -> bytes | None:
-        """The next piece, None after the last. Blocks without the GIL; raises what went wrong in the thread."""
+        """The next chunk, None after the last. Blocks without the GIL; raises the error of the thread."""
 
     def close(self) -> None:
         """Stop the work."""
 
 @final
 class TracedBlock:
-    """A block to be run again on its parent's state. `rewards`: the block's own first, then those of its ommers."""
+    """A block to re-execute. `rewards`: the block's first, then those of its ommers."""
 
     def __new__(
         cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ...
@@ -586,7 +576,7 @@ class TracedBlock:
 
 @final
 class TraceKind:
-    """What is written about a transaction."""
+    """Kind of a trace."""
 
     @staticmethod
     def struct_logs(*, storage: bool, memory: bool, stack: bool) -> TraceKind: ...
@@ -613,7 +603,7 @@ class TraceKind:
 
 def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
 def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: float, /) -> TraceStream:
-    """A list with an entry for each transaction; `wrapped` puts each into `{txHash, result}`."""
+    """A list with an entry for each transaction; `wrapped` makes each `{txHash, result}`."""
 
 def trace_call(
     state: State,
@@ -627,10 +617,10 @@ def trace_call(
 def trace_calls(
     state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /
 ) -> TraceStream:
-    """A list of replays, each on the state that the one before has left."""
+    """A list of replays, each on the state of the previous one."""
 
 def trace_signed(state: State, env: BlockEnv, body: Body, kind: TraceKind, deadline_s: float, /) -> TraceStream:
-    """One signed transaction as if it were the next, with every check of transactions."""
+    """Trace one signed transaction as if it were the next, with all transaction checks."""
 
 def trace_flat(
     blocks: Sequence[TracedBlock],
@@ -638,29 +628,29 @@ def trace_flat(
     senders: Sequence[bytes],
     recipients: Sequence[bytes],
     skip: int,
-    most: int,
+    max: int,
     address: Sequence[int] | None,
     deadline_s: float,
     /,
 ) -> TraceStream:
-    """Flat traces of the blocks (of one transaction with `index`) in one list, rewards included."""
+    """Flat traces of blocks (of one transaction with `index`) as one list, with rewards."""
 
 # --- simulated blocks ---------------------------------------------------------------------------
 
 @final
 class SimulatedBlock:
-    """A block that was run and is not kept."""
+    """An executed block that is not stored."""
 
     execution: Execution
     body: Body
-    """Its transactions have no signatures: all members of theirs are zero."""
+    """Transactions without signatures: v, r and s are zero."""
     def calls(self) -> list[tuple[str, bytes, int, int, str]]:
-        """(returned, reverted or halted; output; gas used; gas used before refunds; why it halted) of each call"""
+        """(returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of each call"""
 
     def render(
         self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /
     ) -> list[tuple[bytes, bytes]]:
-        """(array of logs, transaction object) of each call as JSON text, once the hash of the block is known"""
+        """(array of logs, transaction object) of each call as JSON text"""
 
 def simulate_block(
     state: State,
@@ -675,7 +665,7 @@ def simulate_block(
     gas_left: int,
     deadline_s: float,
 ) -> SimulatedBlock:
-    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the rule that one breaks;
+    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule;
     its codes are those of `CallOutcome.reason` and nonce-low, nonce-high, block-gas."""
 
 def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
@@ -684,7 +674,7 @@ def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
 
 @final
 class NewBlock:
-    """A block ready to be written."""
+    """A block to be committed."""
 
     def __new__(
         cls, *, hash: bytes, number: int, header: bytes, body: Body, execution: Execution, total_difficulty: int
@@ -692,19 +682,17 @@ class NewBlock:
 
 @final
 class Pruning:
-    """One round of dropping old states, in steps that look at up to `most` entries and are true while there are more.
+    """A pruning round. Call forget, mark and sweep in this order, each with up to `max` entries until it returns
+    False. A round may be abandoned; the database is sound after every step, and blocks may be written between steps."""
 
-    The order is forget, mark, sweep, each until it is false. A round may be given up at any time; the database is sound
-    after every step, and blocks may be written between them."""
+    def forget(self, max: int, /) -> bool:
+        """Delete old states from the list. Writes."""
 
-    def forget(self, most: int, /) -> bool:
-        """Old states leave the table of states. Writes."""
+    def mark(self, max: int, /) -> bool:
+        """Mark the trie nodes of the other states. Reads."""
 
-    def mark(self, most: int, /) -> bool:
-        """Find the trie nodes that the other states need. Reads."""
-
-    def sweep(self, most: int, /) -> bool:
-        """Delete the others. Writes."""
+    def sweep(self, max: int, /) -> bool:
+        """Delete unmarked nodes. Writes."""
 
     @property
     def forgotten(self) -> int: ...
@@ -715,15 +703,15 @@ class Pruning:
 
 @final
 class Store:
-    """One LMDB environment. One process at a time, many readers, one writer."""
+    """An LMDB environment: one process, many readers, one writer."""
 
     @staticmethod
     def open(path: str, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
-        """`path` is the directory of the database. StorageError says what is wrong and what to do."""
+        """Open the database in directory `path`. StorageError says what is wrong and what to do."""
 
     def close(self) -> None: ...
     def sync(self) -> None:
-        """Force everything to disk (needed only when not durable)."""
+        """Flush to disk (only needed when not durable)."""
 
     # writing
     def commit(
@@ -734,23 +722,22 @@ class Store:
         named: Sequence[tuple[str, bytes]] = ...,
         /,
     ) -> None:
-        """Write the blocks, and named values as `put_meta` does, and move the canonical chain in ONE transaction.
-
-        `removed`: canonical hashes to take off, old head first. `added`: hashes to put on, ascending, the last one
-        becoming the head; each must be stored already or be among `blocks`. Both empty: side-chain blocks only."""
+        """Write blocks and named values, and move the canonical chain, in one transaction. `removed`: hashes to
+        remove from the canonical chain, old head first. `added`: hashes to add, ascending, the last becomes the
+        head; each is stored already or among `blocks`. Both empty: side blocks only."""
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
-        """Put rows (table, key, value) into tables of other rooms, delete those without a value, in ONE transaction.
-        Which tables there are: native/storage/src/store/key_value_tables.rs."""
+        """Write rows (table, key, value) of key-value tables in one transaction; None deletes. Tables:
+        native/storage/src/store/key_value_tables.rs."""
 
     def clear_rows(self, tables: Sequence[str], /) -> None: ...
     def row(self, table: str, key: bytes, /) -> bytes | None: ...
     def rows(self, table: str, prefix: bytes, after: bytes, limit: int, /) -> list[tuple[bytes, bytes]]:
-        """Rows whose key begins with `prefix`, in order, above the key `after`, at most `limit`."""
+        """Up to `limit` rows whose key starts with `prefix`, in order, after key `after`."""
 
     def last_row(self, table: str, prefix: bytes, /) -> tuple[bytes, bytes] | None: ...
     def put_meta(self, key: str, value: bytes, /) -> None:
-        """A small named value of the node's own (genesis text, votes, local transactions)."""
+        """Store a small named value (genesis text, votes, local transactions)."""
 
     def meta(self, key: str, /) -> bytes | None: ...
 
@@ -763,16 +750,16 @@ class Store:
     def total_difficulty(self, hash: bytes, /) -> int | None: ...
     def number_of(self, hash: bytes, /) -> int | None: ...
     def body(self, hash: bytes, /) -> Body | None:
-        """With its senders, which are stored."""
+        """Includes the stored senders."""
 
     def block(self, hash: bytes, /) -> bytes | None:
-        """The whole RLP block."""
+        """RLP of the block."""
 
     def transaction_position(self, hash: bytes, /) -> tuple[bytes, int, int] | None:
         """(block hash, block number, index) on the canonical chain."""
 
     def raw_transaction_at(self, block: bytes, index: int, /) -> bytes | None:
-        """The EIP-2718 form of one transaction of a block."""
+        """EIP-2718 encoding of one transaction of a block."""
 
     def counts(self, block: bytes, /) -> tuple[int, int] | None:
         """(transactions, ommers) of a block."""
@@ -781,7 +768,7 @@ class Store:
         """EIP-2718 receipts of a block."""
 
     def state(self, root: bytes, /) -> State:
-        """MissingState when the root is unknown."""
+        """Raises MissingState if the root is unknown."""
 
     def latest(self) -> State:
         """The state of the head."""
@@ -793,7 +780,7 @@ class Store:
     def receipt_json(
         self, hash: bytes, with_revert_reason: bool, max_bytes: int | None = None, /
     ) -> bytes | None:
-        """StorageError where it takes more than `max_bytes` in the database."""
+        """Raises StorageError if its record exceeds `max_bytes`."""
 
     def receipt_at_json(self, block: bytes, index: int, with_revert_reason: bool, /) -> bytes | None: ...
     def block_receipts_json(self, block: bytes, with_revert_reason: bool, /) -> bytes | None: ...
@@ -808,7 +795,7 @@ class Store:
         deadline_s: float,
         /,
     ) -> bytes:
-        """Log objects of canonical blocks first..last. StorageError names the limit when one is hit."""
+        """Logs of canonical blocks first..last. StorageError names the limit that was exceeded."""
 
     def block_logs_json(
         self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /
@@ -816,41 +803,38 @@ class Store:
 
     # upkeep
     def nodes_written(self) -> int:
-        """How many trie nodes have been written since the database was made."""
+        """Trie nodes written since the database was created."""
 
     def state_cached(self) -> int:
-        """Bytes of memory that nodes of the newest state take, about."""
+        """Estimated memory of nodes of the latest state, in bytes."""
 
     def state_cache(self) -> int:
-        """Bytes of memory that they may take."""
+        """Maximum memory of these nodes, in bytes."""
 
     def set_state_cache(self, bytes: int, /) -> None:
-        """So many bytes of memory may go into nodes of the newest state."""
+        """Limit the memory for nodes of the latest state."""
 
     def write_changes(self) -> None:
-        """From now on write branches of tries as what has changed in them, where that is shorter."""
+        """Write branches as deltas from now on, if shorter."""
 
     def begin_pruning(self, oldest: int, /) -> Pruning:
-        """A round that drops the states of all blocks below this number, except that of the genesis."""
+        """A round that deletes the states of all blocks below this number, except the genesis."""
 
     def copy_to(self, descriptor: int, /) -> None:
-        """Write the database as it is now, without its free pages, to an open file or pipe."""
+        """Copy the database without free pages to an open file or pipe."""
 
     def usage(self) -> list[tuple[str, int, int]]:
         """(table, entries, bytes) of each table."""
 
     def check(self, limit: int, watch: Callable[[int, int], None] | None = None, /) -> list[str]:
-        """Walks chain and head state, re-hashes everything, and says what is damaged (at most `limit` lines).
-
-        `watch` is called some twenty times a second with how many entries have been looked at, and of how many; what it
-        raises ends the check and is raised.
-        """
+        """Check chain and head state, recompute all hashes, and return up to `limit` findings. `watch` is called
+        about twenty times a second with checked and total entries; an exception in it ends the check."""
 
 # --- GraphQL ------------------------------------------------------------------------------------
 
 @final
 class GraphqlEngine:
-    """Checks requests against a schema, keeps their plans, and runs them over the database."""
+    """Validates requests, caches their plans, and runs them on the database."""
 
     def __new__(
         cls,
@@ -869,21 +853,21 @@ class GraphqlEngine:
         max_logs_range: int,
         max_logs: int,
     ) -> GraphqlEngine:
-        """DecodeError when the schema is not valid, or has a field that nothing resolves."""
+        """Raises DecodeError if the schema is invalid or has a field without a resolver."""
 
     def read(self, body: bytes, /) -> GraphqlQuery | bytes:
-        """A request in its JSON form; bytes are the answer to one that cannot be run."""
+        """Prepare a JSON request; bytes are the response to an invalid one."""
 
     def read_parts(self, document: str, operation: str | None, variables: str | None, /) -> GraphqlQuery | bytes:
-        """A request by its parts, the variables as JSON text."""
+        """Prepare a request from its parts; variables are JSON text."""
 
 @final
 class GraphqlQuery:
-    """A request that has been checked completely: what can still go wrong depends on the chain."""
+    """A validated request; later errors depend on the chain only."""
 
     is_mutation: bool
     is_heavy: bool
-    """A request of this shape was too much to be run at once."""
+    """A request of this shape was too expensive for the event loop."""
     needs_gas_price: bool
     needs_priority_fee: bool
     needs_pool: bool
@@ -906,19 +890,19 @@ class GraphqlQuery:
         named: Sequence[Transaction] = ...,
         oldest_state: int = 0,
     ) -> tuple[int, bytes | GraphqlText] | GraphqlRound | None:
-        """Status and body; or what the node has to do first; or None when `at_once` allows less work than it takes."""
+        """Status and body; or tasks for the node; or None if `at_once` allows less work."""
 
 @final
 class GraphqlRound:
-    """A request that waits for the node, with the snapshot of the database in which it goes on."""
+    """A request that waits for the node, with the snapshot it continues on."""
 
     asks: list[GraphqlAsk]
     def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes | GraphqlText]:
-        """Status and body, with one reply for each ask."""
+        """Status and body, given one reply per task."""
 
 @final
 class GraphqlText:
-    """The text of a long answer, which is sent without a copy."""
+    """Text of a long response, sent without a copy."""
 
     def __len__(self) -> int: ...
     def view(self) -> memoryview:
@@ -926,12 +910,12 @@ class GraphqlText:
 
 @final
 class GraphqlAsk:
-    """Something that only the node can do."""
+    """A task for the node."""
 
     kind: str
     """call, estimate or send"""
     block: bytes | None
-    """Hash of the block whose state is used; None for the next block."""
+    """Hash of the block whose state is used; None for the pending block."""
     sender: bytes | None
     to: bytes | None
     gas: int | None
@@ -940,13 +924,13 @@ class GraphqlAsk:
     max_priority_fee_per_gas: int | None
     value: int | None
     data: bytes
-    """Call data, or the transaction to be sent."""
+    """Call data, or the transaction to send."""
 
 @final
 class GraphqlReply:
     @staticmethod
     def nothing() -> GraphqlReply:
-        """The state is not there."""
+        """The state is missing."""
 
     @staticmethod
     def call(succeeded: bool, gas_used: int, output: bytes, /) -> GraphqlReply: ...
@@ -1035,56 +1019,55 @@ def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /
 def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
     """(node id, sequence number, pairs) of a record whose signature has been verified."""
 
-# --- what clients send -----------------------------------------------------------------------------------------------
+# --- client input -------------------------------------------------------------------------------
 
 @final
 class JsonOutline:
-    """What stands where in a JSON text."""
+    """Positions of values in a JSON text."""
 
     is_request: bool
     is_batch: bool
     count: int
     """Elements of a batch."""
     values: int
-    """Everything in the text, keys included."""
+    """All values, including keys."""
     id: tuple[int, int] | None
-    """Begin and end of this member of a request; of repeated ones the last."""
+    """Start and end of this member of a request; the last of repeated ones."""
     method: tuple[int, int] | None
     params: tuple[int, int] | None
     def member(self, position: int, /) -> tuple[int, int, int]:
-        """Begin, end and number of values of an element of a batch; of as many as were asked for. One by one, since a
-        batch waits, and a list of them would take more memory than the text."""
+        """Start, end and number of values of a batch element. One by one, because a list would take more memory than
+        the text."""
 
 @final
-class UsualRequests:
-    """JSON-RPC requests that are written as nearly all are."""
+class PlainRequests:
+    """Fast path of the dispatcher: parses plain JSON-RPC requests."""
 
-    def __new__(cls) -> UsualRequests: ...
-    def answer(self, method: str, read: NewestRead, /) -> None:
-        """From now on requests for this method that ask the newest block are answered where they are read."""
+    def __new__(cls) -> PlainRequests: ...
+    def answer(self, method: str, read: LatestRead, /) -> None:
+        """Reply to requests of this method about the latest block directly from now on."""
 
     def read(
         self, text: bytes, /
     ) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
-        """The answer to a request, where there is one at once. Of any other the digits of its id, the method and the
-        parameters, which are words, truth values and objects of words; `bytes` in their place are the transaction of
-        a request that sends one. None for a message that is no request or is written in any other way."""
+        """A reply; or id digits, method and parameters (strings, booleans and objects of strings) of a plain
+        request. Parameters are `bytes` for a sent transaction. None if the slow path has to parse the message."""
 
-def json_outline(text: bytes, most_members: int, /) -> JsonOutline | None:
-    """None when the text is no JSON. Makes no objects and, for long texts, releases the interpreter."""
+def json_outline(text: bytes, max_members: int, /) -> JsonOutline | None:
+    """None if the text is not JSON. Builds no objects; releases the GIL for long texts."""
 
 @final
 class FrameReader:
-    """The frames of one WebSocket client."""
+    """Frame parser of one WebSocket client."""
 
     def __new__(cls, max_frame: int, max_message: int, /) -> FrameReader: ...
     held_bytes: int
-    """What there is of a message that has not ended."""
+    """Bytes of the incomplete message."""
     def read(
         self, data: bytes, start: int, max_frames: int, /
     ) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
-        """Looks at some frames. Where to go on; opcodes (text 1, binary 2, close 8 with its code, ping 9) with payloads; how many
-        pings and pongs there were; and the code to close with when the client broke a rule."""
+        """Parse frames. Returns the next offset; opcodes (text 1, binary 2, close 8 with its code, ping 9) with
+        payloads; the number of pings and pongs; and a close code if the client broke a rule."""
 
 # --- private transactions -----------------------------------------------------------------------
 
@@ -1240,6 +1223,6 @@ class PrivateLedger:
 # --- public test vectors ------------------------------------------------------------------------
 
 def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:
-    """Run one GeneralStateTests file: (case, fork and indexes, passed or None when skipped, detail)."""
+    """Run a GeneralStateTests file: (case, fork and indexes, passed or None if skipped, detail)."""
 
 def transaction_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]: ...

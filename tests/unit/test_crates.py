@@ -1,4 +1,4 @@
-"""The Rust house: its crates know nothing of Python, its folders nothing of who uses them."""
+"""Structure of the Rust workspace: only one crate depends on Python, and modules have no import cycles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.conftest import ROOT
 
 NATIVE = ROOT / "native"
 CRATES = sorted(path.parent.parent.name for path in NATIVE.glob("*/src/lib.rs"))
-LARGEST_SHARE = 0.30
+MAX_SHARE = 0.30
 
 Graph = dict[Path, set[Path]]
 
 
 @cache
 def files(crate: str) -> dict[tuple[str, ...], Path]:
-    """Every file by the path of its module."""
+    """Files by module path."""
     found = {}
     for path in (NATIVE / crate / "src").rglob("*.rs"):
         parts = path.relative_to(NATIVE / crate / "src").with_suffix("").parts
@@ -45,7 +45,7 @@ def expanded(tree: str) -> Iterator[str]:
 
 
 def paths(text: str) -> Iterator[str]:
-    """Everything that a file names by its path, tests inside the file apart."""
+    """All paths that a file uses, without its inline tests."""
     code = re.sub(r"//.*", "", text.partition("#[cfg(test)]\nmod tests {")[0])
     for tree in re.findall(r"\buse ([^;]+);", code):
         yield from expanded(re.sub(r"\s", "", tree))
@@ -53,7 +53,7 @@ def paths(text: str) -> Iterator[str]:
 
 
 def imports(crate: str) -> Graph:
-    """Which file of a crate names something of which other."""
+    """Imports between the files of a crate."""
     known = files(crate)
     graph: Graph = {path: set() for path in known.values()}
     for module, path in known.items():
@@ -73,8 +73,8 @@ def imports(crate: str) -> Graph:
     return graph
 
 
-def circles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
-    """Groups of nodes that reach each other, of two or more."""
+def cycles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
+    """Groups of two or more nodes that reach each other."""
     reached = {}
     for start in graph:
         seen: set[Path] = set()
@@ -94,31 +94,31 @@ def named(groups: Iterable[list[Path]]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("crate", CRATES)
-def test_no_circle_has_more_than_two_files(crate: str) -> None:
-    assert named(group for group in circles(imports(crate)) if len(group) > 2) == []
+def test_no_import_cycle_has_more_than_two_files(crate: str) -> None:
+    assert named(group for group in cycles(imports(crate)) if len(group) > 2) == []
 
 
 @pytest.mark.parametrize("crate", CRATES)
-def test_there_are_no_circles_between_folders(crate: str) -> None:
+def test_folders_have_no_import_cycles(crate: str) -> None:
     folders: Graph = {path.parent: set() for path in files(crate).values()}
     for path, used in imports(crate).items():
         folders[path.parent] |= {other.parent for other in used} - {path.parent}
-    assert named(circles(folders)) == []
+    assert named(cycles(folders)) == []
 
 
-def test_no_folder_holds_a_third_of_the_house() -> None:
+def test_no_crate_has_a_third_of_the_lines() -> None:
     lines = Counter({name: sum(len(path.read_text().splitlines()) for path in files(name).values()) for name in CRATES})
     (largest, most), *_ = lines.most_common()
-    assert most / lines.total() < LARGEST_SHARE, largest
+    assert most / lines.total() < MAX_SHARE, largest
 
 
-def test_only_the_door_to_python_knows_python() -> None:
+def test_only_the_python_crate_depends_on_pyo3() -> None:
     knowing = [name for name in CRATES if re.search(r"\bpyo3\b", (NATIVE / name / "Cargo.toml").read_text())]
     assert knowing == ["python"]
 
 
-def test_every_crate_but_the_door_is_tested_by_default() -> None:
-    """`cargo test` in native/ runs all tests there are, and links no interpreter."""
+def test_all_crates_but_python_are_tested_by_default() -> None:
+    """`cargo test` in native/ runs all tests and links no interpreter."""
     manifest = (NATIVE / "Cargo.toml").read_text()
     members, tested = (
         re.findall(r'"([^"]+)"', re.search(rf"^{name} = \[([^\]]*)\]", manifest, re.M)[1])  # type: ignore[index]
@@ -128,7 +128,7 @@ def test_every_crate_but_the_door_is_tested_by_default() -> None:
     assert sorted({*tested, "python"}) == CRATES
 
 
-def test_circles_are_found() -> None:
+def test_cycles_are_found() -> None:
     a, b, c, d = (Path(name) for name in "abcd")
-    assert circles({a: {b}, b: {c, b}, c: {a}, d: {a}}) == [[a, b, c]]
+    assert cycles({a: {b}, b: {c, b}, c: {a}, d: {a}}) == [[a, b, c]]
     assert list(expanded("a::{b,c::{d,e},f}")) == ["a::b", "a::c::d", "a::c::e", "a::f"]

@@ -1,15 +1,15 @@
-//! Everything that runs: blocks, calls, simulations; and the work of proof-of-work.
+//! Execution of blocks, calls and simulations; ethash.
 //!
-//! | folder   | question it answers                                                             |
-//! |----------|---------------------------------------------------------------------------------|
-//! | evm/     | how is revm set up: database, environment, precompiled contracts, deadlines     |
-//! | block/   | in which order does a block run, what does each fork accept                     |
-//! | call/    | calls, gas estimation, access lists, simulated blocks                           |
-//! | work/    | light ethash                                                                    |
-//! | vectors/ | the public vectors                                                              |
+//! | folder   | contents                                                                |
+//! |----------|-------------------------------------------------------------------------|
+//! | evm/     | revm: database, environment, precompiled contracts, deadlines           |
+//! | block/   | block execution, incremental building, fork rules, genesis              |
+//! | call/    | calls, gas estimation, access lists, simulated blocks                   |
+//! | ethash/  | proof of work                                                           |
+//! | vectors/ | public Ethereum tests                                                   |
 
 pub mod block;
 pub mod call;
+pub mod ethash;
 pub mod evm;
 pub mod vectors;
-pub mod work;

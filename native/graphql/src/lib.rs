@@ -1,15 +1,15 @@
-//! GraphQL: documents checked against the schema, planned once, and run over one snapshot of the database.
+//! GraphQL: documents are validated, planned once, and run on one database snapshot.
 //!
 //! ```text
-//! text -> shape (literals out) -> kept plan, or parse, validate, plan -> values bound -> run -> JSON text
+//! text -> shape (literals removed) -> cached plan, or parse, validate, plan -> bind values -> run -> JSON text
 //! ```
 //!
-//! | folder    | question it answers                                             |
-//! |-----------|-----------------------------------------------------------------|
-//! | document/ | what is in a document: its shape, its fields, its plan          |
-//! | values/   | what are arguments and variables                                |
-//! | request/  | how does a request become a checked query, what is wrong if not |
-//! | run/      | how is a query answered                                         |
+//! | folder    | contents                                                   |
+//! |-----------|------------------------------------------------------------|
+//! | document/ | shape, fields and plan of a document                       |
+//! | values/   | arguments and variables                                    |
+//! | request/  | from the text of a request to a validated query            |
+//! | run/      | query execution                                            |
 
 pub mod document;
 pub mod request;

@@ -1,14 +1,14 @@
-//! From the bytes of a WebSocket client to its messages (RFC 6455, without extensions).
+//! WebSocket frame parser (RFC 6455, without extensions).
 //!
-//! The reader keeps what of a message has arrived and nothing else. A call looks at a limited number of frames, so that
-//! whoever sends many small ones waits for his turn like everybody else; a client is stopped as soon as a head
-//! announces more than is allowed, and when it cuts its messages into crumbs.
+//! The reader stores only the incomplete message. A call processes a limited number of frames, so a client with many
+//! small frames cannot block others. A fault ends the connection as soon as a frame header announces too much, or when
+//! a message has too many fragments.
 
-/// A message may come in so many pieces, and in one more for each so many bytes of it.
+/// Maximum fragments of a message, plus one per `BYTES_PER_PIECE` bytes.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
-const LONGEST_HEAD: usize = 14;
-const LONGEST_CONTROL: u64 = 125;
+const MAX_HEADER_BYTES: usize = 14;
+const MAX_CONTROL_BYTES: u64 = 125;
 
 const CONTINUATION: u8 = 0x0;
 const TEXT: u8 = 0x1;
@@ -17,18 +17,18 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xA;
 
-/// What a client has said.
+/// A message or control frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     Text(Vec<u8>),
     Binary(Vec<u8>),
-    /// Several that came together count as the last of them, which is the one that must be answered (5.5.3).
+    /// The last of several pings in one read; only the last needs a pong (section 5.5.3).
     Ping(Vec<u8>),
-    /// The code it gives, and nothing after it.
+    /// Close code, if the frame has one.
     Close(Option<u16>),
 }
 
-/// Why a connection cannot go on; the code that says so.
+/// Protocol fault, with its close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Fault {
@@ -38,13 +38,13 @@ pub enum Fault {
     TooLarge = 1009,
 }
 
-/// What came of some bytes.
+/// Result of a read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub events: Vec<Event>,
-    /// How many bytes were looked at; the rest waits for the next call.
-    pub taken: usize,
-    /// Pings and pongs among them.
+    /// Bytes processed; the caller passes the rest again.
+    pub consumed: usize,
+    /// Number of pings and pongs.
     pub controls: usize,
     pub fault: Option<Fault>,
 }
@@ -54,7 +54,7 @@ struct Head {
     opcode: u8,
     mask: [u8; 4],
     left: u64,
-    /// Where in the mask the next byte is.
+    /// Mask index of the next byte.
     turn: usize,
 }
 
@@ -63,7 +63,7 @@ pub struct Reader {
     max_message: u64,
     head: Vec<u8>,
     frame: Option<Head>,
-    /// The opcode that the pieces belong to; `CONTINUATION` between messages.
+    /// Opcode of the fragmented message; `CONTINUATION` between messages.
     kind: u8,
     message: Vec<u8>,
     pieces: usize,
@@ -86,16 +86,16 @@ impl Reader {
         }
     }
 
-    /// Bytes of a message that has not ended yet.
+    /// Bytes of the incomplete message.
     pub fn held(&self) -> usize {
         self.message.capacity()
     }
 
-    /// Looks at some bytes: at most so many frames of them. After a fault or a close nothing is looked at any more.
+    /// Process at most `max_frames` frames. After a fault or a close frame nothing is processed.
     pub fn read(&mut self, data: &[u8], max_frames: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut frames = 0;
-        while !self.is_over && outcome.taken < data.len() && frames < max_frames {
+        while !self.is_over && outcome.consumed < data.len() && frames < max_frames {
             match self.step(data, &mut outcome) {
                 Ok(is_whole) => frames += usize::from(is_whole),
                 Err(fault) => {
@@ -105,7 +105,7 @@ impl Reader {
             }
         }
         if self.is_over {
-            outcome.taken = data.len();
+            outcome.consumed = data.len();
         }
         outcome
     }
@@ -115,15 +115,15 @@ impl Reader {
         self.message = Vec::new();
     }
 
-    /// Goes on with the head or the payload of a frame; whether the frame has ended.
+    /// Continue with the header or payload of a frame; returns whether the frame is complete.
     fn step(&mut self, data: &[u8], outcome: &mut Outcome) -> Result<bool, Fault> {
         if self.frame.is_none() {
-            let wanted = head_size(&self.head);
-            let part = &data[outcome.taken..];
-            let size = part.len().min(wanted - self.head.len());
+            let log_filter = head_size(&self.head);
+            let part = &data[outcome.consumed..];
+            let size = part.len().min(log_filter - self.head.len());
             self.head.extend_from_slice(&part[..size]);
-            outcome.taken += size;
-            if self.head.len() < wanted || head_size(&self.head) > wanted {
+            outcome.consumed += size;
+            if self.head.len() < log_filter || head_size(&self.head) > log_filter {
                 return Ok(false); // the second byte tells how long the head is
             }
             let head = parsed(&self.head)?;
@@ -132,7 +132,7 @@ impl Reader {
             self.frame = Some(head);
         }
         let frame = self.frame.as_mut().expect("a frame has begun");
-        let rest = &data[outcome.taken..];
+        let rest = &data[outcome.consumed..];
         let size = usize::try_from(frame.left).unwrap_or(usize::MAX).min(rest.len());
         let target = if frame.opcode >= CLOSE { &mut self.control } else { &mut self.message };
         reserve(target, size, frame.left);
@@ -141,7 +141,7 @@ impl Reader {
         unmask(&mut target[begin..], frame.mask, frame.turn);
         frame.turn = (frame.turn + size) % 4;
         frame.left -= size as u64;
-        outcome.taken += size;
+        outcome.consumed += size;
         if frame.left > 0 {
             return Ok(false);
         }
@@ -151,10 +151,10 @@ impl Reader {
         Ok(true)
     }
 
-    /// What can be said of a frame by its head alone.
+    /// Check a frame by its header.
     fn begin(&mut self, head: &Head) -> Result<(), Fault> {
         match head.opcode {
-            CLOSE | PING | PONG if head.is_final && head.left <= LONGEST_CONTROL => {
+            CLOSE | PING | PONG if head.is_final && head.left <= MAX_CONTROL_BYTES => {
                 self.control.clear();
                 return Ok(());
             }
@@ -207,8 +207,7 @@ impl Reader {
     }
 }
 
-/// Room for what has arrived and, ahead of it, for half as much again of what the frame still brings: announced is not
-/// sent.
+/// Reserve memory for the received bytes plus half as much again. An announced length is not trusted.
 fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     if target.capacity() - target.len() < size {
         let ahead = (target.len() / 2).min(usize::try_from(left).unwrap_or(usize::MAX) - size);
@@ -216,7 +215,7 @@ fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     }
 }
 
-/// How many bytes a head has, as far as one can tell from its beginning.
+/// Header length, as far as its first bytes tell.
 fn head_size(head: &[u8]) -> usize {
     match head.get(1) {
         None => 2,
@@ -226,14 +225,14 @@ fn head_size(head: &[u8]) -> usize {
                 126 => 2,
                 _ => 0,
             };
-            (2 + length + if second & 0x80 != 0 { 4 } else { 0 }).min(LONGEST_HEAD)
+            (2 + length + if second & 0x80 != 0 { 4 } else { 0 }).min(MAX_HEADER_BYTES)
         }
     }
 }
 
 fn parsed(head: &[u8]) -> Result<Head, Fault> {
     let (first, second) = (head[0], head[1]);
-    // bits of extensions that nobody agreed upon; and clients must mask what they send
+    // reserved bits need an extension, and clients must mask frames
     if first & 0x70 != 0 || second & 0x80 == 0 {
         return Err(Fault::Protocol);
     }
@@ -271,7 +270,7 @@ fn unmask(data: &mut [u8], mask: [u8; 4], turn: usize) {
     }
 }
 
-/// The code of a close frame, which may have none; a code that nobody may send is a fault.
+/// Code of a close frame, which may be absent; a code that must not be sent is a fault.
 fn closing(payload: &[u8]) -> Result<Option<u16>, Fault> {
     let Some((code, reason)) = payload.split_first_chunk::<2>() else {
         return if payload.is_empty() { Ok(None) } else { Err(Fault::Protocol) };
@@ -345,8 +344,8 @@ mod tests {
         let bytes = frame(0x81, b"x").repeat(10);
         let mut reader = Reader::new(100, 100);
         let first = reader.read(&bytes, 4);
-        assert_eq!((first.events.len(), first.taken), (4, 4 * 7));
-        assert_eq!(reader.read(&bytes[first.taken..], 100).events.len(), 6);
+        assert_eq!((first.events.len(), first.consumed), (4, 4 * 7));
+        assert_eq!(reader.read(&bytes[first.consumed..], 100).events.len(), 6);
     }
 
     #[test]
@@ -381,7 +380,7 @@ mod tests {
         ] {
             let outcome = read(&bytes);
             assert_eq!(outcome.fault, Some(fault), "{:x?}", &bytes[..bytes.len().min(20)]);
-            assert_eq!(outcome.taken, bytes.len());
+            assert_eq!(outcome.consumed, bytes.len());
         }
     }
 
@@ -402,7 +401,7 @@ mod tests {
             reader.read(&[frame(0x01, b"x"), last].concat(), usize::MAX);
             assert_eq!(reader.held(), 0);
             let after = reader.read(&frame(0x81, b"x"), usize::MAX);
-            assert_eq!((after.events, after.fault, after.taken), (vec![], None, 7));
+            assert_eq!((after.events, after.fault, after.consumed), (vec![], None, 7));
         }
     }
 

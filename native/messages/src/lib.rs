@@ -1,9 +1,9 @@
-//! What clients send, looked at before anybody believes it. Nothing here needs an interpreter or allocates more than a
-//! small multiple of what has arrived.
+//! Parsers for client input before it is trusted. They need no interpreter and allocate at most a small multiple of the
+//! input.
 //!
-//! - `outline`: what stands where in a JSON text, without making anything of it
-//! - `frames`: from the bytes of a WebSocket to messages
-//! - `usual`: requests as nearly all are written
+//! - `outline`: positions of values in a JSON text, without building objects
+//! - `frames`: WebSocket frames to messages
+//! - `plain_request`: fast path for plain requests
 
 pub mod frames;
 pub mod outline;

@@ -1,30 +1,30 @@
-//! The outline of a JSON text: whether it is one, how many values it holds, and where the parts of a request stand.
+//! Outline of a JSON text: validity, number of values, and positions of a request's members.
 //!
-//! A parser that makes objects takes up to thirty times the memory of the text and holds its thread all the while. This
-//! one makes nothing: it walks the text once, by RFC 8259 and nothing beyond, and remembers the few places that matter.
-//! So a large text is judged before it costs anything, and an id is taken from where it stands, as it was written.
+//! A parser that builds objects needs up to thirty times the memory of the text. This one builds nothing: it scans the
+//! text once (RFC 8259) and records a few positions. So a large text is checked before it costs memory, and an id is
+//! copied verbatim.
 
 use std::ops::Range;
 
-/// Levels of arrays and objects; the parser that comes afterwards knows no more either.
+/// Maximum nesting of arrays and objects; the JSON parser has the same limit.
 pub const MAX_LEVELS: usize = 1024;
 
-/// Why a text is none.
+/// The text is not valid JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotJson;
 
 type Step = Result<usize, NotJson>;
 
-/// An object at the top of a text: one request.
+/// An object at the top level: one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Where these members stand; of repeated ones the last counts.
+    /// Positions of the members; the last of repeated members counts.
     pub id: Option<Range<usize>>,
     pub method: Option<Range<usize>>,
     pub params: Option<Range<usize>>,
 }
 
-/// An element of an array at the top of a text.
+/// An element of a top-level array.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Member {
     pub place: Range<usize>,
@@ -34,7 +34,7 @@ pub struct Member {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Form {
     Request(Request),
-    /// The first of so many elements.
+    /// The first elements, and the number of all.
     Batch(Vec<Member>, usize),
     Scalar,
 }
@@ -42,19 +42,19 @@ pub enum Form {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outline {
     pub form: Form,
-    /// Everything in it, keys included.
+    /// All values, including keys.
     pub values: usize,
 }
 
-/// What stands where. Of an array, at most so many elements are remembered; all are looked at.
-pub fn outline(text: &[u8], most_members: usize) -> Result<Outline, NotJson> {
-    // once for the whole text: strings need to look at quotes only
+/// Scan a text. At most `max_members` elements of an array are recorded; all are checked.
+pub fn outline(text: &[u8], max_members: usize) -> Result<Outline, NotJson> {
+    // checked once for the whole text, so string scanning only looks for quotes
     std::str::from_utf8(text).map_err(|_| NotJson)?;
     let mut walk = Walk { text, values: 0 };
     let start = walk.space(0);
     let (form, end) = match text.get(start) {
         Some(b'{') => walk.request(start)?,
-        Some(b'[') => walk.batch(start, most_members)?,
+        Some(b'[') => walk.batch(start, max_members)?,
         _ => (Form::Scalar, walk.value(start, 0)?),
     };
     if walk.space(end) != text.len() {
@@ -100,7 +100,7 @@ impl Walk<'_> {
         }
     }
 
-    fn batch(&mut self, start: usize, most: usize) -> Result<(Form, usize), NotJson> {
+    fn batch(&mut self, start: usize, max: usize) -> Result<(Form, usize), NotJson> {
         self.values += 1;
         let mut members = Vec::new();
         let mut count = 0;
@@ -111,7 +111,7 @@ impl Walk<'_> {
         loop {
             let before = self.values;
             let end = self.value(at, 1)?;
-            if count < most {
+            if count < max {
                 members.push(Member { place: at..end, values: self.values - before });
             }
             count += 1;
@@ -124,7 +124,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The end of the value that begins here, at this level. No recursion: levels are bits.
+    /// End of the value that starts at `at`. Iterative: nesting levels are bits.
     fn value(&mut self, mut at: usize, outer: usize) -> Step {
         let mut is_object = [0u64; MAX_LEVELS / 64];
         let mut level = outer;
@@ -160,7 +160,7 @@ impl Walk<'_> {
                 }
                 _ => return Err(NotJson),
             };
-            // a value has ended: what follows ends what it stands in, or begins the next
+            // after a value: close the enclosing one or start the next
             loop {
                 if level == outer {
                     return Ok(at);
@@ -187,7 +187,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The end of a key, and where its value begins.
+    /// End of a key, and start of its value.
     fn key(&mut self, at: usize) -> Result<(usize, usize), NotJson> {
         if self.text.get(at) != Some(&b'"') {
             return Err(NotJson);
@@ -265,14 +265,14 @@ impl Walk<'_> {
         }
     }
 
-    /// The number of a `\uXXXX`.
+    /// Code unit of a `\uXXXX` escape.
     fn unit(&self, at: usize) -> Result<u32, NotJson> {
         let written = self.text.get(at..at + 6).filter(|written| written.starts_with(b"\\u")).ok_or(NotJson)?;
         written[2..].iter().try_fold(0, |sum, digit| Ok(sum * 16 + char::from(*digit).to_digit(16).ok_or(NotJson)?))
     }
 }
 
-/// How many bytes from here on are neither quote nor backslash nor control character; eight at a time.
+/// Number of bytes before the next quote, backslash or control character; eight at a time.
 fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -298,7 +298,7 @@ enum Name {
     Other,
 }
 
-/// Which member a key with its quotes names; whoever writes `"\u0069d"` means `id`.
+/// Member name of a quoted key, with escapes resolved (`"\u0069d"` is `id`).
 fn name_of(quoted: &[u8]) -> Name {
     let written = &quoted[1..quoted.len() - 1];
     if !written.contains(&b'\\') {
@@ -317,7 +317,7 @@ fn name_of(quoted: &[u8]) -> Name {
     Name::Other
 }
 
-/// Whether a string with escapes in it reads like this name of plain letters.
+/// Whether a string with escapes equals this ASCII name.
 fn spells(mut written: &[u8], name: &str) -> bool {
     for letter in name.bytes() {
         let escaped = format!("\\u{letter:04x}");

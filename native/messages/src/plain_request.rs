@@ -1,22 +1,22 @@
-//! The form in which nearly every request arrives: an id, the name of a method, and some words.
+//! Fast path: parses plain JSON-RPC requests.
 //!
 //! ```text
 //! {"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x...","latest"]}
 //! ```
-//! Its members may stand in any order, with any space between them. Whatever is not exactly this (another member, an
-//! escape, an id that is no plain number, a member twice, a parameter that is neither a word nor a truth value nor an object
-//! of words) is not judged here: the reader of all messages does that.
 //!
-//! A transaction that somebody sends arrives by the thousand, so it is read to its bytes.
+//! Members may be in any order, with any whitespace. Everything else goes to the slow path, the JSON parser of
+//! `rpc/dispatch/dispatcher.py`: other or repeated members, escapes, ids that are not plain integers, parameters that
+//! are not strings, booleans or objects of strings. `tests/unit/native/test_messages.py` compares both.
+//! `eth_sendRawTransaction` parameters are decoded to bytes.
 
 const SENDS: &[u8] = b"eth_sendRawTransaction";
-/// Digits of an id that any reader takes for the same integer.
+/// Ids with more digits may be read as another number by some clients.
 const ID_DIGITS: usize = 15;
 
-/// One request.
+/// A plain request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The digits of its id.
+    /// Digits of the id.
     pub id: &'a [u8],
     pub method: &'a [u8],
     pub params: Params<'a>,
@@ -24,7 +24,7 @@ pub struct Request<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Params<'a> {
-    /// The transaction of a request that sends one.
+    /// Parameter of eth_sendRawTransaction.
     Transaction(Vec<u8>),
     Plain(Vec<Param<'a>>),
 }
@@ -33,12 +33,12 @@ pub enum Params<'a> {
 pub enum Param<'a> {
     Word(&'a [u8]),
     Truth(bool),
-    /// An object such as a call: names and words, in their order. Who names one twice means the last.
+    /// An object such as a call: names and strings in order. The last of repeated names counts.
     Fields(Vec<(&'a [u8], &'a [u8])>),
 }
 
-/// What a message says that is a request in the usual form, and nothing else.
-pub fn usual_request(text: &[u8]) -> Option<Request<'_>> {
+/// Parse a plain request; None if the text is anything else.
+pub fn parse(text: &[u8]) -> Option<Request<'_>> {
     let mut reader = Reader { text, at: 0 };
     let (mut id, mut method, mut params, mut has_version) = (None, None, None, false);
     reader.token(b'{')?;
@@ -94,11 +94,11 @@ impl<'a> Reader<'a> {
         Some(found)
     }
 
-    fn token(&mut self, wanted: u8) -> Option<()> {
-        (self.next()? == wanted).then_some(())
+    fn token(&mut self, expected: u8) -> Option<()> {
+        (self.next()? == expected).then_some(())
     }
 
-    /// What stands between two quotation marks, where that is plain ASCII.
+    /// A string of plain ASCII without escapes.
     fn string(&mut self) -> Option<&'a [u8]> {
         self.token(b'"')?;
         let rest = &self.text[self.at..];
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         self.space();
         let rest = &self.text[self.at..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        // `1.5` and `1e3` end at something that `next` does not take
+        // `1.5` and `1e3` stop at a character that `next` rejects
         self.at += end;
         let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
         is_plain.then(|| &rest[..end])
@@ -167,22 +167,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether nothing stands before what ends here.
-    fn ends(&mut self, wanted: u8) -> bool {
+    /// Whether `expected` follows directly.
+    fn ends(&mut self, expected: u8) -> bool {
         self.space();
-        let is_here = self.text.get(self.at) == Some(&wanted);
+        let is_here = self.text.get(self.at) == Some(&expected);
         self.at += is_here as usize;
         is_here
     }
 }
 
-/// Whether a character of a word stands for itself.
+/// Whether a character needs no escape.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// How many such characters there are at least: transactions and the data of calls are long, and sixteen at a time are
-/// looked at as fast as one.
+/// Number of leading plain characters, scanned sixteen at a time: transactions and call data are long.
 fn plain(text: &[u8]) -> usize {
     let (chunks, _) = text.as_chunks::<16>();
     let are_plain = |chunk: &&[u8; 16]| chunk.iter().fold(true, |plain, byte| plain & is_plain(*byte));
@@ -203,7 +202,7 @@ fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     (wrong == 0).then_some(raw)
 }
 
-/// The value of each digit, 0xff for what is none.
+/// Value of each hex digit; 0xff for other bytes.
 const VALUES: [u8; 256] = {
     let mut values = [0xff; 256];
     let mut digit = 0;
@@ -219,43 +218,42 @@ const VALUES: [u8; 256] = {
 mod tests {
     use super::*;
 
-    const USUAL: &str = r#"{"jsonrpc":"2.0","id":12,"method":"eth_getBlockByNumber","params":["latest",false]}"#;
+    const PLAIN: &str = r#"{"jsonrpc":"2.0","id":12,"method":"eth_getBlockByNumber","params":["latest",false]}"#;
     const SENT: &str = r#"{"jsonrpc":"2.0","id":12,"method":"eth_sendRawTransaction","params":["0x02aBfF"]}"#;
 
     fn plain(text: &str) -> Vec<Param<'_>> {
-        match usual_request(text.as_bytes()).expect(text).params {
+        match parse(text.as_bytes()).expect(text).params {
             Params::Plain(params) => params,
             Params::Transaction(raw) => panic!("{raw:?} in {text}"),
         }
     }
 
     #[test]
-    fn the_usual_forms_are_read() {
+    fn plain_requests_are_parsed() {
         let spaced = "{ \"method\": \"eth_getBlockByNumber\",\n\"params\": [ \"latest\" , false ], \"id\": 12, \"jsonrpc\": \"2.0\" } ";
-        for text in [USUAL, spaced, &USUAL.replace("\"jsonrpc\":\"2.0\",", "")] {
-            let found = usual_request(text.as_bytes()).expect(text);
+        for text in [PLAIN, spaced, &PLAIN.replace("\"jsonrpc\":\"2.0\",", "")] {
+            let found = parse(text.as_bytes()).expect(text);
             assert_eq!((found.id, found.method), (b"12".as_slice(), b"eth_getBlockByNumber".as_slice()), "{text}");
             assert_eq!(plain(text), [Param::Word(b"latest"), Param::Truth(false)], "{text}");
         }
         for none in ["[]", "[ ]"] {
-            assert_eq!(plain(&USUAL.replace("[\"latest\",false]", none)), []);
+            assert_eq!(plain(&PLAIN.replace("[\"latest\",false]", none)), []);
         }
-        assert_eq!(plain(&USUAL.replace("\"latest\",false", "true")), [Param::Truth(true)]);
-        assert_eq!(usual_request(USUAL.replace("12", "0").as_bytes()).unwrap().id, b"0");
+        assert_eq!(plain(&PLAIN.replace("\"latest\",false", "true")), [Param::Truth(true)]);
+        assert_eq!(parse(PLAIN.replace("12", "0").as_bytes()).unwrap().id, b"0");
     }
 
     #[test]
     fn calls_are_read() {
-        let text = USUAL.replace("false", r#"{ "to":"0x01", "data" : "0x" },{}"#);
+        let text = PLAIN.replace("false", r#"{ "to":"0x01", "data" : "0x" },{}"#);
         let fields = vec![(b"to".as_slice(), b"0x01".as_slice()), (b"data", b"0x")];
         assert_eq!(plain(&text), [Param::Word(b"latest"), Param::Fields(fields), Param::Fields(Vec::new())]);
     }
 
     #[test]
     fn a_transaction_is_read_to_its_bytes_where_it_is_one() {
-        let sent = |text: &str| {
-            usual_request(text.as_bytes()).expect("usual").params == Params::Transaction(vec![2, 0xab, 0xff])
-        };
+        let sent =
+            |text: &str| parse(text.as_bytes()).expect("plain").params == Params::Transaction(vec![2, 0xab, 0xff]);
         assert!(sent(SENT));
         assert!(sent(r#"{"params":["0x02abff"],"method":"eth_sendRawTransaction","id":12}"#));
         for other in ["0x02aBf", "0x02aBfg", "0X02aBfF", "02aBfF", ""] {
@@ -268,48 +266,48 @@ mod tests {
     #[test]
     fn everything_else_is_left_to_others() {
         let others = [
-            USUAL.replace("12", "012"),
-            USUAL.replace("12", "-1"),
-            USUAL.replace("12", "1.5"),
-            USUAL.replace("12", "1e3"),
-            USUAL.replace("12", "1234567890123456"),
-            USUAL.replace("12", "\"12\""),
-            USUAL.replace("12", "null"),
-            USUAL.replace("\"id\":12,", ""),
-            USUAL.replace(",\"params\":[\"latest\",false]", ""),
-            USUAL.replace("Block", "\\u0042lock"),
-            USUAL.replace("latest", "late\\u0073t"),
-            USUAL.replace("false", "False"),
-            USUAL.replace("false", "falsely"),
-            USUAL.replace("false", "null"),
-            USUAL.replace("false", "1"),
-            USUAL.replace("false", r#"{"gas":1}"#),
-            USUAL.replace("false", r#"{"to":null}"#),
-            USUAL.replace("false", r#"{"accessList":[]}"#),
-            USUAL.replace("false", r#"{"to":"0x","more":{}}"#),
-            USUAL.replace("false", r#"{"to":"0x",}"#),
-            USUAL.replace("false", r#"{"to""0x"}"#),
-            USUAL.replace("false", r#"{"to":"0x""#),
-            USUAL.replace("false", "{,}"),
-            USUAL.replace("false", "[]"),
-            USUAL.replace("false", ""),
-            USUAL.replace("[\"latest\",false]", "[,]"),
-            USUAL.replace("[\"latest\",false]", "{}"),
-            USUAL.replace("[\"latest\",false]", "\"latest\""),
-            USUAL.replace("\"id\":12", "\"id\":12,\"id\":12"),
-            USUAL.replace("\"id\":12", "\"id\":12,\"other\":1"),
-            USUAL.replace("2.0", "2.\u{e9}"),
-            format!("[{USUAL}]"),
-            format!("{USUAL}x"),
-            format!("{USUAL}{USUAL}"),
-            USUAL.replace(":12,", ":12,,"),
-            USUAL.replace(']', "],"),
+            PLAIN.replace("12", "012"),
+            PLAIN.replace("12", "-1"),
+            PLAIN.replace("12", "1.5"),
+            PLAIN.replace("12", "1e3"),
+            PLAIN.replace("12", "1234567890123456"),
+            PLAIN.replace("12", "\"12\""),
+            PLAIN.replace("12", "null"),
+            PLAIN.replace("\"id\":12,", ""),
+            PLAIN.replace(",\"params\":[\"latest\",false]", ""),
+            PLAIN.replace("Block", "\\u0042lock"),
+            PLAIN.replace("latest", "late\\u0073t"),
+            PLAIN.replace("false", "False"),
+            PLAIN.replace("false", "falsely"),
+            PLAIN.replace("false", "null"),
+            PLAIN.replace("false", "1"),
+            PLAIN.replace("false", r#"{"gas":1}"#),
+            PLAIN.replace("false", r#"{"to":null}"#),
+            PLAIN.replace("false", r#"{"accessList":[]}"#),
+            PLAIN.replace("false", r#"{"to":"0x","more":{}}"#),
+            PLAIN.replace("false", r#"{"to":"0x",}"#),
+            PLAIN.replace("false", r#"{"to""0x"}"#),
+            PLAIN.replace("false", r#"{"to":"0x""#),
+            PLAIN.replace("false", "{,}"),
+            PLAIN.replace("false", "[]"),
+            PLAIN.replace("false", ""),
+            PLAIN.replace("[\"latest\",false]", "[,]"),
+            PLAIN.replace("[\"latest\",false]", "{}"),
+            PLAIN.replace("[\"latest\",false]", "\"latest\""),
+            PLAIN.replace("\"id\":12", "\"id\":12,\"id\":12"),
+            PLAIN.replace("\"id\":12", "\"id\":12,\"other\":1"),
+            PLAIN.replace("2.0", "2.\u{e9}"),
+            format!("[{PLAIN}]"),
+            format!("{PLAIN}x"),
+            format!("{PLAIN}{PLAIN}"),
+            PLAIN.replace(":12,", ":12,,"),
+            PLAIN.replace(']', "],"),
         ];
         for text in others {
-            assert_eq!(usual_request(text.as_bytes()), None, "{text}");
+            assert_eq!(parse(text.as_bytes()), None, "{text}");
         }
-        for end in 0..USUAL.len() {
-            assert_eq!(usual_request(&USUAL.as_bytes()[..end]), None, "cut off at {end}");
+        for end in 0..PLAIN.len() {
+            assert_eq!(parse(&PLAIN.as_bytes()[..end]), None, "cut off at {end}");
         }
     }
 }

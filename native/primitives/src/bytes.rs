@@ -1,10 +1,10 @@
-//! Numbers and byte strings in the records of the database.
+//! Integers and byte strings in database records.
 //!
-//! Small and called for every node of a trie, from other crates: `#[inline]` is what lets the compiler see inside.
+//! Called for every trie node from other crates, hence `#[inline]`.
 
 use crate::errors::{Error, Result};
 
-/// Bytes read from the front, with an error instead of a panic at the end.
+/// Reads from the front; returns an error instead of panicking at the end.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         Err(Error::damaged("a number is too long"))
     }
 
-    /// A length in one varint, then that many bytes.
+    /// A varint length, then that many bytes.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         let length = self.varint()? as usize;

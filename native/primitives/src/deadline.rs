@@ -1,6 +1,6 @@
-//! What ends long work early: its deadline, or that nobody waits for it any more.
+//! Deadlines and cancellation of long work.
 //!
-//! Searches ask between two steps (`is_over`); calls are watched while they run (execution, evm/watch.rs).
+//! Searches poll `is_over`; calls are checked while they run (execution, evm/deadline_watch.rs).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// Set by whoever gave this thread its work.
+    /// Cancellation of this thread's current job.
     static GIVEN_UP: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
 }
 
-/// Lets another thread end what this one computes.
+/// Cancels work of another thread.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 
@@ -21,18 +21,18 @@ impl Cancellation {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// From here on the work of this thread ends soon after `cancel`.
+    /// Let `cancel` end the work of this thread.
     pub fn enter(&self) {
         GIVEN_UP.set(Some(self.clone()));
     }
 
-    /// What this thread does from now on is not given up by anybody.
+    /// Detach this thread from any cancellation.
     pub fn leave() {
         GIVEN_UP.set(None);
     }
 }
 
-/// Whether work with this deadline shall stop.
+/// Whether work with this deadline must stop.
 pub fn is_over(deadline: Instant) -> bool {
     is_given_up() || Instant::now() >= deadline
 }
@@ -41,7 +41,7 @@ fn is_given_up() -> bool {
     GIVEN_UP.with_borrow(|given_up| given_up.as_ref().is_some_and(|flag| flag.0.load(Ordering::Relaxed)))
 }
 
-/// The moment `seconds` from now; a time that no clock reaches for anything absurd.
+/// The instant `seconds` from now; a far future for absurd values.
 pub fn after(seconds: f64) -> Instant {
     let bounded = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 86_400.0 };
     Instant::now() + Duration::from_secs_f64(bounded)

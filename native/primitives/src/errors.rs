@@ -1,6 +1,6 @@
 //! One error type for all crates.
 
-/// What can go wrong on purpose. A panic, by contrast, is a bug.
+/// Expected failures. A panic is a bug.
 #[derive(Debug, Clone)]
 pub enum Error {
     Storage(String),

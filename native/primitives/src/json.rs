@@ -1,17 +1,17 @@
-//! DATA, QUANTITY and plain numbers as JSON text, appended to a buffer.
+//! DATA, QUANTITY and decimal numbers as JSON text, appended to a buffer.
 //!
-//! Each function takes the text that comes before the value, a literal with everything up to the colon: the wire
-//! name stands where it is used, and one copy writes comma, name and colon together.
+//! Each function takes the literal text before the value, up to the colon. So comma, name and colon are written in one
+//! copy.
 
 use alloy_primitives::{Address, U256, hex};
 
-/// Text as it is.
+/// Append text unchanged.
 #[inline]
 pub fn raw(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Bytes at their full length.
+/// Append bytes at their full length (DATA).
 #[inline]
 pub fn data(out: &mut Vec<u8>, before: &str, bytes: impl AsRef<[u8]>) {
     let bytes = bytes.as_ref();
@@ -24,7 +24,7 @@ pub fn data(out: &mut Vec<u8>, before: &str, bytes: impl AsRef<[u8]>) {
     out.push(b'"');
 }
 
-/// Bytes, or null.
+/// Append bytes, or null.
 #[inline]
 pub fn data_or_null(out: &mut Vec<u8>, before: &str, bytes: Option<impl AsRef<[u8]>>) {
     match bytes {
@@ -36,7 +36,7 @@ pub fn data_or_null(out: &mut Vec<u8>, before: &str, bytes: Option<impl AsRef<[u
     }
 }
 
-/// A number without leading zeros.
+/// Append a number without leading zeros (QUANTITY).
 #[inline]
 pub fn quantity(out: &mut Vec<u8>, before: &str, value: u64) {
     let digits = (64 - value.leading_zeros()).div_ceil(4).max(1) as usize;
@@ -45,7 +45,7 @@ pub fn quantity(out: &mut Vec<u8>, before: &str, value: u64) {
     digits_of(out, before, &all[16 - digits..]);
 }
 
-/// A wide number without leading zeros.
+/// Append a 256-bit number without leading zeros.
 #[inline]
 pub fn wide(out: &mut Vec<u8>, before: &str, value: impl Into<U256>) {
     let value = value.into();
@@ -55,7 +55,7 @@ pub fn wide(out: &mut Vec<u8>, before: &str, value: impl Into<U256>) {
     digits_of(out, before, &all[64 - digits..]);
 }
 
-/// A number in decimal digits.
+/// Append a number in decimal digits.
 #[inline]
 pub fn decimal(out: &mut Vec<u8>, before: &str, mut value: u64) {
     raw(out, before);
@@ -81,7 +81,7 @@ fn digits_of(out: &mut Vec<u8>, before: &str, digits: &[u8]) {
     out.push(b'"');
 }
 
-/// A list in brackets, its items separated by commas.
+/// Append a list in brackets with commas between items.
 pub fn list<T>(
     out: &mut Vec<u8>,
     before: &str,
@@ -99,7 +99,7 @@ pub fn list<T>(
     out.push(b']');
 }
 
-/// An address as every client writes it: `0x` and 40 digits.
+/// Parse an address: `0x` and 40 digits.
 pub fn address(text: &str) -> Option<Address> {
     let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 40)?;
     hex::decode_to_array::<_, 20>(digits).ok().map(Address::from)

@@ -1,4 +1,4 @@
-//! secp256k1: keys, signatures and who made them.
+//! secp256k1 keys, signatures and signer recovery.
 
 use alloy_primitives::{Address, B256};
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
@@ -6,13 +6,13 @@ use secp256k1::{Message, PublicKey, SECP256K1, SecretKey};
 
 use crate::errors::{Error, Result};
 
-/// Recover the uncompressed public key (64 bytes) behind a signature over `digest`.
+/// Recover the uncompressed public key (64 bytes) of a signature over `digest`.
 pub fn recover_key(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<[u8; 64]> {
     let id = if parity { RecoveryId::One } else { RecoveryId::Zero };
     Ok(uncompressed(&recover("signature", digest.0, r_s, id)?))
 }
 
-/// The same as a point; `place` names the signature where it is wrong.
+/// Recover a curve point; `place` names the signature in errors.
 pub fn recover(place: &str, digest: [u8; 32], r_s: &[u8; 64], id: RecoveryId) -> Result<PublicKey> {
     let out_of_range = || Error::decode(place, "r or s is out of range");
     if r_s[..32] == [0; 32] || r_s[32..] == [0; 32] {
@@ -24,12 +24,12 @@ pub fn recover(place: &str, digest: [u8; 32], r_s: &[u8; 64], id: RecoveryId) ->
         .map_err(|_| Error::decode(place, "no public key fits it"))
 }
 
-/// The address behind a signature over `digest`.
+/// Recover the address of a signer.
 pub fn recover_signer(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<Address> {
     Ok(Address::from_raw_public_key(&recover_key(digest, r_s, parity)?))
 }
 
-/// A signature and what it was made over.
+/// A signature and the digest it signs.
 #[derive(Clone, Copy)]
 pub struct Signed {
     pub digest: B256,
@@ -43,18 +43,18 @@ impl Signed {
     }
 }
 
-/// A private key from its 32 bytes.
+/// Parse a private key of 32 bytes.
 pub fn secret_key(secret: &[u8]) -> Result<SecretKey> {
     let bytes = fixed("private key", secret)?;
     SecretKey::from_byte_array(bytes).map_err(|_| Error::decode("private key", "not a number of the curve's order"))
 }
 
-/// Bytes that must have a certain length.
+/// Convert to a fixed length, or fail.
 pub fn fixed<const N: usize>(what: &str, bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| Error::decode(what, format_args!("{N} bytes expected, got {}", bytes.len())))
 }
 
-/// r and s, and the parity, of a signature of 65 bytes.
+/// Split a 65-byte signature into r, s and parity.
 pub fn split_signature(signature: &[u8]) -> Result<([u8; 64], bool)> {
     let bytes: [u8; 65] = fixed("signature", signature)?;
     let parity = match bytes[64] {
@@ -70,7 +70,7 @@ pub fn public_key(secret: &SecretKey) -> [u8; 64] {
     uncompressed(&PublicKey::from_secret_key(SECP256K1, secret))
 }
 
-/// Signature over a digest: r, s and the parity.
+/// Sign a digest: r, s and parity.
 pub fn sign(secret: &SecretKey, digest: [u8; 32]) -> [u8; 65] {
     let (id, compact) = SECP256K1.sign_ecdsa_recoverable(Message::from_digest(digest), secret).serialize_compact();
     let mut out = [0u8; 65];

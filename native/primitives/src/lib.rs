@@ -1,4 +1,4 @@
-//! What every crate of Ophion uses. Nothing here knows of blocks, states or Python.
+//! Shared by all crates: errors, deadlines, keys, JSON text, bytes. Independent of blocks, states and Python.
 
 pub mod bytes;
 pub mod deadline;
@@ -6,6 +6,4 @@ pub mod errors;
 pub mod json;
 pub mod keys;
 pub mod memory;
-#[cfg(target_arch = "x86_64")]
-mod secp256k1_simd;
 pub mod signers;

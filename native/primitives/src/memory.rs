@@ -1,8 +1,8 @@
-//! What the allocator of the process keeps of what was freed. Only that of glibc can be told; elsewhere nothing happens.
+//! Memory that the glibc allocator keeps after `free`; no-op with other allocators.
 //!
-//! Each thread has a heap of its own, and what lies free at the end of a heap goes back when somebody frees something
-//! large in it. A thread that sleeps frees nothing. So whoever runs a thread notes its heap (`note_heap`), by a small
-//! piece of memory in it: making that large and small again, which any thread may do, frees something large there.
+//! Each thread has a heap. glibc releases the end of a heap when a large block in it is freed, but an idle thread frees
+//! nothing. `note_heap` allocates a small block in the heap of a thread. `give_back` enlarges and shrinks each such
+//! block, which frees a large block there; any thread may do that.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
@@ -12,51 +12,51 @@ mod allocator {
     use std::sync::{Mutex, PoisonError};
 
     const SMALL: usize = 64;
-    /// More than what the allocator looks at the end of a heap for (64 KiB).
+    /// Above the size at which glibc trims a heap (64 KiB).
     const LARGE: usize = 256 << 10;
-    /// What stays at the end of a heap when everything is given back.
-    const LEAST: c_int = 128 << 10;
+    /// Bytes that stay at the end of a heap after trimming.
+    const MIN_TRIM_BYTES: c_int = 128 << 10;
     const MAX_HEAPS: usize = 1024;
 
-    static KEPT: AtomicI32 = AtomicI32::new(LEAST);
+    static TRIM_BYTES: AtomicI32 = AtomicI32::new(MIN_TRIM_BYTES);
     static HEAPS: Mutex<Vec<Piece>> = Mutex::new(Vec::new());
 
     struct Piece(NonNull<c_void>);
 
-    // SAFETY: a piece is touched by whoever has the lock of `HEAPS`, and the allocator lets any thread do that.
+    // SAFETY: access needs the lock of `HEAPS`, and the allocator is thread-safe.
     unsafe impl Send for Piece {}
 
     pub fn keep(max_bytes: usize) {
-        let most = c_int::try_from(max_bytes).unwrap_or(c_int::MAX);
-        KEPT.store(most, Ordering::Relaxed);
-        // SAFETY: numbers in, a number out.
+        let max = c_int::try_from(max_bytes).unwrap_or(c_int::MAX);
+        TRIM_BYTES.store(max, Ordering::Relaxed);
+        // SAFETY: takes and returns plain integers.
         unsafe {
-            libc::mallopt(libc::M_TRIM_THRESHOLD, most);
-            libc::mallopt(libc::M_MMAP_THRESHOLD, most);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, max);
+            libc::mallopt(libc::M_MMAP_THRESHOLD, max);
         }
     }
 
     pub fn note_heap() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
         if heaps.len() < MAX_HEAPS {
-            // SAFETY: a new piece, which nobody but `HEAPS` knows and which is never freed.
+            // SAFETY: a new block, owned by `HEAPS` and never freed.
             heaps.extend(NonNull::new(unsafe { libc::malloc(SMALL) }).map(Piece));
         }
     }
 
     pub fn give_back() {
         let mut heaps = HEAPS.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: numbers in, a number out; each piece was made by this allocator, is known to nobody else, and what
-        // `realloc` answers takes its place. Where there is no memory for it the piece stays as it was.
+        // SAFETY: each block comes from this allocator and is owned by `HEAPS`; the result of `realloc` replaces it. If
+        // `realloc` fails, the old block stays.
         unsafe {
-            libc::mallopt(libc::M_TRIM_THRESHOLD, LEAST);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, MIN_TRIM_BYTES);
             for piece in heaps.iter_mut() {
                 for size in [LARGE, SMALL] {
                     piece.0 = NonNull::new(libc::realloc(piece.0.as_ptr(), size)).unwrap_or(piece.0);
                 }
             }
             libc::malloc_trim(0);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT.load(Ordering::Relaxed));
+            libc::mallopt(libc::M_TRIM_THRESHOLD, TRIM_BYTES.load(Ordering::Relaxed));
         }
     }
 }
@@ -70,17 +70,17 @@ mod allocator {
     pub fn give_back() {}
 }
 
-/// Let each heap keep so much of what was freed; what is larger goes back at once.
+/// Let each heap keep up to `max_bytes` of freed memory; more is returned at once.
 pub fn keep(max_bytes: usize) {
     allocator::keep(max_bytes);
 }
 
-/// Called by a thread that is there to stay.
+/// Register the heap of a long-lived thread.
 pub fn note_heap() {
     allocator::note_heap();
 }
 
-/// Return to the system what nobody uses.
+/// Return free memory to the system.
 pub fn give_back() {
     allocator::give_back();
 }

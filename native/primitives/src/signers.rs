@@ -1,43 +1,69 @@
-//! Who made many signatures: several at a time where the processor can, one after the other where it cannot.
+//! Recovers the signers of many signatures.
+//!
+//! Fast path: `ophion-secp256k1-simd` (feature `simd`), eight at a time. Slow path: libsecp256k1, one at a time. The test
+//! below compares both; the crate compares each of its multipliers with libsecp256k1.
 
 use alloy_primitives::Address;
-#[cfg(target_arch = "x86_64")]
-use alloy_primitives::U256;
 
 use crate::errors::Result;
 use crate::keys::Signed;
 
-/// So many signatures are one task where the work is spread over the cores: few enough to share, enough for
-/// `recover_signers` to gain something.
+/// Signatures per parallel task: two SIMD groups.
 pub const TASK: usize = 16;
 
-/// How many signers are worked out together: eight take two or three times as long as one alone.
-pub fn recovered_at_once() -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if crate::secp256k1_simd::are_there() {
-        return crate::secp256k1_simd::LANES;
-    }
-    1
-}
+#[cfg(all(feature = "simd", target_arch = "x86_64"))]
+mod simd {
+    use alloy_primitives::U256;
+    use ophion_secp256k1_simd::{LANES, Signature, is_supported};
 
-/// The addresses behind many signatures, in their order; several at a time where the processor can.
-pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
-    #[cfg(target_arch = "x86_64")]
-    if signatures.len() > 1 {
-        let numbers = |signed: &Signed| crate::secp256k1_simd::Signature {
+    use crate::keys::Signed;
+
+    pub fn recovered_at_once() -> usize {
+        if is_supported() { LANES } else { 1 }
+    }
+
+    pub fn recover(signatures: &[Signed]) -> Vec<Option<[u8; 64]>> {
+        let numbers = |signed: &Signed| Signature {
             digest: U256::from_be_bytes(signed.digest.0),
             r: U256::from_be_slice(&signed.r_s[..32]),
             s: U256::from_be_slice(&signed.r_s[32..]),
             parity: signed.parity,
         };
-        let keys = crate::secp256k1_simd::recover(&signatures.iter().map(numbers).collect::<Vec<_>>()).into_iter();
-        let address = |(key, signed): (Option<[u8; 64]>, &Signed)| match key {
-            Some(key) => Ok(Address::from_raw_public_key(&key)),
-            None => signed.signer(),
-        };
-        return keys.zip(signatures).map(address).collect();
+        ophion_secp256k1_simd::recover(&signatures.iter().map(numbers).collect::<Vec<_>>())
     }
-    signatures.iter().map(Signed::signer).collect()
+}
+
+#[cfg(not(all(feature = "simd", target_arch = "x86_64")))]
+mod simd {
+    use crate::keys::Signed;
+
+    pub fn recovered_at_once() -> usize {
+        1
+    }
+
+    pub fn recover(signatures: &[Signed]) -> Vec<Option<[u8; 64]>> {
+        vec![None; signatures.len()]
+    }
+}
+
+/// Signatures per group: eight take two to three times as long as one.
+pub fn recovered_at_once() -> usize {
+    simd::recovered_at_once()
+}
+
+/// Recover the addresses of many signers, in order.
+pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
+    let keys = if signatures.len() > 1 { simd::recover(signatures) } else { vec![None; signatures.len()] };
+    addresses(keys, signatures)
+}
+
+/// Addresses of recovered keys; libsecp256k1 decides where a key is None.
+fn addresses(keys: Vec<Option<[u8; 64]>>, signatures: &[Signed]) -> Vec<Result<Address>> {
+    let address = |(key, signed): (Option<[u8; 64]>, &Signed)| match key {
+        Some(key) => Ok(Address::from_raw_public_key(&key)),
+        None => signed.signer(),
+    };
+    keys.into_iter().zip(signatures).map(address).collect()
 }
 
 #[cfg(test)]
@@ -48,7 +74,7 @@ mod tests {
     use crate::keys::{secret_key, sign, split_signature};
 
     #[test]
-    fn many_signers_are_those_of_one_after_the_other() {
+    fn the_fast_path_and_the_fallback_agree_with_libsecp256k1() {
         let mut signatures: Vec<Signed> = (0..40u64)
             .map(|number| {
                 let digest = keccak256(number.to_be_bytes());
@@ -65,7 +91,9 @@ mod tests {
         for count in [0, 1, 2, 8, 13, 40] {
             let some = &signatures[..count];
             let expected: Vec<_> = some.iter().map(|signed| text(signed.signer())).collect();
-            assert_eq!(recover_signers(some).into_iter().map(text).collect::<Vec<_>>(), expected);
+            for recovered in [recover_signers(some), addresses(vec![None; count], some)] {
+                assert_eq!(recovered.into_iter().map(text).collect::<Vec<_>>(), expected);
+            }
             assert_eq!(
                 expected.iter().filter(|one| one.is_err()).count(),
                 [3, 11, 20].iter().filter(|at| **at < count).count()

@@ -152,7 +152,7 @@ impl<'a> Machine<'a> {
             ExecutionResult::Revert { output, .. } => {
                 return Ok(Ended { revert_data: output, ..Ended::failed("execution reverted".into()) });
             }
-            halted => return Ok(Ended::failed(ophion_execution::call::outcome::told(halted).2)),
+            halted => return Ok(Ended::failed(ophion_execution::call::outcome::summary(halted).2)),
         };
         let db = machine::db(&mut self.evm);
         let own = if founds { &[sender, flexible::PROXY, flexible::MANAGEMENT][..] } else { &[sender][..] };

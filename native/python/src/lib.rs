@@ -1,17 +1,16 @@
-//! The door to Python: this crate alone knows the interpreter. No logic; classes, conversions and the release of the
-//! interpreter's lock.
+//! Python bindings: classes, conversions and release of the GIL. No logic; no other crate depends on Python.
 //!
-//! | folder     | question it answers                                              |
+//! | folder     | contents                                                         |
 //! |------------|------------------------------------------------------------------|
-//! | values/    | how do numbers, bytes and errors cross; Keccak and keys; memory  |
-//! | chain/     | transactions, bodies, states and the store as Python sees them   |
-//! | execution/ | environments, calls, simulations, ethash, the public vectors     |
+//! | values/    | conversions, exceptions, Keccak, keys, memory                    |
+//! | chain/     | transactions, bodies, states, the database                       |
+//! | execution/ | environments, blocks, calls, simulations, ethash, public tests   |
 //! | tracing/   | traces as streams                                                |
-//! | privacy/   | private transactions, and what they leave                         |
-//! | graphql/   | engine, queries and what they ask of the node                    |
+//! | privacy/   | private transactions                                             |
+//! | graphql/   | engine, queries and their tasks for the node                     |
 //! | wire/      | handshakes, sessions, packets and records of peers               |
 //! | enclave/   | keys of the enclave, sealed payloads                             |
-//! | messages/  | usual requests, outlines of JSON texts, frames of WebSockets     |
+//! | messages/  | plain requests, JSON outlines, WebSocket frames                  |
 
 mod chain;
 mod enclave;
@@ -25,18 +24,18 @@ mod wire;
 
 use pyo3::prelude::*;
 
-/// What Python was told of this extension when it was built.
-const CONTRACT: &str = include_str!("../../../src/ophion/_native.pyi");
+/// The type stub this extension was built with.
+const STUB: &str = include_str!("../../../src/ophion/_native.pyi");
 
-/// Whether these are the declarations of our contract. What is said about them may have changed.
+/// Whether a type stub has the same declarations as `STUB`; comments and docstrings may differ.
 #[pyfunction]
-#[pyo3(signature = (contract, /))]
-fn keeps(contract: &str) -> bool {
-    contract == CONTRACT || declarations(contract).eq(declarations(CONTRACT))
+#[pyo3(signature = (stub, /))]
+fn keeps(stub: &str) -> bool {
+    stub == STUB || declarations(stub).eq(declarations(STUB))
 }
 
-fn declarations(contract: &str) -> impl Iterator<Item = &str> {
-    let code = contract.split("\"\"\"").step_by(2).flat_map(str::lines);
+fn declarations(stub: &str) -> impl Iterator<Item = &str> {
+    let code = stub.split("\"\"\"").step_by(2).flat_map(str::lines);
     let bare = code.map(|line| line.trim_end_matches("...").trim());
     bare.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -45,7 +44,7 @@ fn declarations(contract: &str) -> impl Iterator<Item = &str> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(keeps, module)?)?;
-    // 16,384 hashes of addresses, slots and mapping keys, 2 MiB: the same ones are asked for again and again.
+    // 16,384 cached hashes of addresses, slots and mapping keys: 2 MiB.
     let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     values::errors::register(module)?;
     values::keys::register(module)?;

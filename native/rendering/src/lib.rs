@@ -1,9 +1,9 @@
-//! Blocks, transactions, receipts and logs as the JSON text that JSON-RPC answers with.
+//! Blocks, transactions, receipts and logs as JSON text of JSON-RPC.
 //!
-//! | folder   | question it answers                                         |
+//! | folder   | contents                                                    |
 //! |----------|-------------------------------------------------------------|
-//! | objects/ | which members has an object, in which order                 |
-//! | chain/   | which objects answer a question to the database; log search |
+//! | objects/ | members of each object and their order                      |
+//! | chain/   | objects of the stored chain; log search                     |
 
 pub mod chain;
 pub mod objects;

@@ -1,11 +1,11 @@
-//! The database: what is in it, how it is written, and the states that can be read from it.
+//! The database: tables, tries, blocks, and access to states.
 //!
-//! | folder | question it answers                                                       |
-//! |--------|---------------------------------------------------------------------------|
-//! | trie/  | what is a Merkle-Patricia trie, in memory and stored; what do tries hold  |
-//! | chain/ | what is a transaction, a body, a receipt; how are they decoded and kept   |
-//! | store/ | which tables are there, how are blocks written and read, is it all sound  |
-//! | state/ | where an account, a slot or a code of some state root is read from        |
+//! | folder | contents                                                       |
+//! |--------|----------------------------------------------------------------|
+//! | trie/  | Merkle-Patricia tries, in memory and stored                    |
+//! | chain/ | transactions, bodies, receipts, sender cache                   |
+//! | store/ | tables, commits, snapshots, pruning, integrity                 |
+//! | state/ | accounts, slots and code of a state root                       |
 
 pub mod chain;
 pub mod state;

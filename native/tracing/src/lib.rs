@@ -1,15 +1,15 @@
-//! What a transaction did, in every form that clients ask for.
+//! Transaction tracers.
 //!
-//! | folder  | question it answers                                                         |
-//! |---------|-----------------------------------------------------------------------------|
-//! | output/ | where does a trace go while it is made; words and numbers of all traces     |
-//! | replay/ | how does a transaction run again, in its block, with somebody looking on    |
-//! | steps/  | one row an instruction: struct logs in both forms, and what each step costs |
-//! | calls/  | calls as a tree: callTracer, 4byteTracer                                    |
-//! | flat/   | calls as a list: trace_*, flatCallTracer                                    |
-//! | state/  | accounts before and after: prestateTracer                                   |
-//! | parity/ | trace_replay*: flat traces, vmTrace and stateDiff together                  |
-//! | jobs/   | which tracer for which question, in a thread of its own                     |
+//! | folder       | contents                                                                |
+//! |--------------|-------------------------------------------------------------------------|
+//! | output/      | output stream; numbers and names of all traces                          |
+//! | replay/      | re-execution of transactions with a tracer                              |
+//! | struct_logs/ | one row per instruction, in the forms of Besu and geth                  |
+//! | calls/       | call trees: callTracer, 4byteTracer                                     |
+//! | flat/        | call lists: trace_*, flatCallTracer                                     |
+//! | state/       | accounts before and after: prestateTracer                               |
+//! | parity/      | trace_replay*: flat traces, vmTrace and stateDiff together              |
+//! | jobs/        | selection of the tracer, on a thread of its own                         |
 
 mod calls;
 pub mod flat;

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ophion.chain.block_environment import block_env
 from ophion.chain.chain import Chain
 from ophion.consensus.engine import BlockPreferences
-from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, Taken
+from ophion.native.executor import BlockEnv, Execution, OpenBlock, State, TakeResult
 from ophion.native.transactions import Body, Transaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address
@@ -94,7 +94,7 @@ class DraftBlock:
         self._env = env
         self._block = block
 
-    def take(self, candidates: Sequence[Transaction], deadline_s: float) -> Taken:
+    def take(self, candidates: Sequence[Transaction], deadline_s: float) -> TakeResult:
         """Execute candidates after what the block holds already, until gas or time is used up."""
         return self._block.take(candidates, deadline_s)
 

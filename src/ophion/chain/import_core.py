@@ -16,11 +16,12 @@ transient say that it is too early to judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from ophion.chain import validation
+from ophion.chain.ancestor_hashes import MAX_BYTES, ancestor_hashes
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.block import ommers_of
 from ophion.chain.block_environment import block_env
@@ -35,7 +36,7 @@ from ophion.native.executor import Execution, State, execute
 from ophion.native.store import NewBlock
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import HASH_LENGTH, Hash32
+from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 
 HeaderCheck: TypeAlias = Callable[[HashedHeader, HashedHeader, HeaderReader, int], None]
@@ -43,9 +44,6 @@ HeaderCheck: TypeAlias = Callable[[HashedHeader, HashedHeader, HeaderReader, int
 
 SenderCheck: TypeAlias = Callable[[HashedHeader, State, Body], None]
 """Raises `InvalidBlock` when a block on this parent, with this state, holds a transaction that may not be sent."""
-
-_REACH: Final = 256
-"""How many ancestors the BLOCKHASH instruction can name."""
 
 
 class Staged(Struct, frozen=True):
@@ -248,27 +246,11 @@ class ImportCore:
         if not self._staged and not self._writing and parent.hash == self._tip.header.hash:
             return None
         if self._window_end != parent.parent_hash or not self._window:
-            self._window = self._walk_back(parent)
+            self._window = ancestor_hashes(self.chain.store, self.header, parent)
         else:
-            self._window = parent.hash + self._window[: (_REACH - 1) * HASH_LENGTH]
+            self._window = (parent.hash + self._window)[:MAX_BYTES]
         self._window_end = parent.hash
         return self._window
-
-    def _walk_back(self, parent: HashedHeader) -> bytes:
-        hashes = [parent.hash]
-        cursor = parent
-        while len(hashes) < _REACH and cursor.number > 0:
-            if self._pending(cursor.hash) is None and self.chain.is_canonical(cursor):
-                first = max(cursor.number - (_REACH - len(hashes)), 0)
-                found = (self.chain.store.canonical_hash(number) for number in range(cursor.number - 1, first - 1, -1))
-                hashes.extend(block_hash for block_hash in found if block_hash is not None)
-                break
-            hashes.append(cursor.parent_hash)
-            above = self.header(cursor.parent_hash)
-            if above is None:
-                break
-            cursor = above
-        return b"".join(hashes)
 
     def commit(self) -> HeadChange | None:
         """Write everything staged in one transaction; the change of the head, or None when it stays.

@@ -24,7 +24,7 @@ from ophion.chain.events import ChainEvent
 from ophion.consensus.engine import BlockPreferences, Finality
 from ophion.consensus.header_rules import GAS_PER_BLOB, blob_base_fee
 from ophion.errors import OphionError
-from ophion.native.executor import BlockEnv, NewestBlock, State
+from ophion.native.executor import BlockEnv, LatestBlock, State
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, Hash32
@@ -129,7 +129,7 @@ class Queries:
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
         self._set_head(chain.head)
-        self.newest = NewestBlock(self.head_number, self.head_state)
+        self.newest = LatestBlock(self.head_number, self.head_state)
         """The head again, for questions that the extension answers by itself."""
         chain.events.listen(self._on_chain_event)
 

@@ -1,24 +1,26 @@
-"""The typed door to the Rust extension, and the only importer of `ophion._native`.
+"""Typed facade of the Rust extension, and the only importer of `ophion._native`.
 
     crypto         keys, Keccak, signatures
     transactions   transactions and block bodies: decoding, senders, roots
     tries          roots of small tries, proofs
-    ethash         light verification and search
-    executor       run, build, call, estimate; simulation: blocks that are not kept; cancellation: ending any of it
-    tracing        running again, with somebody looking on
-    store          the database: blocks, state, upkeep
-    graphql        checking and running requests
+    ethash         light verification and nonce search
+    executor       block execution, building, calls, gas estimation
+    simulation     simulated blocks
+    cancellation   cancellation of work on other threads
+    tracing        transaction traces
+    store          the database: blocks, states, pruning, integrity
+    graphql        validation and execution of requests
     wire           handshakes, frames, discovery packets, node records
-    messages       what clients send: outlines of JSON texts, frames of WebSockets
-    enclave        sealed payloads and their keys; privacy: private transactions and what running them leaves
-    memory         how the process keeps what was freed
+    messages       client input: plain requests, JSON outlines, WebSocket frames
+    enclave        sealed payloads and their keys
+    privacy        private transactions and their results
+    memory         memory of the C allocator
     vectors        runners for the public state and transaction tests
-    contract       whether the extension is the one that these sources were written for
-    failures       the extension's exceptions, and their translation into `ophion.errors`
+    abi_check      whether the extension matches these sources
+    exceptions     exceptions of the extension, and their translation into `ophion.errors`
 
-Most names are the extension's own, passed on without a wrapper, because a call through them has to cost nothing.
-The extension raises subclasses of `NativeError`, which know nothing of our error tree; `failures.translated` is the
-one place where they turn into `OphionError`s, used where an error leaves the engine for a person or a peer.
+Most names are the extension's own, without a wrapper, so that a call costs nothing extra. The extension raises
+subclasses of `NativeError`; `exceptions.translated` turns them into `OphionError`s.
 """
 
 from ophion.native.abi_check import check_contract

@@ -1,8 +1,7 @@
-"""Do the two halves belong together? Asked once, when the first of this package is imported.
+"""Checks once, at import, that the extension was built for these Python sources.
 
-`_native.pyi` is the contract between them, and its text is compiled into the extension. An extension that is older than
-the Python beside it (sources were updated, nobody built) would otherwise fail in the middle of something, or wait
-forever for an answer that it was asked for in other words.
+The text of `_native.pyi` is compiled into the extension. An outdated extension (sources updated, not rebuilt) would
+otherwise fail later with an obscure error.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _REMEDY = "run `make build`, or install Ophion again."
 
 
 def check_contract() -> None:
-    """`ExtensionError` where the extension is missing, or was built for other sources."""
+    """Raise `ExtensionError` if the extension is missing or was built for other sources."""
     try:
         import ophion._native as _native
     except ImportError as error:
@@ -25,9 +24,9 @@ def check_contract() -> None:
     try:
         contract = (place.parent / "_native.pyi").read_text("utf-8")
     except FileNotFoundError:
-        # who packs Ophion without stubs has packed both halves at once
+        # a package without stubs contains matching halves
         return
-    # one that is older than this question has no answer to it
+    # very old extensions lack `keeps`
     keeps = getattr(_native, "keeps", None)
     if keeps is None or not keeps(contract):
         raise ExtensionError(

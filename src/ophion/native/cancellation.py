@@ -1,4 +1,4 @@
-"""Ending work for which nobody waits any more."""
+"""Cancellation of work on other threads."""
 
 from ophion._native import Cancellation
 

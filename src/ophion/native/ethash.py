@@ -1,4 +1,4 @@
-"""Ethash by the light algorithm: verification, and a search for networks with little difficulty."""
+"""Light ethash: verification, and nonce search for networks of low difficulty."""
 
 from ophion._native import ethash_compute, ethash_search, ethash_seed
 

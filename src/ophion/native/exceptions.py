@@ -1,4 +1,4 @@
-"""The extension's exceptions and their place in `ophion.errors`."""
+"""Exceptions of the extension, and their translation into `ophion.errors`."""
 
 from __future__ import annotations
 

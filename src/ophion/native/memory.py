@@ -1,4 +1,4 @@
-"""How the process keeps what was freed."""
+"""Memory of the C allocator."""
 
 from ophion._native import give_back, keep_freed, note_heap
 

@@ -1,5 +1,5 @@
-"""What clients send: usual requests, outlines of JSON texts, and frames of WebSockets."""
+"""Client input: plain requests, JSON outlines, WebSocket frames."""
 
-from ophion._native import FrameReader, JsonOutline, UsualRequests, json_outline
+from ophion._native import FrameReader, JsonOutline, PlainRequests, json_outline
 
-__all__ = ["FrameReader", "JsonOutline", "UsualRequests", "json_outline"]
+__all__ = ["FrameReader", "JsonOutline", "PlainRequests", "json_outline"]

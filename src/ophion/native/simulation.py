@@ -1,4 +1,4 @@
-"""Blocks that are run and not kept."""
+"""Simulated blocks."""
 
 from ophion._native import CallRefused, SimulatedBlock, TimedOut, is_precompile, simulate_block
 

@@ -1,4 +1,4 @@
-"""Running transactions again and writing down what happened: streams of JSON text."""
+"""Transaction traces: streams of JSON text."""
 
 from ophion._native import (
     CallRefused,

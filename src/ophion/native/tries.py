@@ -1,4 +1,4 @@
-"""Roots of tries that are built and forgotten, and the verification of proofs."""
+"""Roots of in-memory tries, and proof verification."""
 
 from ophion._native import ordered_root, trie_root, verify_proof
 

@@ -111,10 +111,10 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
         last_type=max(type for type, since in enumerate(_TYPE_FROM) if rank >= since),
         max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
         base_fee=head.base_fee,
-        least_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
-        least_price=price,
-        least_tip=tip,
-        max_paid=fee_cap or None,
+        min_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
+        min_price=price,
+        min_tip=tip,
+        max_total_fee=fee_cap or None,
         max_init_code=head.init_code_limit,
     )
 

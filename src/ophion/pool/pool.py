@@ -207,7 +207,7 @@ class TxPool:
         """A transaction that no rule refuses and that takes nobody's place, as nearly all are; None for one that takes
         a closer look."""
         bounds = self._gate.bounds
-        terms = None if bounds is None else transaction.usual(bounds)
+        terms = None if bounds is None else transaction.plain_terms(bounds)
         if terms is None:
             return None
         hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = terms

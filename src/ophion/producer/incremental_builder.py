@@ -20,18 +20,19 @@ import asyncio
 import logging
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.chain.ancestor_hashes import ancestor_hashes
 from ophion.chain.builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.validation import MAX_BLOCK_SIZE
-from ophion.native.executor import State, Taken
+from ophion.native.executor import State, TakeResult
 from ophion.native.transactions import Transaction
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Added, DropReason, PoolEvent
@@ -62,8 +63,6 @@ _LAST_S: Final = 0.05
 """Time for what has arrived last, when the block is due; the rest waits for the next block."""
 _MAX_BEGINNINGS: Final = 3
 """After so many the block is left to be built when it is due: who replaces without end shall not keep a core busy."""
-_REACH: Final = 256
-"""How many ancestors the BLOCKHASH instruction can name."""
 
 
 class Plan(Struct, frozen=True):
@@ -93,7 +92,7 @@ class _Step(Struct, frozen=True):
     """What became of some transactions."""
 
     offered: Sequence[PooledTransaction]
-    taken: Taken
+    taken: TakeResult
     refused: Mapping[Hash32, str]
 
 
@@ -287,7 +286,7 @@ class IncrementalBuilder:
         """In the lane: everything that takes time. The state is hashed when so many transactions have changed it."""
         plan = self.plan
         if self._block is None:
-            hashes = None if self._is_published else _ancestors(self._chain, plan.parent)
+            hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
             self._block = self._builder.open(plan.draft, plan.state, plan.beneficiary, hashes)
         transactions = [item.transaction for item in batch]
         refusals = self._permissions.refusals(plan.parent, plan.state, transactions)
@@ -407,10 +406,3 @@ class IncrementalBuilder:
 def _is_same(draft: Header, planned: Header) -> bool:
     """Whether transactions see the same of both headers. Who earns the fees is compared beside this."""
     return draft == replace(planned, extra_data=draft.extra_data, nonce=draft.nonce, coinbase=draft.coinbase)
-
-
-def _ancestors(chain: Chain, parent: HashedHeader) -> bytes:
-    """Hashes for BLOCKHASH, newest first, where the parent is not committed and its own parent is."""
-    numbers = range(parent.number - 1, max(parent.number - _REACH, -1), -1)
-    found: Iterable[Hash32 | None] = map(chain.store.canonical_hash, numbers)
-    return parent.hash + b"".join(hash for hash in found if hash is not None)

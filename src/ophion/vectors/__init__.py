@@ -1,6 +1,6 @@
-"""Runners for the public Ethereum test vectors: the same code the node runs, against files others wrote.
+"""Runners for the public Ethereum tests, with the code that the node runs.
 
-Each runner has `run_file(path) -> list[Outcome]` and never raises for what stands in a file: a malformed file is a
-failed outcome. `ophion evm block-test` calls `block_test`; the small kinds (difficulty, genesis, RLP, trie) are called
-by the tests. State and transaction vectors are run inside the extension (`ophion.native.vectors`).
+Each runner has `run_file(path) -> list[Outcome]`. A malformed file is a failed outcome, not an exception.
+`ophion evm block-test` calls `block_test`; the tests call the small kinds (difficulty, genesis, RLP, trie). The
+extension runs state and transaction tests (`ophion.native.vectors`).
 """

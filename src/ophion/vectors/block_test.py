@@ -1,6 +1,6 @@
-"""Runner for BlockchainTests: whole chains through the real import into a real database.
+"""Runner for BlockchainTests: imports chains into a real database.
 
-Good blocks must be imported, bad ones refused; in the end the head and the whole state must be the expected ones.
+Valid blocks must be imported and invalid ones rejected; then head and state must match.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ophion.vectors.networks import network_spec
 from ophion.vectors.outcome import Outcome, outcomes
 
 _LATE: Final = 2.0**63
-"""A time after every block of every vector: what lies in the future is not what these tests are about."""
+"""A time after all blocks of the tests, so that none is in the future."""
 
 
 class _Difference(Exception):
-    """What a case expected and what came."""
+    """Expected and actual result differ."""
 
 
 def run_file(path: Path) -> list[Outcome]:
@@ -81,7 +81,7 @@ def _play(case: dict[str, Any], spec: ChainSpec, store: Store) -> None:
 
 
 def _import(raw: bytes, chain: Chain, core: ImportCore) -> str:
-    """Import one block; why it was refused, empty when it was not."""
+    """Import one block; returns the reason of a rejection, or an empty text."""
     try:
         block = decode_block(raw, chain.engine)
         if core.is_known(block.header.hash):

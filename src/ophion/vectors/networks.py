@@ -61,12 +61,12 @@ _BPO_DEFAULTS: Final = {
 
 
 def milestone_named(name: str) -> Milestone | None:
-    """The milestone a fork name of the vectors means."""
+    """Milestone of a fork name in the tests."""
     return _FORKS.get(name)
 
 
 def network_spec(name: str, config: dict[str, Any]) -> ChainSpec | None:
-    """The specification of a network; None when a fork in its name is not one we know.
+    """Chain specification of a network name; None if a fork is unknown.
 
     `config` is the member of that name in newer vectors: chain id and blob schedule.
     """

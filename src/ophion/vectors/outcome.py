@@ -1,4 +1,4 @@
-"""What a runner of public vectors reports, and how it reads a file."""
+"""Outcomes of the public tests, and reading of their files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Outcome(Struct, frozen=True):
     case: str
     fork: str
     passed: bool | None
-    """None: skipped, and `detail` says why."""
+    """None if skipped; `detail` has the reason."""
     detail: str = ""
-    """Expected and got of a failure; empty when passed."""
+    """Expected and actual result of a failure; empty if passed."""
 
 
 def outcomes(path: Path, run: Callable[[str, Any], Iterable[Outcome]]) -> list[Outcome]:
-    """The outcomes of all cases of a file, by name; a file that cannot be read is one failure."""
+    """Run all cases of a file, by name; an unreadable file is one failure."""
     try:
         cases = load_cases(path)
     except DecodeError as error:
@@ -34,7 +34,7 @@ def outcomes(path: Path, run: Callable[[str, Any], Iterable[Outcome]]) -> list[O
 
 
 def load_cases(path: Path) -> dict[str, Any]:
-    """The cases of a vector file by name; `DecodeError` when the file is not such a file."""
+    """Cases of a file by name. Raises `DecodeError` if the file has another format."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

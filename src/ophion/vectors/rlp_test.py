@@ -25,7 +25,7 @@ def _outcome(path: Path, name: str, case: Any) -> Outcome:
 
 
 def _problem(value: Any, encoded: bytes) -> str:
-    """What is wrong, empty when nothing is. `INVALID` must not decode, `VALID` must, anything else must match."""
+    """The difference, or an empty text. `INVALID` must not decode, `VALID` must, other values must match."""
     try:
         decoded = rlp.decode(encoded)
     except DecodeError as error:
@@ -40,7 +40,7 @@ def _problem(value: Any, encoded: bytes) -> str:
 
 
 def _encodable(value: Any) -> rlp.Encodable:
-    """JSON to RLP value: numbers are scalars, `#` starts a big decimal, other text stands for its bytes."""
+    """JSON to RLP value: numbers are scalars, `#` starts a big decimal, other text is its bytes."""
     if isinstance(value, list):
         return [_encodable(item) for item in value]
     if isinstance(value, int):

@@ -50,7 +50,7 @@ def test_a_copy_of_both_halves_starts(copied: Path) -> None:
 def test_an_extension_that_was_built_for_another_contract_is_refused_in_one_sentence(copied: Path) -> None:
     (copied / EXTENSION.name).symlink_to(EXTENSION)
     contract = copied / "_native.pyi"
-    contract.write_text(contract.read_text().replace("def collect(self, most: int, /)", "def collect(self)"))
+    contract.write_text(contract.read_text().replace("def collect(self, max: int, /)", "def collect(self)"))
     done = start(copied)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -61,7 +61,7 @@ def test_an_extension_that_was_built_for_another_contract_is_refused_in_one_sent
 
 def test_what_is_said_about_the_declarations_may_change_without_a_build() -> None:
     contract = (PACKAGE / "_native.pyi").read_text()
-    said = contract.replace('"""Base of everything', '"""The base\n    of everything').replace("# --- crypto", "# --- keys")
+    said = contract.replace('"""Base of all', '"""The base\n    of all').replace("# --- crypto", "# --- keys")
     said = said.replace(
         "def keccak256(data: bytes, /) -> bytes: ...", 'def keccak256(data: bytes, /) -> bytes:\n    """Ours."""'
     )

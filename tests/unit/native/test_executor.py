@@ -15,7 +15,7 @@ from ophion.native.executor import (
     BlockEnv,
     CallRequest,
     ChainRules,
-    NewestBlock,
+    LatestBlock,
     OpenBlock,
     CallCostCache,
     call,
@@ -267,16 +267,16 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
 def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
-    tried, newest = CallCostCache(), NewestBlock(0, state)
+    costs, latest = CallCostCache(), LatestBlock(0, state)
 
     def quick(**members: object) -> bytes | None:
-        return newest.call(members)
+        return latest.call(members)
 
     counter, sender = "0x" + COUNTER.hex(), "0x" + ADDRESSES[0].hex()
-    assert not newest.has_terms
-    assert quick(to=counter) is None, "nobody has said with how much gas"
-    newest.set_terms(env, 30_000_000, 50_000_000, 1.0, tried)
-    assert newest.has_terms
+    assert not latest.has_terms
+    assert quick(to=counter) is None, "there are no terms yet"
+    latest.set_terms(env, 30_000_000, 50_000_000, 1.0, costs)
+    assert latest.has_terms
     assert quick(to=counter) == b""
     assert quick(to=counter, data="0x1234", gas="0x30d40", **{"from": sender}) == b""
     for unusual in (
@@ -293,13 +293,13 @@ def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
         {"to": counter, "from": None},
     ):
         assert quick(**unusual) is None, unusual
-    tried.note(COUNTER, b"\x12\x34", True)
+    costs.note(COUNTER, b"\x12\x34", True)
     assert quick(to=counter, data="0x1234") is None
     assert quick(to=counter, data="0x1235") == b""
-    newest.set(1, state)
-    assert not newest.has_terms, "another block has another environment"
-    with pytest.raises(ValueError, match="fortune is not asked of the newest block"):
-        newest.reading("fortune")
+    latest.set(1, state)
+    assert not latest.has_terms, "another block has another environment"
+    with pytest.raises(ValueError, match="the latest block has no fortune"):
+        latest.reading("fortune")
 
 
 def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wsproto.events import BytesMessage, Message, Ping, TextMessage
 from wsproto.frame_protocol import FrameProtocol
 
-from ophion.native.messages import FrameReader, UsualRequests, json_outline
+from ophion.native.messages import FrameReader, PlainRequests, json_outline
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -169,10 +169,10 @@ ASKED = {"jsonrpc": "2.0", "id": 7, "method": "eth_getBlockByNumber", "params": 
 CALL = {"jsonrpc": "2.0", "id": 8, "method": "eth_call", "params": [{"to": "0x01", "data": "0x"}, "latest"]}
 
 
-read = UsualRequests().read
+read = PlainRequests().read
 
 
-def test_a_usual_request_is_read() -> None:
+def test_a_plain_request_is_read() -> None:
     assert read(json.dumps(CALL).encode()) == (b"8", "eth_call", CALL["params"])
     assert read(json.dumps(ASKED).encode()) == (b"7", "eth_getBlockByNumber", ["latest", False])
     assert read(json.dumps(ASKED | {"params": []}).encode()) == (b"7", "eth_getBlockByNumber", [])

@@ -58,7 +58,7 @@ def verdict(
     transaction = decoded(raw)
     applicant = Applicant.of(transaction, head.fork, is_local)
     refusal = judge(applicant, gate, account)
-    usual = None if gate.bounds is None else transaction.usual(gate.bounds)
+    usual = None if gate.bounds is None else transaction.plain_terms(gate.bounds)
     if usual is not None:
         # whatever the extension calls usual is refused by no rule but those about the sender's account
         assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
@@ -234,7 +234,7 @@ def test_what_nearly_everybody_sends_is_usual(head: PoolHead, fork: str) -> None
     if fork != "spurious":
         raws.append(fee_transaction(KEY, 1, chain_id=2018))
     for raw in raws:
-        assert decoded(raw).usual(gate.bounds) is not None
+        assert decoded(raw).plain_terms(gate.bounds) is not None
 
 
 def test_a_closer_look_is_taken_where_numbers_are_beyond_those_of_the_extension(head: PoolHead) -> None:
@@ -255,8 +255,8 @@ def test_the_bounds_are_those_of_the_floor_as_it_is(head: PoolHead) -> None:
     gate = Gate.at(head, floor, 0)
     transaction = decoded(legacy_transaction(KEY, 0, gas_price=1500, chain_id=2018))
     assert gate.bounds is not None
-    assert transaction.usual(gate.bounds) is not None
+    assert transaction.plain_terms(gate.bounds) is not None
     floor.min_gas_price = 2000
     moved = gate.moved()
     assert moved.bounds is not None
-    assert transaction.usual(moved.bounds) is None
+    assert transaction.plain_terms(moved.bounds) is None

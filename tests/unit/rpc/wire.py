@@ -6,7 +6,7 @@ import asyncio
 import math
 from typing import Any
 
-from ophion.native.executor import NewestRead
+from ophion.native.executor import LatestRead
 from ophion.primitives.types import BlockTag
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -85,7 +85,7 @@ class Context:
     def provides(self, service: str) -> bool:
         return service != "clique" or self.has_clique
 
-    def at_newest(self, question: str) -> NewestRead:
+    def at_newest(self, question: str) -> LatestRead:
         raise AssertionError(f"no method here asks for {question}")
 
 

@@ -57,37 +57,6 @@ def test_what_threads_have_freed_is_given_back_while_they_sleep() -> None:
     assert int(done.stdout) < 6_000_000
 
 
-_OBJECTS = """
-import gc
-from concurrent.futures import ThreadPoolExecutor
-from ophion.native.memory import give_back, note_heap
-from ophion.runtime.memory import resident_bytes
-
-def made(count):
-    return [(str(number), float(number)) for number in range(count)]
-
-before, kept, held = resident_bytes(), [], []
-with ThreadPoolExecutor(1, initializer=note_heap) as lane:
-    for number in range(60):
-        held.append(lane.submit(made, 6000).result())
-        kept.append((str(number), float(number)))
-    full = resident_bytes()
-    held.clear()   # what the lane has made is freed here
-    gc.collect()
-    give_back()
-    print(full - before, resident_bytes() - before)
-"""
-
-
-@linux_only
-def test_what_a_lane_makes_does_not_lie_among_what_the_loop_keeps() -> None:
-    """The interpreter keeps a megabyte for each object that lives on, and a large request is made of very many."""
-    done = subprocess.run([sys.executable, "-c", _OBJECTS], capture_output=True, text=True, check=True, timeout=60)
-    at_most, left = map(int, done.stdout.split())
-    assert at_most > 40_000_000
-    assert left < 6_000_000
-
-
 _FREE_LISTS = """
 from ophion.runtime.memory import collect, resident_bytes
 

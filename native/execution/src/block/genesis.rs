@@ -1,4 +1,4 @@
-//! The state that a chain begins with.
+//! The genesis state.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use revm::state::AccountInfo;
 use super::run::{ExecutionData, settled};
 use crate::evm::database::{Ancestors, ExecDb, coded};
 
-/// An account as it is at the beginning.
+/// An account of the genesis file.
 pub struct GenesisAccount {
     pub address: Address,
     pub nonce: u64,
@@ -21,7 +21,7 @@ pub struct GenesisAccount {
     pub storage: Vec<(U256, U256)>,
 }
 
-/// Put accounts into a database; the trie that holds them.
+/// Put accounts into a database; returns the trie that holds them.
 pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<Trie<Account>> {
     for account in accounts {
         let (code_hash, code) = coded(account.code);
@@ -36,7 +36,7 @@ pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount
     Ok(trie)
 }
 
-/// The accounts of a genesis file, put into an empty state.
+/// Build the state of a genesis file on an empty state.
 pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<ExecutionData> {
     let mut db = ExecDb::new(empty.open()?, Ancestors::Canonical);
     let trie = settle(&mut db, accounts)?;

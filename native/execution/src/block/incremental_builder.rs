@@ -1,9 +1,9 @@
-//! A block of our own while it grows: transactions run as they come, and it can be sealed at any moment.
+//! Incremental block builder: runs transactions as they arrive; the block can be sealed at any moment.
 //!
 //! ```text
 //! start  ->  take, take, settle, take ...  ->  seal  =  body and Execution
 //! ```
-//! What a root needs is worked out on the way, so sealing costs what came last and not what the block holds.
+//! `settle` hashes the changes so far, so sealing costs only what arrived last.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,79 +18,79 @@ use ophion_storage::state::StateData;
 use super::run::{ExecutionData, Paused, Refusal, Run};
 use crate::evm::env::BlockEnv;
 
-/// Gas of the smallest transaction.
+/// Intrinsic gas of a plain transfer, the smallest transaction.
 const MIN_GAS: u64 = 21_000;
 
-/// A transaction that may go into the block.
+/// A transaction that may be included in the block.
 pub struct Candidate {
     pub tx: Arc<Tx>,
     pub known: Known,
 }
 
-/// What became of candidates, by their positions.
+/// Result of `take`: candidates by position.
 #[derive(Default)]
-pub struct Taken {
+pub struct TakeResult {
     pub included: Vec<usize>,
-    /// No block can hold these as things stand.
+    /// Invalid on this state: no block can include them.
     pub skipped: Vec<(usize, String)>,
-    /// Earlier nonces of their senders are missing.
+    /// The sender's earlier nonces are missing.
     pub early: Vec<usize>,
-    /// This block has no room for them.
+    /// They exceed the gas that the block has left.
     pub unfit: Vec<usize>,
     /// It was still running at the deadline.
     pub unfinished: Option<usize>,
-    /// How many were looked at before gas or time came to an end.
+    /// Candidates processed before gas or time ran out.
     pub seen: usize,
-    /// Not even the smallest transaction fits any more.
+    /// Less gas is left than the smallest transaction needs.
     pub is_full: bool,
 }
 
-pub struct Growth {
+pub struct IncrementalBuilder {
     run: Paused,
     txs: Vec<Tx>,
     known: Vec<Known>,
     root: OrderedRoot,
 }
 
-impl Growth {
+impl IncrementalBuilder {
     pub fn start(parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let run = Run::start(parent, env, keep_revert_data)?.pause();
-        Ok(Growth { run, txs: Vec::new(), known: Vec::new(), root: OrderedRoot::default() })
+        Ok(IncrementalBuilder { run, txs: Vec::new(), known: Vec::new(), root: OrderedRoot::default() })
     }
 
-    /// Run candidates in the order given until gas or time comes to an end.
-    pub fn take(mut self, candidates: &[Candidate], deadline: Instant) -> Result<(Self, Taken)> {
+    /// Run candidates in the given order until gas or time runs out.
+    pub fn take(mut self, candidates: &[Candidate], deadline: Instant) -> Result<(Self, TakeResult)> {
         let mut run = self.run.resume();
         run.watch(deadline);
-        let mut taken = Taken::default();
+        let mut result = TakeResult::default();
         for (index, candidate) in candidates.iter().enumerate() {
             if run.gas_left() < MIN_GAS || (index % 64 == 63 && Instant::now() >= deadline) {
                 break;
             }
-            taken.seen += 1;
+            result.seen += 1;
             match run.transact(&candidate.tx, candidate.known.sender) {
                 Ok(()) => {
                     self.root.push(&candidate.tx.raw);
                     self.txs.push(Tx { envelope: candidate.tx.envelope.clone(), raw: candidate.tx.raw.clone() });
                     self.known.push(candidate.known);
-                    taken.included.push(index);
+                    result.included.push(index);
                 }
                 Err(Refusal::Fatal(cause)) => return Err(cause),
-                Err(Refusal::Invalid(reason)) => taken.skipped.push((index, reason)),
-                Err(Refusal::NonceTooHigh) => taken.early.push(index),
-                Err(Refusal::NoRoom) => taken.unfit.push(index),
+                Err(Refusal::Invalid(reason)) => result.skipped.push((index, reason)),
+                Err(Refusal::NonceTooHigh) => result.early.push(index),
+                Err(Refusal::ExceedsGas) => result.unfit.push(index),
                 Err(Refusal::TooLong) => {
-                    taken.unfinished = Some(index);
+                    result.unfinished = Some(index);
                     break;
                 }
             }
         }
-        taken.is_full = run.gas_left() < MIN_GAS;
+        result.is_full = run.gas_left() < MIN_GAS;
         self.run = run.pause();
-        Ok((self, taken))
+        Ok((self, result))
     }
 
-    /// Hash what has changed so far.
+    /// Hash all changes so far.
     pub fn settle(&mut self) -> Result<()> {
         self.run.settle()
     }

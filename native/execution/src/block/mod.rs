@@ -1,4 +1,4 @@
-//! Blocks: run, grown, begun at genesis.
+//! Blocks: execution, incremental building, genesis.
 
 mod dao;
 pub mod genesis;

@@ -1,4 +1,4 @@
-//! Contracts that the protocol itself calls, and the requests they hand to the consensus side (EIP-7685).
+//! System contracts and the execution-layer requests they return (EIP-7685).
 
 use alloy_primitives::{Address, B256, Bytes, address, b256};
 use ophion_primitives::errors::{Error, Result};
@@ -12,12 +12,12 @@ pub const HISTORY_STORAGE: Address = address!("0000F90827F1C53a10cb7A02335B17532
 /// DepositEvent(bytes,bytes,bytes,bytes,bytes)
 const DEPOSIT_EVENT: B256 = b256!("649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");
 
-/// Where the five byte strings of a deposit event lie in its data: (word that holds the offset, offset, length).
+/// Layout of the five byte strings in the data of a deposit event: (word with the offset, offset, length).
 const DEPOSIT_FIELDS: [(usize, usize, usize); 5] =
     [(0, 160, 48), (32, 256, 32), (64, 320, 8), (96, 384, 96), (128, 512, 8)];
 const DEPOSIT_EVENT_LENGTH: usize = 576;
 
-/// The deposits of a block (EIP-6110), one after another.
+/// The deposits of a block (EIP-6110), concatenated.
 pub fn deposits(contract: Address, receipts: &[ReceiptData]) -> Result<Bytes> {
     let mut out = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {

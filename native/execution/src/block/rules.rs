@@ -1,4 +1,4 @@
-//! Rules that a transaction obeys or breaks by itself, whatever the state: what each fork accepts, and at what gas.
+//! Stateless transaction rules: transaction types and limits of each fork, intrinsic gas.
 
 use alloy_consensus::crypto::SECP256K1N_HALF;
 use alloy_consensus::transaction::Transaction as _;
@@ -13,10 +13,10 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::evm::env::Fork;
 
-/// What the rules look at. Fees are as wide as the protocol has them, wider than any decoded envelope holds.
+/// Fields that the rules check. Fees have 256 bits, more than decoded envelopes hold.
 pub struct Facts<'a> {
     pub tx_type: u8,
-    /// None for legacy transactions without replay protection.
+    /// None for legacy transactions without replay protection (EIP-155).
     pub chain_id: Option<u64>,
     pub nonce: u64,
     pub gas_limit: u64,
@@ -54,20 +54,19 @@ impl<'a> From<&'a Envelope> for Facts<'a> {
     }
 }
 
-/// Gas that must at least be offered: what is charged before the first instruction, and from Prague on not less
-/// than the floor for the transaction's data (EIP-7623).
+/// Minimum gas limit: intrinsic gas and, from Prague on, the calldata floor of EIP-7623.
 pub fn intrinsic_gas(tx: &Facts<'_>, fork: Fork) -> u64 {
     let gas = initial_gas(tx, fork);
     gas.initial_total_gas().max(gas.floor_gas())
 }
 
-/// Both parts of the intrinsic gas.
+/// Intrinsic gas and floor gas.
 pub fn initial_gas(tx: &Facts<'_>, fork: Fork) -> InitialAndFloorGas {
     let (accounts, keys) = (tx.listed_accounts, tx.listed_keys);
     GasParams::new_spec(fork.spec).initial_tx_gas(tx.input, tx.is_create, accounts, keys, tx.authorizations, None)
 }
 
-/// The first rule that the transaction breaks, in words.
+/// Check all rules; the error names the first broken rule.
 pub fn check(tx: &Facts<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
     check_type(tx, fork)?;
     check_signature(tx, fork, chain_id)?;
@@ -175,7 +174,7 @@ mod tests {
             (&call, "frontier", 21_000 + 40 + 30 * 68),
             (&call, "petersburg", 21_000 + 40 + 30 * 68),
             (&call, "istanbul", 21_000 + 40 + 30 * 16),
-            // The floor of EIP-7623: ten for a zero byte, forty for another.
+            // EIP-7623 floor: 10 gas per zero byte, 40 per nonzero byte
             (&call, "prague", 21_000 + 100 + 30 * 40),
             (&create, "frontier", 21_000 + 40 + 30 * 68),
             (&create, "homestead", 53_000 + 40 + 30 * 68),

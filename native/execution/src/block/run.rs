@@ -1,10 +1,10 @@
-//! Running a block: system calls, transactions, withdrawals, requests, rewards; then roots.
+//! Block execution: system calls, transactions, withdrawals, requests, rewards; then roots.
 //!
 //! ```text
 //! parent State + BlockEnv + Body  ->  ExecDb (revm's database)  ->  receipts, changes, new trie  =  Execution
 //! ```
-//! Nothing is written. An `ExecutionData` is committed later by the store, built upon, or dropped.
-//! A run can be paused between two transactions and go on later, in another thread (growth.rs).
+//! Nothing is written to disk. The store commits an `ExecutionData` later. A run can be paused between two transactions
+//! and resumed in another thread (incremental_builder.rs).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,14 +33,14 @@ use crate::evm::env::BlockEnv;
 use crate::evm::machine::{self, Evm};
 
 pub struct ExecutionData {
-    /// What a commit writes.
+    /// Data that a commit writes.
     pub effects: Arc<Effects>,
     pub receipts_root: B256,
     pub logs_bloom: Bloom,
     pub gas_used: u64,
     pub blob_gas_used: u64,
     pub requests: Option<Requests>,
-    /// Output of reverted transactions, whether or not it is kept in the receipts.
+    /// Output of reverted transactions, even if receipts do not store it.
     pub outputs: Vec<Bytes>,
     /// The state after the block.
     pub state: StateData,
@@ -54,21 +54,21 @@ impl ExecutionData {
     }
 }
 
-/// A block while it runs.
+/// A block being executed.
 pub struct Run {
     evm: Evm<CollisionGuard>,
     progress: Progress,
-    /// Transactions may be left at a deadline; never while a block is verified.
+    /// Deadline for transactions; never set when a block is verified.
     watching: Option<Watching>,
 }
 
-/// A run without its machine, which cannot leave its thread.
+/// A run without its EVM, which cannot move to another thread.
 pub struct Paused {
     db: ExecDb,
     progress: Progress,
 }
 
-/// What a block has come to so far, besides the changes in its database.
+/// Results so far, except the changes in the database.
 struct Progress {
     env: BlockEnv,
     parent: StateData,
@@ -80,15 +80,15 @@ struct Progress {
     keep_revert_data: bool,
 }
 
-/// Why a transaction cannot stand at this place of the block.
+/// Why a transaction cannot be included at this position.
 pub enum Refusal {
-    /// It breaks a rule as things stand.
+    /// Invalid on this state.
     Invalid(String),
-    /// Its turn may come: the sender's earlier nonces are missing.
+    /// The sender's earlier nonces are missing.
     NonceTooHigh,
-    /// The block has no room for it.
-    NoRoom,
-    /// It was still running when time was up.
+    /// It exceeds the gas that the block has left.
+    ExceedsGas,
+    /// It was still running at the deadline.
     TooLong,
     Fatal(Error),
 }
@@ -100,7 +100,7 @@ impl Refusal {
             Refusal::TooLong => return Error::Timeout("it took too long".into()),
             Refusal::Invalid(reason) => reason,
             Refusal::NonceTooHigh => "its nonce is too high".into(),
-            Refusal::NoRoom => "it needs more gas or blobs than the block has left".into(),
+            Refusal::ExceedsGas => "it needs more gas or blobs than the block has left".into(),
         })
     }
 
@@ -121,7 +121,7 @@ impl Paused {
         Run { evm, progress, watching: None }
     }
 
-    /// Bring the trie up to date and hash it, so that less is left to be done at the end.
+    /// Update and hash the trie, so that less is left for `finish`.
     pub fn settle(&mut self) -> Result<()> {
         self.db.update_trie(&mut self.progress.trie)?;
         self.progress.trie.hash();
@@ -135,7 +135,7 @@ impl Run {
         Run::on(db, parent, env, keep_revert_data)
     }
 
-    /// As `start`, on a database that has been prepared (simulated blocks begin with overrides).
+    /// As `start`, on a prepared database (simulated blocks start with overrides).
     pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let progress = Progress {
             env: env.clone(),
@@ -162,13 +162,13 @@ impl Run {
         Ok(run)
     }
 
-    /// Leave transactions that are still running then, as if they had not been begun.
+    /// Abort transactions that run past the deadline; an aborted transaction has no effect.
     pub fn watch(&mut self, deadline: Instant) {
         deadline_watch::install(&mut self.evm.instruction);
         self.watching = Some(deadline_watch::until(deadline));
     }
 
-    /// Stop here, to go on later; what runs then is not watched.
+    /// Stop here and resume later, without a deadline.
     pub fn pause(self) -> Paused {
         Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
     }
@@ -177,8 +177,7 @@ impl Run {
         self.watching.is_some() && deadline_watch::has_expired()
     }
 
-    /// Call a contract of the protocol; nothing happens where it is not deployed. Whether it may fail is the caller's
-    /// to say: a failed call has changed nothing.
+    /// Call a system contract; does nothing if it is not deployed. A failed call changes nothing.
     fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<ExecutionResult>> {
         let code = machine::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
         if !code {
@@ -191,7 +190,7 @@ impl Run {
         }
     }
 
-    /// What a contract that collects requests hands over (EIP-7002, EIP-7251); its failure makes the block invalid.
+    /// Requests of a system contract (EIP-7002, EIP-7251); its failure makes the block invalid.
     fn requests_of(&mut self, contract: Address) -> Result<Option<Bytes>> {
         match self.system_call(contract, Bytes::new())? {
             None => Ok(None),
@@ -211,11 +210,11 @@ impl Run {
             return invalid("replay protection does not exist yet");
         }
         if tx.envelope.gas_limit() > self.gas_left() {
-            return Err(Refusal::NoRoom);
+            return Err(Refusal::ExceedsGas);
         }
         let blobs = tx.blob_count();
         if self.progress.env.max_blobs.is_some_and(|max| self.progress.blobs + blobs > max) {
-            return Err(Refusal::NoRoom);
+            return Err(Refusal::ExceedsGas);
         }
         let result = match self.run(tx_env(tx, sender)) {
             Ok(result) => result,
@@ -233,11 +232,11 @@ impl Run {
         self.receive(tx, result).map_err(Refusal::Fatal)
     }
 
-    /// Once; twice when the first time met an account that revm judges too kindly (collision.rs).
+    /// Run once; twice if the first run met an EIP-7610 collision (collision.rs).
     fn run(&mut self, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
-        if !machine::db(&mut self.evm).has_odd_account() {
+        if !machine::db(&mut self.evm).has_storage_only_account() {
             let result = self.evm.transact_one(tx.clone());
-            if !machine::db(&mut self.evm).has_odd_account() {
+            if !machine::db(&mut self.evm).has_storage_only_account() {
                 return self.conclude(result);
             }
             self.evm.finalize();
@@ -246,7 +245,7 @@ impl Run {
         self.conclude(result)
     }
 
-    /// Keep what a transaction changed, unless it failed to run or had to be left.
+    /// Keep the changes of a transaction unless it failed to run or was aborted.
     fn conclude(
         &mut self,
         result: std::result::Result<ExecutionResult, EVMError<Error>>,
@@ -281,19 +280,19 @@ impl Run {
         Ok(())
     }
 
-    /// Hand the database to another EVM for a while (simulated transactions).
+    /// Lend the database to another EVM (simulated transactions).
     pub fn db(&mut self) -> &mut ExecDb {
         machine::db(&mut self.evm)
     }
 
-    /// Take over a transaction that another EVM has run on this database.
+    /// Add a transaction that another EVM has run on this database.
     pub fn accept(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
         self.progress.gas_used += result.tx_gas_used();
         self.progress.blobs += tx.blob_count();
         self.receive(tx, result)
     }
 
-    /// The state as it is now, for whoever goes on in another way (tracing).
+    /// The current state, for tracers that continue on their own.
     pub fn into_db(self) -> ExecDb {
         self.evm.ctx.journaled_state.database
     }
@@ -302,7 +301,7 @@ impl Run {
         self.progress.env.gas_limit - self.progress.gas_used
     }
 
-    /// What comes after the transactions, then the roots.
+    /// Everything after the transactions, then the roots.
     pub fn finish(
         mut self,
         withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
@@ -353,12 +352,12 @@ impl Run {
     }
 }
 
-/// Bytes that an account or a slot leaves in memory that was changed: its leaf, and its share of the nodes above.
+/// Estimated bytes in memory of a changed account or slot: its leaf and its share of the nodes above.
 const CHANGED_ENTRY: usize = 500;
-/// The same of each byte of a node that was read.
+/// Estimated bytes in memory per byte of a node that was read.
 const READ_BYTE: usize = 3;
 
-/// What a commit writes of a database whose changes are in the trie, and the state that it leaves.
+/// Effects and resulting state of a database whose changes are in the trie.
 pub(super) fn settled(
     db: ExecDb,
     parent: &StateData,
@@ -367,7 +366,7 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    // before the database goes: whoever goes on from here sees no less of it
+    // read before the database is consumed, so that later readers see at least this much
     let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
     let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;
@@ -376,8 +375,8 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Blocks that grow upon each other in memory would otherwise never let go of anything.
-        trie.cool(written);
+        // Blocks built on each other in memory would otherwise keep every node.
+        trie.evict(written);
         weight = own;
     }
     let (store, public) = (parent.store.clone(), parent.public.clone());
@@ -386,7 +385,7 @@ pub(super) fn settled(
     Ok((Effects { parent_root, state_root, receipts, blob_price, trie, weight, flat, preimages, codes }, state))
 }
 
-/// Run a complete block; with a deadline, one whose transactions take longer is refused.
+/// Execute a complete block. With a deadline, a block that takes longer is an error.
 pub fn execute(
     parent: &StateData,
     env: &BlockEnv,

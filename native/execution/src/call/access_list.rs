@@ -1,4 +1,4 @@
-//! What a call touches, as the access list that would make it cheaper.
+//! Access list of a call (eth_createAccessList).
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use ophion_storage::state::StateData;
 use revm::inspector::InspectEvm;
 use revm_inspectors::access_list::AccessListInspector;
 
-use super::calls::{BEYOND_ALL_MONEY, concluded, is_beyond_all_money, or_refusal};
+use super::calls::{BEYOND_ALL_MONEY, concluded, exceeds_any_balance, or_refusal};
 use super::outcome::CallOutcome;
 use super::request::{CallRequest, typed};
 use crate::evm::deadline_watch;
@@ -18,7 +18,7 @@ use crate::evm::machine;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// The list of what a call touches, and how the call ends with it.
+/// Build the access list of a call, and its outcome with that list.
 pub fn access_list(
     state: &StateData,
     env: &BlockEnv,
@@ -29,10 +29,10 @@ pub fn access_list(
     or_refusal(settled(state, env, request, overrides, deadline), |outcome| (AccessList::default(), outcome))
 }
 
-/// Code that looks at its gas may touch something else each time, and never come to an end.
+/// Code that inspects its gas may touch other slots in each round and never converge.
 const MAX_ROUNDS: u32 = 16;
 
-/// Run until the list that a run touches is the list it was given.
+/// Repeat until a run touches exactly the list it was given.
 fn settled(
     state: &StateData,
     env: &BlockEnv,
@@ -46,7 +46,7 @@ fn settled(
     evm.precompiles = Precompiles::overridden(env.fork.spec, overrides)?;
     deadline_watch::install(&mut evm.instruction);
     let _watching = deadline_watch::until(deadline);
-    if is_beyond_all_money(&tx) {
+    if exceeds_any_balance(&tx) {
         return Ok((tx.access_list, CallOutcome::invalid(BEYOND_ALL_MONEY.into())));
     }
     for round in 1.. {

@@ -1,8 +1,8 @@
-//! Which calls may be tried where others wait.
+//! Decides which calls may run on the event loop.
 //!
-//! A function of a contract that returned soon is expected to do so again. One that took long is not tried. Of all others
-//! nobody knows, and anybody can make up as many as he likes: tries that come to nothing have a small share of the time,
-//! and once it is used up only what is known to be light is tried.
+//! A contract function that returned quickly is light and may run again. A slow one is heavy and goes to a worker
+//! thread. Clients can invent any number of unknown functions, so failed attempts share a small time budget; without
+//! budget only functions known to be light run.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,16 @@ use std::time::Instant;
 
 use alloy_primitives::Address;
 
-/// So many functions of each kind are remembered; then it is forgotten what was known.
-const MOST: usize = 4096;
-/// Share of the time that may go into tries that come to nothing.
+/// Functions remembered per kind; when full, the kind is cleared.
+const MAX_FUNCTIONS: usize = 4096;
+/// Share of the time that failed attempts may use.
 const SHARE: f64 = 0.05;
-/// As much at once.
+/// Maximum saved-up budget.
 const MAX_S: f64 = 0.1;
-/// What did not return within this time is not light.
+/// A function that takes longer is heavy.
 const SOON_S: f64 = 0.001;
 
-/// The part of a call's input that names a function of its contract; a shorter input is filled up.
+/// Function selector; shorter inputs are padded.
 type Selector = [u8; 4];
 
 type Function = (Address, Selector);
@@ -31,7 +31,7 @@ fn function(to: Address, input: &[u8]) -> Function {
     (to, name)
 }
 
-/// What became of calls, by the function that they called.
+/// Light and heavy functions by contract and selector.
 #[derive(Default)]
 pub struct CallCostCache {
     known: Mutex<Known>,
@@ -40,7 +40,7 @@ pub struct CallCostCache {
 struct Known {
     light: HashSet<Function>,
     heavy: HashSet<Function>,
-    /// Time that tries may still take in vain, as of a moment.
+    /// Budget for failed attempts, as of `as_of`.
     left_s: f64,
     as_of: Instant,
 }
@@ -69,19 +69,19 @@ impl CallCostCache {
         known.light.contains(&function) || (!known.heavy.contains(&function) && known.time_left() > 0.0)
     }
 
-    /// A call ended, here or elsewhere, and this is what it turned out to be.
+    /// Record whether a finished call was heavy.
     pub fn note(&self, to: &Address, input: &[u8], is_heavy: bool) {
         let (mut known, function) = (self.known(), function(*to, input));
         let Known { light, heavy, .. } = &mut *known;
         let (joined, left) = if is_heavy { (heavy, light) } else { (light, heavy) };
         left.remove(&function);
-        if joined.len() >= MOST {
+        if joined.len() >= MAX_FUNCTIONS {
             joined.clear();
         }
         joined.insert(function);
     }
 
-    /// A call was tried in vain: it took so long.
+    /// Record a failed attempt and the time it took.
     pub fn wasted(&self, to: &Address, input: &[u8], took_s: f64) {
         let mut known = self.known();
         known.left_s = known.time_left() - took_s;
@@ -108,48 +108,48 @@ mod tests {
 
     #[test]
     fn a_function_is_what_it_was_last_seen_to_be() {
-        let tried = CallCostCache::default();
-        assert!(tried.may_try(&CONTRACT, &[1, 2, 3, 4]), "nothing is known of it");
-        tried.note(&CONTRACT, &[1, 2, 3, 4, 5], true);
-        tried.note(&CONTRACT, &[9], true);
+        let costs = CallCostCache::default();
+        assert!(costs.may_try(&CONTRACT, &[1, 2, 3, 4]), "nothing is known of it");
+        costs.note(&CONTRACT, &[1, 2, 3, 4, 5], true);
+        costs.note(&CONTRACT, &[9], true);
         for input in [&[1, 2, 3, 4, 6][..], &[9]] {
-            assert!(tried.is_heavy(&CONTRACT, input) && !tried.may_try(&CONTRACT, input));
+            assert!(costs.is_heavy(&CONTRACT, input) && !costs.may_try(&CONTRACT, input));
         }
-        assert!(!tried.is_heavy(&CONTRACT, &[1, 2, 3, 5]) && !tried.is_heavy(&Address::ZERO, &[1, 2, 3, 4]));
-        tried.note(&CONTRACT, &[1, 2, 3, 4], false);
-        assert!(!tried.is_heavy(&CONTRACT, &[1, 2, 3, 4]) && tried.is_light(&CONTRACT, &[1, 2, 3, 4]));
-        tried.note(&CONTRACT, &[7; 40], false);
-        assert!(tried.is_light(&CONTRACT, &[7; 4]));
+        assert!(!costs.is_heavy(&CONTRACT, &[1, 2, 3, 5]) && !costs.is_heavy(&Address::ZERO, &[1, 2, 3, 4]));
+        costs.note(&CONTRACT, &[1, 2, 3, 4], false);
+        assert!(!costs.is_heavy(&CONTRACT, &[1, 2, 3, 4]) && costs.is_light(&CONTRACT, &[1, 2, 3, 4]));
+        costs.note(&CONTRACT, &[7; 40], false);
+        assert!(costs.is_light(&CONTRACT, &[7; 4]));
     }
 
     #[test]
     fn tries_in_vain_leave_time_for_what_is_known_to_be_light_alone() {
-        let tried = CallCostCache::default();
-        tried.note(&CONTRACT, b"good", false);
-        tried.note(&CONTRACT, b"both", false);
+        let costs = CallCostCache::default();
+        costs.note(&CONTRACT, b"good", false);
+        costs.note(&CONTRACT, b"both", false);
         for number in 0..100_000_u32 {
-            if !tried.may_try(&CONTRACT, &number.to_be_bytes()) {
+            if !costs.may_try(&CONTRACT, &number.to_be_bytes()) {
                 assert!((30..60).contains(&number), "{number} of two milliseconds each");
                 break;
             }
-            tried.wasted(&CONTRACT, &number.to_be_bytes(), 0.002);
+            costs.wasted(&CONTRACT, &number.to_be_bytes(), 0.002);
         }
-        tried.wasted(&CONTRACT, b"both", 0.002);
-        tried.wasted(&CONTRACT, b"good", 0.000_01);
-        assert!(tried.may_try(&CONTRACT, b"good"));
-        assert!(!tried.may_try(&CONTRACT, b"both"), "it was light and is not");
-        assert!(!tried.may_try(&CONTRACT, b"else"));
-        tried.known().left_s = 1e-9;
-        assert!(tried.may_try(&CONTRACT, b"else"), "time passes");
+        costs.wasted(&CONTRACT, b"both", 0.002);
+        costs.wasted(&CONTRACT, b"good", 0.000_01);
+        assert!(costs.may_try(&CONTRACT, b"good"));
+        assert!(!costs.may_try(&CONTRACT, b"both"), "it was light and is not");
+        assert!(!costs.may_try(&CONTRACT, b"else"));
+        costs.known().left_s = 1e-9;
+        assert!(costs.may_try(&CONTRACT, b"else"), "time passes");
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let tried = CallCostCache::default();
+        let costs = CallCostCache::default();
         for number in 0..10_000_u32 {
-            tried.note(&CONTRACT, &number.to_be_bytes(), number % 2 == 0);
+            costs.note(&CONTRACT, &number.to_be_bytes(), number % 2 == 0);
         }
-        let known = tried.known();
-        assert!(known.light.len() <= MOST && known.heavy.len() <= MOST);
+        let known = costs.known();
+        assert!(known.light.len() <= MAX_FUNCTIONS && known.heavy.len() <= MAX_FUNCTIONS);
     }
 }

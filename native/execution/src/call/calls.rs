@@ -1,4 +1,4 @@
-//! Calls that leave no trace: eth_call.
+//! eth_call: calls without lasting effects.
 
 use std::cell::RefCell;
 use std::sync::atomic::AtomicUsize;
@@ -34,8 +34,8 @@ pub fn call(
     or_refusal(outcome, |refused| refused)
 }
 
-/// The same call with one input after the other, each as if it were alone and each with the same time. What one of
-/// them reads, the next finds at hand.
+/// Run the same call with several inputs, each independent and with the same deadline. All of them share one read
+/// cache.
 pub fn call_each(
     state: &StateData,
     env: &BlockEnv,
@@ -53,23 +53,23 @@ pub fn call_each(
     })
 }
 
-/// What a call on an open state returns; None when it ends in any other way, whose reason `call` tells. The state comes
-/// back, and what was read with it.
+/// Output of a call on an open state, and the state with everything read so far. None if the call does not return;
+/// `call` gives the reason.
 pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (ExecDb, Result<Option<Bytes>>) {
     let cfg = request::cfg(env, &tx, false, false);
     let (db, outcome) = with_database(db, env, cfg, None, deadline, |evm| run_watched(evm, tx));
     (db, outcome.map(|outcome| outcome.has_returned().then_some(outcome.output)))
 }
 
-/// Boxed: it is large, and taken out and put back for each call.
-type Kept = Option<(Fork, Box<Evm>)>;
+/// Boxed because it is large and moves in and out for each call.
+type CachedEvm = Option<(Fork, Box<Evm>)>;
 
 thread_local! {
-    /// An EVM costs more to set up than a small call takes to run, so each thread keeps its last one.
-    static KEPT: RefCell<Kept> = const { RefCell::new(None) };
+    /// Building an EVM takes longer than a small call, so each thread caches its last one.
+    static CACHED_EVM: RefCell<CachedEvm> = const { RefCell::new(None) };
 }
 
-/// What stands in an EVM while its database is elsewhere.
+/// Placeholder for the database of an idle EVM.
 pub fn no_database() -> ExecDb {
     let view = View {
         root: EMPTY_ROOT,
@@ -96,7 +96,7 @@ pub(super) fn with_evm<T>(
     with_database(db, env, cfg, moved, deadline, work).1
 }
 
-/// `moved`: precompiles that are not where they usually are.
+/// `moved`: precompiled contracts at other addresses.
 fn with_database<T>(
     db: ExecDb,
     env: &BlockEnv,
@@ -106,7 +106,7 @@ fn with_database<T>(
     work: impl FnOnce(&mut Evm) -> Result<T>,
 ) -> (ExecDb, Result<T>) {
     let is_moved = moved.is_some();
-    let mut evm = match KEPT.with_borrow_mut(Option::take) {
+    let mut evm = match CACHED_EVM.with_borrow_mut(Option::take) {
         Some((fork, mut evm)) if fork == env.fork => {
             evm.ctx.journaled_state.database = db;
             evm.ctx.cfg = cfg;
@@ -127,14 +127,14 @@ fn with_database<T>(
     if is_moved {
         evm.precompiles = Precompiles::of(env.fork.spec);
     }
-    // The snapshot goes now, not with the next call; a failed run may have left the journal half full.
+    // Release the snapshot now, not with the next call; a failed run may leave entries in the journal.
     evm.finalize();
     let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
-    KEPT.set(Some((env.fork, evm)));
+    CACHED_EVM.set(Some((env.fork, evm)));
     (db, outcome)
 }
 
-/// A call that may not be made has an outcome, too.
+/// Turn a rejected call into an outcome.
 pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome) -> T) -> Result<T> {
     match result {
         Err(Error::Refused(reason)) => Ok(refused(CallOutcome::invalid(reason))),
@@ -144,7 +144,7 @@ pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome)
 
 type RunResult = std::result::Result<ExecutionResult, EVMError<Error>>;
 
-/// What a run came to, with the journal emptied for the next.
+/// Outcome of a run; empties the journal.
 pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     evm.finalize();
     let mut outcome = match result {
@@ -160,9 +160,8 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
     Ok(outcome)
 }
 
-/// Value and fees beyond what any account can hold; revm adds them to a balance that it was told not to check, and
-/// multiplies in 128 bits.
-pub fn is_beyond_all_money(tx: &TxEnv) -> bool {
+/// Value plus fees overflow any balance. revm adds them to an unchecked balance and multiplies in 128 bits.
+pub fn exceeds_any_balance(tx: &TxEnv) -> bool {
     let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);
     let gas = u128::from(tx.gas_limit).checked_mul(tx.gas_price);
     let blobs = blob_gas.checked_mul(tx.max_fee_per_blob_gas);
@@ -173,7 +172,7 @@ pub fn is_beyond_all_money(tx: &TxEnv) -> bool {
 pub const BEYOND_ALL_MONEY: &str = "balance: more than any account can hold";
 
 pub(super) fn run_watched(evm: &mut Evm, tx: TxEnv) -> Result<CallOutcome> {
-    if is_beyond_all_money(&tx) {
+    if exceeds_any_balance(&tx) {
         return Ok(CallOutcome::invalid(BEYOND_ALL_MONEY.into()));
     }
     let result = evm.transact_one(tx);

@@ -1,4 +1,4 @@
-//! Gas that suffices for a call.
+//! eth_estimateGas: gas that suffices for a call.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::evm::overrides::AccountOverride;
 
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
-/// Gas for a call, and how it ends with the most there is; no gas where none suffices.
+/// Estimated gas, and the outcome with the maximum; no gas if none suffices.
 pub fn estimate_gas(
     state: &StateData,
     env: &BlockEnv,
@@ -29,7 +29,7 @@ pub fn estimate_gas(
     or_refusal(found, |outcome| (0, outcome))
 }
 
-/// The search of json-rpc.md (eth_estimateGas), which stops 1.5 percent above the least.
+/// Binary search of docs/spec/json-rpc.md (eth_estimateGas); stops within 1.5 percent of the minimum.
 fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
     let is_plain = tx.data.is_empty();
     let mut try_with = |gas: u64| {
@@ -48,7 +48,7 @@ fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
         return Ok((0, with_most));
     }
     let (mut low, mut high) = (with_most.gas_spent - 1, cap);
-    // A 64th may be held back at each call, so a little above what was used is mostly enough.
+    // Each call may hold back a 64th (EIP-150), so slightly more than the gas used usually suffices.
     let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
     let mut likely = Some(likely).filter(|gas| *gas < high);
     let is_wide = |low: u64, high: u64| high - low > 1 && (high - low) as f64 / high as f64 >= 0.015;

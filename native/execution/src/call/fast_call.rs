@@ -1,24 +1,27 @@
-//! The usual eth_call, read straight from its JSON members.
+//! Fast path of eth_call: decodes plain call objects from their JSON members.
+//!
+//! Slow path: `rpc/services/call_object.py`, which decodes every call object that this one declines.
+//! `tests/unit/rpc/dispatch/test_latest.py` compares the replies.
 
 use alloy_primitives::{TxKind, hex};
 use ophion_primitives::json;
 use revm::context::TxEnv;
 
-/// A call object of nothing but `to`, `data` or `input`, `from` and `gas`, all well formed.
-pub struct UsualCall {
+/// A well-formed call object with only `to`, `data` or `input`, `from` and `gas`.
+pub struct PlainCall {
     tx: TxEnv,
     has_to: bool,
     has_data: bool,
 }
 
-impl Default for UsualCall {
+impl Default for PlainCall {
     fn default() -> Self {
-        UsualCall { tx: TxEnv { gas_limit: 0, gas_price: 0, ..TxEnv::default() }, has_to: false, has_data: false }
+        PlainCall { tx: TxEnv { gas_limit: 0, gas_price: 0, ..TxEnv::default() }, has_to: false, has_data: false }
     }
 }
 
-impl UsualCall {
-    /// Take a member; None for any that needs a closer look.
+impl PlainCall {
+    /// Set a member; None for members that need the slow path.
     pub fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let digits = value.strip_prefix("0x")?;
         match name {
@@ -43,7 +46,7 @@ impl UsualCall {
         Some(())
     }
 
-    /// The transaction, with `gas` where none was given, and `cap` at most.
+    /// Build the transaction; `gas` is the default, `cap` the maximum.
     pub fn finish(mut self, gas: u64, cap: u64) -> Option<TxEnv> {
         if self.tx.gas_limit == 0 {
             self.tx.gas_limit = gas;

@@ -1,8 +1,8 @@
-//! What is asked of the newest block more often than anything else: an account, a usual call.
+//! Fast path for eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
 //!
-//! Each answer is the text of a JSON value. None stands for whatever is not a plain question with a plain answer:
-//! another way to write an address, a call that does not return or not in time, a state that cannot be read. Whoever
-//! asks then goes the long way, which says why.
+//! Each function returns the text of a JSON value. None sends the request to the slow path, which also produces all
+//! errors: another spelling of an address, a call that fails or is late, an unreadable state. Slow path: the handlers
+//! of these methods in `rpc/methods`. `tests/unit/rpc/dispatch/test_latest.py` compares both.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,43 +15,42 @@ use revm::state::AccountInfo;
 
 use super::call_cost_cache::CallCostCache;
 use super::calls;
-use super::fast_call::UsualCall;
+use super::fast_call::PlainCall;
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::env::BlockEnv;
 
-/// So many accounts and slots are kept at hand, less than a megabyte; whoever reads more begins anew.
+/// Cached accounts and slots, less than 1 MB; the cache restarts when it is full.
 const MAX_READS: usize = 4096;
-/// Bytes of the input of a call that is remembered.
+/// Maximum input bytes of a declined call that is remembered.
 const MAX_DECLINED: usize = 4096;
 
-/// What calls at a block run with.
+/// Environment and gas limits of calls at a block.
 pub struct Terms {
     pub env: BlockEnv,
-    /// Where a call names none.
+    /// Gas of calls that name none.
     pub gas: u64,
     pub max_gas: u64,
     pub limit_s: f64,
-    pub tried: Arc<CallCostCache>,
+    pub costs: Arc<CallCostCache>,
 }
 
-/// The newest block.
-pub struct Newest {
+/// The latest block.
+pub struct Latest {
     pub number: u64,
     state: StateData,
-    /// The state, open since somebody first read from it, with what was read at hand: opening it takes as long as
-    /// reading an account. The pages that it keeps from being used again on disk are those that the next block leaves, and
-    /// it goes with that block.
+    /// The open state and its read cache. Opening takes as long as reading an account. Its snapshot keeps only the
+    /// pages that the next block frees, and ends with that block.
     db: Option<ExecDb>,
-    /// None until somebody has said what calls run with.
+    /// None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call, where it did not return: whoever asks for its answer the long way asks here first, and it is not run
-    /// again for that. A long one is not kept, since it did not come in a usual request.
+    /// The last call that did not return. The slow path asks here first, so that this call does not run twice. Large
+    /// calls are not stored, because plain requests are small.
     declined: Option<TxEnv>,
 }
 
-impl Newest {
+impl Latest {
     pub fn new(number: u64, state: StateData) -> Self {
-        Newest { number, state, db: None, terms: None, declined: None }
+        Latest { number, state, db: None, terms: None, declined: None }
     }
 
     pub fn balance(&mut self, out: &mut Vec<u8>, address: &str) -> Option<()> {
@@ -66,14 +65,14 @@ impl Newest {
         Some(())
     }
 
-    /// What a call returns.
-    pub fn call(&mut self, usual: UsualCall) -> Option<Bytes> {
+    /// Output of a call.
+    pub fn call(&mut self, plain: PlainCall) -> Option<Bytes> {
         let terms = self.terms.as_ref()?;
-        let tx = usual.finish(terms.gas, terms.max_gas)?;
+        let tx = plain.finish(terms.gas, terms.max_gas)?;
         let to = *tx.kind.to()?;
-        let is_light = terms.tried.is_light(&to, &tx.data);
+        let is_light = terms.costs.is_light(&to, &tx.data);
         let is_declined = self.declined.take().is_some_and(|declined| declined == tx);
-        if is_declined || !(is_light || terms.tried.may_try(&to, &tx.data)) {
+        if is_declined || !(is_light || terms.costs.may_try(&to, &tx.data)) {
             return None;
         }
         let mut db = self.db.take().map_or_else(|| opened(&self.state), Some)?;
@@ -83,10 +82,10 @@ impl Newest {
         let returned = returned.ok().flatten();
         if returned.is_some() {
             if !is_light {
-                terms.tried.note(&to, &tx.data, false);
+                terms.costs.note(&to, &tx.data, false);
             }
         } else {
-            terms.tried.wasted(&to, &tx.data, began.elapsed().as_secs_f64());
+            terms.costs.wasted(&to, &tx.data, began.elapsed().as_secs_f64());
             self.declined = (tx.data.len() <= MAX_DECLINED).then_some(tx);
         }
         self.keep(db);

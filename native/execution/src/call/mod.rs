@@ -1,4 +1,4 @@
-//! Calls that leave no trace, and simulated blocks.
+//! Calls without lasting effects, and simulated blocks.
 
 pub mod access_list;
 pub mod call_cost_cache;

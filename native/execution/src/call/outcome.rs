@@ -1,4 +1,4 @@
-//! How a call ended.
+//! Outcome of a call.
 
 use alloy_primitives::Bytes;
 use revm::context_interface::result::{ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output};
@@ -24,12 +24,12 @@ impl CallOutcome {
     pub fn of(result: ExecutionResult) -> Self {
         let result = settled(result);
         let gas = *result.gas();
-        let (kind, output, reason) = told(result);
+        let (kind, output, reason) = summary(result);
         CallOutcome { kind, output, gas_used: gas.tx_gas_used(), gas_spent: gas.total_gas_spent(), reason }
     }
 }
 
-/// A creation by an account whose nonce cannot rise has made nothing and failed; revm calls that a success.
+/// A creation by an account with the maximum nonce fails; revm reports success.
 pub fn settled(result: ExecutionResult) -> ExecutionResult {
     match result {
         ExecutionResult::Success { output: Output::Create(_, None), gas, logs, .. } => {
@@ -39,8 +39,8 @@ pub fn settled(result: ExecutionResult) -> ExecutionResult {
     }
 }
 
-/// In one word, with what was given back and, after a halt, why.
-pub fn told(result: ExecutionResult) -> (&'static str, Bytes, String) {
+/// Status word, output, gas and, after a halt, the reason.
+pub fn summary(result: ExecutionResult) -> (&'static str, Bytes, String) {
     match result {
         ExecutionResult::Success { output, .. } => ("returned", output.into_data(), String::new()),
         ExecutionResult::Revert { output, .. } => ("reverted", output, String::new()),
@@ -48,7 +48,7 @@ pub fn told(result: ExecutionResult) -> (&'static str, Bytes, String) {
     }
 }
 
-/// A halt in the words that tools have come to expect.
+/// Halt reason in the wording that client tools expect.
 fn halt_text(reason: &HaltReason) -> String {
     match reason {
         HaltReason::OutOfGas(OutOfGasError::ReentrancySentry) => "not enough gas for reentrancy sentry".into(),
@@ -70,7 +70,7 @@ fn halt_text(reason: &HaltReason) -> String {
     }
 }
 
-/// A short code for the caller to act upon, then the reason in words.
+/// Reason code for the caller, then the reason as text.
 pub fn refusal_text(cause: &InvalidTransaction) -> String {
     use InvalidTransaction as I;
     let code = match cause {

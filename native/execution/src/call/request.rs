@@ -1,4 +1,4 @@
-//! A call as it was asked for, and the rules under which it runs.
+//! Call requests and their EVM configuration.
 
 use revm::context::{CfgEnv, TxEnv};
 use revm::primitives::hardfork::SpecId;
@@ -6,7 +6,7 @@ use revm::primitives::hardfork::SpecId;
 use crate::evm::env::{BlockEnv, Fork};
 
 pub struct CallRequest {
-    /// The members that were given, before a type is chosen.
+    /// Members of the request, before the transaction type is chosen.
     pub members: TxEnv,
     pub check_balance: bool,
     pub check_base_fee: bool,
@@ -22,7 +22,7 @@ impl CallRequest {
     }
 }
 
-/// The rules of a block without those that a call does not have to keep.
+/// Configuration of a block without the rules that calls may break.
 pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee: bool) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -35,12 +35,12 @@ pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee:
     cfg
 }
 
-/// Whether a call says what it pays for gas.
+/// Whether a call names a gas price.
 pub fn has_fees(tx: &TxEnv) -> bool {
     tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0)
 }
 
-/// The transaction of a call, of the newest type that its members need and the fork knows.
+/// Choose the latest transaction type that the members need and the fork supports.
 pub fn typed(mut tx: TxEnv, fork: Fork) -> TxEnv {
     tx.tx_type = if !tx.authorization_list.is_empty() && fork.has(SpecId::PRAGUE) {
         4

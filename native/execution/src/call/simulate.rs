@@ -1,7 +1,7 @@
-//! One simulated block: overrides, calls as unsigned transactions, then what ends any block (eth_simulateV1).
+//! eth_simulateV1: one simulated block with overrides and calls as unsigned transactions.
 //!
-//! It runs on `Run` like a real block, so roots, receipts, requests and system calls are the same code; only the calls
-//! themselves run in an EVM of their own, which collects their logs and may find precompiled contracts elsewhere.
+//! It runs on `Run` like a real block, so roots, receipts, requests and system calls share one implementation. Only the
+//! calls run in an EVM of their own, which collects logs and may move precompiled contracts.
 
 use alloy_consensus::{Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
@@ -25,7 +25,7 @@ use revm::interpreter::{
 };
 use revm::primitives::hardfork::SpecId;
 
-use super::calls::{BEYOND_ALL_MONEY, is_beyond_all_money, no_database};
+use super::calls::{BEYOND_ALL_MONEY, exceeds_any_balance, no_database};
 use super::outcome::{refusal_text, settled};
 use super::request::has_fees;
 use crate::block::run::{ExecutionData, Run};
@@ -36,16 +36,16 @@ use crate::evm::machine;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Transfers of ether show as logs of nobody's contract, in the form of a token's.
+/// Pseudo-address of logs for ether transfers, in the form of ERC-20 logs.
 const TRANSFER_EMITTER: Address = address!("eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee");
 const TRANSFER_TOPIC: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 
-/// A call with what it leaves open.
+/// A call whose nonce, gas and type may be missing.
 pub struct SimulatedCall<'a> {
     pub members: &'a TxEnv,
     pub gas: Option<u64>,
     pub nonce: Option<u64>,
-    /// A gas price was given in place of the fees of EIP-1559.
+    /// The call has `gasPrice` instead of the fees of EIP-1559.
     pub is_legacy: bool,
 }
 
@@ -55,14 +55,14 @@ pub struct Rules<'a> {
     pub rewards: &'a [(Address, U256)],
     pub is_validating: bool,
     pub with_transfers: bool,
-    /// Gas that the whole simulation has left.
+    /// Gas left for the whole simulation.
     pub gas_left: u64,
 }
 
-/// How a call ended.
+/// Result of a call.
 pub struct CallResult {
     pub result: ExecutionResult,
-    /// With their positions in the block.
+    /// Logs with their index in the block.
     pub logs: Vec<(u64, Log)>,
 }
 
@@ -72,7 +72,7 @@ pub struct SimulatedData {
     pub calls: Vec<CallResult>,
 }
 
-/// Whether an address is that of a precompiled contract in a block.
+/// Whether an address is a precompiled contract in this block.
 pub fn is_precompile(env: &BlockEnv, address: &Address) -> bool {
     EthPrecompiles::new(env.fork.spec).contains(address)
 }
@@ -86,7 +86,7 @@ pub fn simulate(
 ) -> Result<SimulatedData> {
     let mut db = overridden(parent, env, rules.overrides)?;
     for one in rules.overrides {
-        // An account without anything does not exist, however it came to that.
+        // An empty account does not exist, even if an override made it empty.
         let is_empty = db.info(&one.address)?.is_some_and(|info| info.is_empty());
         if is_empty && env.fork.has(SpecId::SPURIOUS_DRAGON) {
             db.set_info(&one.address, None)?;
@@ -96,11 +96,11 @@ pub fn simulate(
     let mut gas_used = 0;
     let mut collector = LogCollector { with_transfers: rules.with_transfers, frames: Vec::new(), ending: None };
     let (mut txs, mut known, mut results, mut next_log) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    for wanted in calls {
+    for call in calls {
         if is_late() {
             return Err(Error::Timeout("the simulation took too long".into()));
         }
-        let tx_env = complete(run.db(), env, rules, wanted, gas_used)?;
+        let tx_env = complete(run.db(), env, rules, call, gas_used)?;
         let tx = unsigned(&tx_env, env.rules.chain_id)?;
         known.push(Known { hash: tx.hash(), sender: tx_env.caller });
         collector.frames.clear();
@@ -123,21 +123,21 @@ pub fn simulate(
     Ok(SimulatedData { execution, body, calls: results })
 }
 
-/// Fill in what the call leaves open: nonce, gas and type.
+/// Fill in missing nonce, gas and type.
 fn complete(
     db: &mut ExecDb,
     env: &BlockEnv,
     rules: &Rules<'_>,
-    wanted: &SimulatedCall<'_>,
+    call: &SimulatedCall<'_>,
     gas_used: u64,
 ) -> Result<TxEnv> {
-    let mut tx = wanted.members.clone();
-    tx.nonce = match wanted.nonce {
+    let mut tx = call.members.clone();
+    tx.nonce = match call.nonce {
         Some(nonce) => nonce,
         None => db.info(&tx.caller)?.map_or(0, |info| info.nonce),
     };
     let left = env.gas_limit.saturating_sub(gas_used);
-    let gas = wanted.gas.unwrap_or(left);
+    let gas = call.gas.unwrap_or(left);
     if gas > left {
         return Err(Error::Refused(format!("block-gas: block gas limit reached: {gas_used} >= {}", env.gas_limit)));
     }
@@ -147,7 +147,7 @@ fn complete(
         4
     } else if !tx.blob_hashes.is_empty() {
         3
-    } else if !wanted.is_legacy && env.fork.has(SpecId::LONDON) {
+    } else if !call.is_legacy && env.fork.has(SpecId::LONDON) {
         2
     } else {
         u8::from(!tx.access_list.is_empty())
@@ -162,7 +162,7 @@ fn config(env: &BlockEnv, rules: &Rules<'_>, tx: &TxEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
     cfg.disable_nonce_check = !rules.is_validating;
-    // Contracts may send; a transaction may be larger than blocks allow.
+    // Contracts may send (EIP-3607 off), and transactions may exceed the size limits of blocks.
     cfg.disable_eip3607 = true;
     cfg.disable_block_gas_limit = true;
     cfg.disable_base_fee = !rules.is_validating && !has_fees(tx);
@@ -178,7 +178,7 @@ fn run_call(
     tx: TxEnv,
 ) -> (ExecDb, Result<ExecutionResult>) {
     let (mut db, mut tx) = (db, tx);
-    if is_beyond_all_money(&tx) {
+    if exceeds_any_balance(&tx) {
         return (db, Err(Error::Refused(BEYOND_ALL_MONEY.into())));
     }
     if let Err(cause) = settle_last_nonce(&mut db, rules, &mut tx) {
@@ -205,8 +205,8 @@ fn run_call(
     (db, outcome)
 }
 
-/// revm refuses the last nonce there is before it looks at the account, and whether or not nonces matter. Where they
-/// do, it is too high for all accounts but one; where they do not, the call runs with another that nobody sees.
+/// Handle the maximum nonce, which revm rejects before it reads the account. If nonces are checked, it is too high for
+/// all accounts but one. Otherwise the call runs with another nonce.
 fn settle_last_nonce(db: &mut ExecDb, rules: &Rules<'_>, tx: &mut TxEnv) -> Result<()> {
     if tx.nonce < u64::MAX {
         return Ok(());
@@ -235,7 +235,7 @@ fn refusal(cause: &InvalidTransaction) -> String {
 // --- transactions without a signature ------------------------------------------------------------
 
 fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
-    let nobody = Signature::new(U256::ZERO, U256::ZERO, false);
+    let no_signature = Signature::new(U256::ZERO, U256::ZERO, false);
     let to = match tx.kind {
         TxKind::Call(to) => Some(to),
         TxKind::Create => None,
@@ -249,7 +249,7 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
             let legacy =
                 TxLegacy { chain_id: None, nonce, gas_price: tx.gas_price, gas_limit, to: tx.kind, value, input };
             let raw = unsigned_legacy(&legacy);
-            return Ok(Tx { envelope: Envelope::Legacy(Signed::new_unhashed(legacy, nobody)), raw });
+            return Ok(Tx { envelope: Envelope::Legacy(Signed::new_unhashed(legacy, no_signature)), raw });
         }
         1 => {
             let listed = TxEip2930 {
@@ -262,7 +262,7 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
                 access_list,
                 input,
             };
-            Envelope::Eip2930(Signed::new_unhashed(listed, nobody))
+            Envelope::Eip2930(Signed::new_unhashed(listed, no_signature))
         }
         3 => {
             let blobs = TxEip4844 {
@@ -278,7 +278,7 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
                 max_fee_per_blob_gas: tx.max_fee_per_blob_gas,
                 input,
             };
-            Envelope::Eip4844(Signed::new_unhashed(blobs, nobody))
+            Envelope::Eip4844(Signed::new_unhashed(blobs, no_signature))
         }
         4 => {
             let authorization_list = tx
@@ -301,10 +301,10 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
                 authorization_list,
                 input,
             };
-            Envelope::Eip7702(Signed::new_unhashed(setting, nobody))
+            Envelope::Eip7702(Signed::new_unhashed(setting, no_signature))
         }
         _ => {
-            let usual = TxEip1559 {
+            let fee_market = TxEip1559 {
                 chain_id,
                 nonce,
                 gas_limit,
@@ -315,14 +315,14 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
                 access_list,
                 input,
             };
-            Envelope::Eip1559(Signed::new_unhashed(usual, nobody))
+            Envelope::Eip1559(Signed::new_unhashed(fee_market, no_signature))
         }
     };
     let raw = envelope.encoded_2718().into();
     Ok(Tx { envelope, raw })
 }
 
-/// v, r and s are all zero, which no signature has.
+/// Encode with zero v, r and s.
 fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
     let mut payload = Vec::new();
     tx.nonce.encode(&mut payload);
@@ -340,7 +340,7 @@ fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
 
 // --- logs ----------------------------------------------------------------------------------------
 
-/// Collects logs, and transfers of ether as logs, and forgets those of frames that fail.
+/// Collects logs and ether transfers; drops those of failed frames.
 struct LogCollector {
     with_transfers: bool,
     frames: Vec<Vec<Log>>,
@@ -364,7 +364,7 @@ impl LogCollector {
         match self.frames.last_mut() {
             Some(parent) if result.is_ok() => parent.extend(logs),
             Some(_) => {}
-            // The outermost frame stays for whoever asks.
+            // The outermost frame stays for the caller.
             None => self.frames.push(logs),
         }
     }

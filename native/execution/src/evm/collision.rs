@@ -1,8 +1,7 @@
-//! EIP-7610: a contract cannot be created where storage already lies, even without code and nonce.
+//! EIP-7610: a contract cannot be created at an address with storage, even without code and nonce.
 //!
-//! revm looks at code and nonce alone. Such accounts are the work of a few early transactions (and of test
-//! vectors), so the database notes when one was read, and only then the transaction is run again with this
-//! guard in place.
+//! revm checks only code and nonce. Such accounts are rare, so the database notes when one was read, and only then the
+//! transaction runs again with this guard.
 
 use alloy_primitives::Bytes;
 use revm::context::{ContextTr, JournalTr};
@@ -24,7 +23,7 @@ impl Inspector<EvmContext> for CollisionGuard {
         if balance < inputs.value() || nonce == u64::MAX || !context.db_mut().holds_storage_alone(&target) {
             return None;
         }
-        // What happens at any other collision: the nonce is used up, the address is warm, the gas is gone.
+        // As at any other collision: the nonce is used, the address is warm, the gas is consumed.
         context.journal_mut().load_account_mut(inputs.caller()).ok()?.bump_nonce();
         context.journal_mut().load_account(target).ok()?;
         let result = InterpreterResult {

@@ -1,4 +1,4 @@
-//! What revm computes with: our database beside its own block, transaction and configuration.
+//! The revm context over our database.
 
 use alloy_consensus::transaction::Transaction as _;
 use alloy_primitives::{Address, U256};
@@ -11,7 +11,7 @@ use revm::interpreter::{CreateInputs, Interpreter};
 use super::database::ExecDb;
 
 pub type EvmContext = Context<EvmBlock, TxEnv, CfgEnv, ExecDb, Journal<ExecDb>, ()>;
-/// A transaction as revm wants it.
+/// Convert a transaction for revm.
 pub fn tx_env(tx: &Tx, sender: Address) -> TxEnv {
     let envelope = &tx.envelope;
     TxEnv {
@@ -35,13 +35,13 @@ pub fn tx_env(tx: &Tx, sender: Address) -> TxEnv {
     }
 }
 
-/// The address that a creation is about to give its contract.
+/// Address of the contract that a creation is about to make.
 pub fn created_address(context: &mut EvmContext, inputs: &CreateInputs) -> Address {
     let caller = context.journal_mut().load_account(inputs.caller());
     inputs.created_address(caller.map_or(0, |account| account.info.nonce))
 }
 
-/// At a SELFDESTRUCT: the contract, its heir and what there is to inherit.
+/// For SELFDESTRUCT: contract, beneficiary and balance.
 pub fn inheritance(interpreter: &Interpreter, context: &EvmContext) -> Option<(Address, Address, U256)> {
     let contract = interpreter.input.target_address();
     let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()))?;

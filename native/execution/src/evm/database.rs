@@ -1,4 +1,4 @@
-//! The database that revm sees while a block runs: a view of the parent state with the changes so far on top.
+//! revm's database during a block: a view of the parent state plus the changes so far.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,23 +14,23 @@ use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
 
 pub struct Entry {
-    /// keccak(address): needed to read and again to write.
+    /// keccak(address), for reading and writing.
     hash: B256,
     info: Option<AccountInfo>,
-    /// As it was before the block.
+    /// Whether it existed before the block.
     existed: bool,
     storage_root: B256,
-    /// Changed during the block; changed since the trie was last brought up to date.
+    /// `dirty`: changed during the block. `stale`: changed since the last `update_trie`.
     dirty: bool,
     stale: bool,
-    /// The storage below was thrown away during this block.
+    /// Its storage was deleted during this block.
     wiped: bool,
     storage: HashMap<U256, SlotEntry>,
 }
 
 struct SlotEntry {
     hash: B256,
-    /// Before the block, in the trie as it was last brought up to date, and now.
+    /// Values before the block, at the last `update_trie`, and now.
     before: U256,
     synced: U256,
     now: U256,
@@ -42,16 +42,16 @@ impl SlotEntry {
     }
 }
 
-/// Hashes of the ancestors, for BLOCKHASH.
+/// Source of ancestor hashes for BLOCKHASH.
 #[derive(Clone)]
 pub enum Ancestors {
-    /// Newest first, 32 bytes each, ending at the parent of the block that runs.
+    /// Latest first, 32 bytes each, starting with the parent of the running block.
     Given {
         number: u64,
         hashes: Bytes,
     },
     Canonical,
-    /// Hash of the number's decimal digits: what the public state vectors expect.
+    /// keccak of the number's decimal digits, as the public state tests expect.
     OfNumbers,
 }
 
@@ -60,9 +60,9 @@ pub struct ExecDb {
     pub ancestors: Ancestors,
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
-    /// An account was read that has storage but neither code nor nonce (collision.rs).
-    odd_account: bool,
-    /// Several transactions run as one: a slot costs what it costs against the state before the first of them.
+    /// An account with storage but without code and nonce was read (collision.rs).
+    storage_only_account: bool,
+    /// Several transactions run as one: SSTORE gas refers to the state before the first of them.
     counts_from_start: bool,
     reads: usize,
 }
@@ -74,43 +74,43 @@ impl ExecDb {
             ancestors,
             entries: AddressMap::default(),
             codes: B256Map::default(),
-            odd_account: false,
+            storage_only_account: false,
             counts_from_start: false,
             reads: 0,
         }
     }
 
-    /// How many accounts and slots were read from the state and are at hand since.
+    /// Accounts and slots in the read cache.
     pub fn reads(&self) -> usize {
         self.reads
     }
 
-    /// How many trie nodes the database had when this state was opened; it has them still.
+    /// Trie nodes in the database when this state was opened.
     pub fn nodes_written(&self) -> Result<u64> {
         self.view.snapshot.as_ref().map_or(Ok(0), Snapshot::nodes_written)
     }
 
-    /// Bytes of trie nodes that were read so far.
+    /// Bytes of trie nodes read so far.
     pub fn nodes_read(&self) -> usize {
         self.view.nodes_read.load(Ordering::Relaxed)
     }
 
-    /// From now on `first_held` tells what slots held before anything ran (`machine::count_from_start`).
+    /// Let `original_value_of` return slot values before the first transaction (`machine::count_from_start`).
     pub(super) fn count_from_start(&mut self) {
         self.counts_from_start = true;
     }
 
-    /// What a slot held before anything ran, where that is what counts and it was read since.
-    pub fn first_held(&self, address: &Address, slot: &U256) -> Option<U256> {
+    /// Slot value before the first transaction, if `count_from_start` is set and the slot was read.
+    pub fn original_value_of(&self, address: &Address, slot: &U256) -> Option<U256> {
         let known = self.entries.get(address).filter(|_| self.counts_from_start)?.storage.get(slot)?;
         Some(known.before)
     }
 
-    pub fn has_odd_account(&self) -> bool {
-        self.odd_account
+    pub fn has_storage_only_account(&self) -> bool {
+        self.storage_only_account
     }
 
-    /// The account has storage, and neither code nor nonce.
+    /// Whether the account has storage but neither code nor nonce.
     pub fn holds_storage_alone(&mut self, address: &Address) -> bool {
         self.entry(address).is_ok_and(|entry| {
             let bare = entry.info.as_ref().is_some_and(|info| info.nonce == 0 && info.is_empty_code_hash());
@@ -122,7 +122,7 @@ impl ExecDb {
         if !self.entries.contains_key(address) {
             let hash = keccak256(address);
             let account = self.view.account(address, &hash)?;
-            self.odd_account |= account.is_some_and(|account| {
+            self.storage_only_account |= account.is_some_and(|account| {
                 account.storage_root != EMPTY_ROOT && account.nonce == 0 && account.code_hash == KECCAK256_EMPTY
             });
             let entry = Entry {
@@ -145,7 +145,7 @@ impl ExecDb {
         Ok(self.entry(address)?.info.clone())
     }
 
-    /// Codes that came into being, by their hashes.
+    /// New contract codes by hash.
     pub fn new_codes(&self) -> impl Iterator<Item = (&B256, &Bytecode)> {
         self.codes.iter()
     }
@@ -158,7 +158,7 @@ impl ExecDb {
         }
     }
 
-    /// Replace what an account says of itself; None removes it.
+    /// Replace an account; None deletes it.
     pub fn set_info(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
         if let Some(AccountInfo { code: Some(code), code_hash, .. }) = &info
             && !code.is_empty()
@@ -170,7 +170,7 @@ impl ExecDb {
             entry.wipe();
         }
         entry.info = info;
-        entry.soil();
+        entry.mark_changed();
         Ok(())
     }
 
@@ -179,34 +179,34 @@ impl ExecDb {
         let entry = self.entry(address)?;
         let known = entry.storage.entry(slot);
         known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now = value;
-        entry.soil();
+        entry.mark_changed();
         Ok(())
     }
 
-    /// Throw an account's storage away, as an override that names the whole state does.
+    /// Delete an account's storage (override `state`).
     pub fn wipe_storage(&mut self, address: &Address) -> Result<()> {
         let entry = self.entry(address)?;
         entry.wipe();
-        entry.soil();
+        entry.mark_changed();
         Ok(())
     }
 
-    /// Add to a balance outside of any transaction; an account that stays empty does not come into being.
+    /// Add to a balance outside of transactions; an account that stays empty is not created.
     pub fn credit(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
         info.balance = info.balance.saturating_add(amount);
-        entry.soil();
+        entry.mark_changed();
         entry.info = if info.is_empty() { None } else { Some(info) };
         Ok(())
     }
 
-    /// As `credit`, but an empty account comes into being: rewards before Spurious Dragon.
+    /// As `credit`, but creates an empty account: rewards before Spurious Dragon.
     pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
         info.balance = info.balance.saturating_add(amount);
-        entry.soil();
+        entry.mark_changed();
         entry.info = Some(info);
         Ok(())
     }
@@ -219,7 +219,7 @@ impl ExecDb {
         let entry = self.entry(&address)?;
         if account.is_selfdestructed() {
             entry.wipe();
-            entry.soil();
+            entry.mark_changed();
             entry.info = None;
             return Ok(());
         }
@@ -229,10 +229,10 @@ impl ExecDb {
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
         let code_hash = account.info.code_hash;
-        // Pre-Spurious-Dragon rules reach us normalised: whatever is empty and not created goes.
+        // revm normalises the rules before Spurious Dragon: an empty account that was not created is deleted.
         let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
         if created || info != entry.info {
-            entry.soil();
+            entry.mark_changed();
         }
         entry.info = info;
         for (slot, value) in account.storage {
@@ -241,7 +241,7 @@ impl ExecDb {
                 let known = entry.storage.entry(slot);
                 known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now =
                     value.present_value;
-                entry.soil();
+                entry.mark_changed();
             }
         }
         if let Some(code) = code {
@@ -250,7 +250,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Bring the trie up to date with all changes so far. May be called again after more changes.
+    /// Apply all changes so far to the trie; may be called repeatedly.
     pub fn update_trie(&mut self, trie: &mut Trie<Account>) -> Result<()> {
         let ExecDb { entries, view, .. } = self;
         let mut stale: Vec<&mut Entry> = entries.values_mut().filter(|entry| entry.stale).collect();
@@ -295,7 +295,7 @@ impl ExecDb {
         changed
     }
 
-    /// Everything that a commit needs besides the trie, and the layers for blocks built on this one.
+    /// Everything that a commit needs besides the trie, and the layers for child blocks.
     pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
         let mut flat = FlatChanges::default();
         let mut preimages = Vec::new();
@@ -345,17 +345,17 @@ impl ExecDb {
     }
 }
 
-/// The outcome of a block besides trie and receipts.
+/// Result of a block besides trie and receipts.
 pub struct Changes {
     pub flat: FlatChanges,
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
-    /// The block on top of those below it.
+    /// This block's layer on top of its parents' layers.
     pub layers: Layers,
 }
 
 impl Entry {
-    fn soil(&mut self) {
+    fn mark_changed(&mut self) {
         self.dirty = true;
         self.stale = true;
     }
@@ -366,7 +366,7 @@ impl Entry {
     }
 }
 
-/// Hash and analysed form of a contract's code; no form for none.
+/// Hash and analysed code; None for empty code.
 pub fn coded(code: Bytes) -> (B256, Option<Bytecode>) {
     match code.is_empty() {
         true => (KECCAK256_EMPTY, None),
@@ -431,7 +431,7 @@ impl Database for ExecDb {
 impl DatabaseCommit for ExecDb {
     fn commit(&mut self, changes: AddressMap<EvmAccount>) {
         for (address, account) in changes {
-            // revm read each of these accounts through us before it changed it, so no read happens here.
+            // revm has read each of these accounts before, so no read happens here.
             self.apply(address, account).expect("an account that was read can be written");
         }
     }

@@ -1,12 +1,11 @@
-//! Calls that end at a deadline, watched without an inspector.
+//! Deadlines for calls, without an inspector.
 //!
-//! Whatever runs long passes a JUMPDEST, makes calls, or repeats one of the few instructions that are dear. There the gas
-//! is compared with what was left when somebody last looked at the clock, which costs a nanosecond where an inspector
-//! would cost as much as the instructions themselves. Time is told by gas because everything else can be stretched: code
-//! without a single jump, or hundreds of instructions between two of them.
+//! Long runs pass JUMPDEST, make calls or repeat expensive instructions. These instructions compare the gas left with
+//! the gas at the last clock check, which takes a nanosecond. An inspector would cost as much as the instructions. Gas
+//! measures time because code can avoid jumps or put hundreds of instructions between two of them.
 //!
-//! What cannot be ended once it runs (a large hash, a precompiled contract) is not begun where the time that is left may
-//! not suffice for it.
+//! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the time left may not
+//! suffice.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -23,22 +22,22 @@ use revm::interpreter::{Instruction, InstructionExecResult, InstructionResult, I
 
 use super::context::EvmContext;
 
-/// Gas between two looks at the clock: some ten microseconds, a hundred where the database is asked for everything.
+/// Gas between two clock checks: about 10 µs, 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
-/// Bytes from which on it matters how long hashing or analysing them takes.
+/// Inputs of at least this size have a noticeable hashing or analysis time.
 const LARGE: usize = 16 << 10;
-/// What that takes at most, for a byte.
+/// Upper bound of that time per byte.
 const PER_BYTE: Duration = Duration::from_nanos(4);
 
 thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Gas that was left at the last look; 0: look at once.
+    /// Gas left at the last clock check; 0 forces a check.
     static SEEN: Cell<u64> = const { Cell::new(0) };
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// For as long as it lives, what this thread runs must end in time. Afterwards it may take as long as it needs: a block
-/// that is verified on this thread has to come to the same result whoever made a call here before.
+/// Deadline of this thread for as long as the value lives. Afterwards no deadline applies: verifying a block must not
+/// depend on earlier calls of the thread.
 #[must_use]
 pub struct Watching(());
 
@@ -49,25 +48,25 @@ impl Drop for Watching {
     }
 }
 
-/// What this thread runs must end by then.
+/// Set the deadline of this thread.
 pub fn until(deadline: Instant) -> Watching {
     move_deadline(deadline);
     Watching(())
 }
 
-/// While somebody watches: it must end by then instead, and has not been late so far.
+/// Replace the deadline, and clear the expired flag.
 pub fn move_deadline(deadline: Instant) {
     DEADLINE.set(Some(deadline));
     SEEN.set(0);
     EXPIRED.set(false);
 }
 
-/// Whether a call had to be stopped since the deadline was set.
+/// Whether a call was aborted since the deadline was set.
 pub fn has_expired() -> bool {
     EXPIRED.get()
 }
 
-/// Whether something that cannot be ended may be begun; where it may not, the call has expired.
+/// Whether work that takes `cost` may start; otherwise the call expires.
 pub fn has_time_for(cost: Duration) -> bool {
     let Some(deadline) = DEADLINE.get() else { return true };
     if !EXPIRED.get() && Instant::now() + cost >= deadline {
@@ -81,8 +80,7 @@ fn expire() {
     SEEN.set(0);
 }
 
-/// Gas is counted for each frame: a caller that goes on has more of it than what it called had, which is a reason to look,
-/// too.
+/// Gas is counted per frame. A caller that resumes has more gas than its callee had, which also triggers a check.
 #[inline]
 fn tick(interpreter: &Interpreter<EthInterpreter>) -> InstructionExecResult {
     let left = interpreter.gas.remaining();
@@ -94,7 +92,7 @@ fn look(left: u64) -> InstructionExecResult {
     if !EXPIRED.get() && DEADLINE.get().is_some_and(is_over) {
         expire();
     }
-    // Once time is up every frame ends at its next tick; what the frames above make of it does not matter any more.
+    // After expiry every frame ends at its next tick; results of outer frames are discarded.
     if EXPIRED.get() {
         return Err(InstructionResult::OutOfGas);
     }
@@ -102,7 +100,7 @@ fn look(left: u64) -> InstructionExecResult {
     Ok(())
 }
 
-/// As `tick`, before something that takes the longer the more bytes it is given; the stack says how many, so deep.
+/// As `tick`, before work that depends on a byte count; the count is on the stack at this depth.
 fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> InstructionExecResult {
     let size = interpreter.stack.peek(depth).map_or(0, |size| size.saturating_to::<usize>());
     if size > LARGE && !has_time_for(PER_BYTE.saturating_mul(u32::try_from(size).unwrap_or(u32::MAX))) {
@@ -111,8 +109,8 @@ fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> In
     tick(interpreter)
 }
 
-/// Put the clock before the instructions that every long run goes through. Their gas stays as it is; SSTORE, of which there
-/// are several (machine.rs), is dear enough in gas to do without.
+/// Add the clock check to the instructions that every long run executes. Their gas stays the same. SSTORE has several
+/// variants (machine.rs) and is expensive enough in gas without a check.
 pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
     let table = instructions.instruction_table_mut();
     macro_rules! watched {

@@ -1,4 +1,4 @@
-//! Everything of chain and block that execution may see, and the EVM set up for it.
+//! Execution environment of a block: fork, chain rules, header fields.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::database::Ancestors;
 
-/// A fork as we name it: revm's, and Constantinople with its original storage gas.
+/// A fork: revm's, plus Constantinople with EIP-1283 gas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fork {
     pub spec: SpecId,
@@ -45,7 +45,7 @@ impl Fork {
     }
 }
 
-/// Storage gas of EIP-1283: the rule of EIP-2200 with these prices and without its sentry.
+/// Storage gas of EIP-1283: the rule of EIP-2200 with other prices and without the 2300 gas check.
 fn eip1283_prices() -> GasParams {
     let mut params = GasParams::new_spec(SpecId::PETERSBURG);
     params.override_gas([
@@ -59,7 +59,7 @@ fn eip1283_prices() -> GasParams {
     params
 }
 
-/// What one chain fixes for the EVM.
+/// EVM settings of a chain.
 #[derive(Clone)]
 pub struct ChainRules {
     pub chain_id: u64,
@@ -70,7 +70,7 @@ pub struct ChainRules {
 }
 
 impl ChainRules {
-    /// The usual rules for a chain id.
+    /// Default settings of a chain id.
     pub fn of(chain_id: u64) -> Self {
         ChainRules {
             chain_id,
@@ -82,7 +82,7 @@ impl ChainRules {
     }
 }
 
-/// One block's environment.
+/// Environment of one block.
 #[derive(Clone)]
 pub struct BlockEnv {
     pub rules: ChainRules,
@@ -100,16 +100,15 @@ pub struct BlockEnv {
     pub parent_beacon_root: Option<B256>,
     pub parent_hash: B256,
     pub block_hashes: Option<Bytes>,
-    /// BLOCKHASH gives the hash of the number's digits, as the public state vectors have it.
+    /// BLOCKHASH returns the hash of the number's digits, as the public state tests expect.
     pub hashes_of_numbers: bool,
     pub dao_fork: bool,
-    /// What revm is given, worked out once: calls ask for it again and again.
+    /// Cached configuration for revm; every call needs it.
     pub prepared: OnceLock<(CfgEnv, EvmBlock)>,
 }
 
 impl BlockEnv {
-    /// Whether its blob gas has a price: e^88 is just below 2^127, and a higher one cannot be computed in the 128 bits
-    /// that it has.
+    /// Check that the blob gas price fits into 128 bits; e^88 is just below 2^127.
     pub fn check_blob_price(&self) -> Result<()> {
         let (excess, fraction) = (self.excess_blob_gas.unwrap_or(0), self.fraction());
         if fraction == 0 {
@@ -121,10 +120,10 @@ impl BlockEnv {
         Ok(())
     }
 
-    /// By how much excess gas the price of blobs grows e-fold, where the genesis does not say otherwise.
+    /// Blob base fee update fraction: the genesis value, or the default of the fork.
     fn fraction(&self) -> u64 {
-        let usual = if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 };
-        self.blob_fee_fraction.unwrap_or(usual)
+        let default = if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 };
+        self.blob_fee_fraction.unwrap_or(default)
     }
 
     pub fn cfg(&self) -> CfgEnv {
@@ -141,7 +140,7 @@ impl BlockEnv {
             cfg.set_gas_params(eip1283_prices());
         }
         cfg.limit_contract_code_size = self.rules.contract_size_limit;
-        // The limit for one transaction; the block's own limit is checked over all of them.
+        // Limit of one transaction; the block limit is checked over all of them.
         cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
         cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
         cfg

@@ -1,4 +1,4 @@
-//! The EVM as we use it: revm's mainnet EVM over `ExecDb`, with the storage gas of Constantinople where asked for.
+//! Builds EVMs: revm's mainnet EVM over `ExecDb`, with EIP-1283 gas for Constantinople.
 
 use revm::bytecode::opcode::SSTORE;
 use revm::context::{CfgEnv, ContextTr};
@@ -28,7 +28,7 @@ pub fn build<I>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, inspector: I) -> Evm<I>
     unwatched(env, db, cfg).with_inspector(inspector)
 }
 
-/// Not generic, so that all instructions are compiled here and once, not again for every crate that builds an EVM.
+/// Not generic, so that all instructions are compiled once in this crate.
 #[inline(never)]
 fn unwatched(env: &BlockEnv, db: ExecDb, cfg: CfgEnv) -> Evm {
     let context = EvmContext::new(db, env.fork.spec).with_cfg(cfg).with_block(env.block());
@@ -43,15 +43,14 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
     evm.ctx.db_mut()
 }
 
-/// Several transactions run as one: what a slot costs is counted against the state before the first of them.
+/// Run several transactions as one: SSTORE gas refers to the state before the first of them.
 pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.ctx.db_mut().count_from_start();
     let sstore = if env.fork.is_constantinople { sstore_from_start::<true> } else { sstore_from_start::<false> };
     evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore), 0);
 }
 
-/// SSTORE with net gas metering (EIP-1283). The prices are in the gas table (env.rs); the rule is the one that
-/// Istanbul took up again.
+/// SSTORE with net gas metering (EIP-1283); prices are in env.rs. Istanbul uses the same rule (EIP-2200).
 fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(
     context: InstructionContext<'_, H, W>,
 ) -> InstructionExecResult {
@@ -64,7 +63,7 @@ fn sstore_from_start<const IS_EIP1283: bool>(
     let slot = context.interpreter.stack.data().last().copied().unwrap_or_default();
     sstore_with_gas_accounting(context, |context, target, load| {
         let mut load = load.clone();
-        if let Some(value) = context.host.db().first_held(&target, &slot) {
+        if let Some(value) = context.host.db().original_value_of(&target, &slot) {
             load.data.original_value = value;
         }
         if IS_EIP1283 { account_eip1283(context, &load) } else { sstore_default_gas_accounting(context, target, &load) }

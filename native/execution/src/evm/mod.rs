@@ -1,4 +1,4 @@
-//! revm as we use it.
+//! revm: database, environment, precompiled contracts, deadlines.
 
 pub mod collision;
 pub mod context;

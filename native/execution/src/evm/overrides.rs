@@ -1,4 +1,4 @@
-//! Accounts as a call wants to see them.
+//! State overrides of calls.
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_primitives::errors::Result;
@@ -7,17 +7,17 @@ use ophion_storage::state::StateData;
 use super::database::{ExecDb, coded};
 use super::env::BlockEnv;
 
-/// What of an account is other than its state says; None is as it is.
+/// Overrides of one account; None keeps the value.
 pub struct AccountOverride {
     pub address: Address,
     pub balance: Option<U256>,
     pub nonce: Option<u64>,
     pub code: Option<Bytes>,
-    /// All slots there are.
+    /// Replaces the whole storage.
     pub state: Option<Vec<(U256, U256)>>,
-    /// Slots that differ.
+    /// Replaces single slots.
     pub state_diff: Option<Vec<(U256, U256)>>,
-    /// Where the precompiled contract of this address is to be found.
+    /// New address of the precompiled contract (`movePrecompileToAddress`).
     pub precompile_target: Option<Address>,
 }
 
@@ -47,7 +47,7 @@ impl AccountOverride {
     }
 }
 
-/// A state with these accounts in place of its own.
+/// Apply overrides to a state.
 pub fn overridden(state: &StateData, env: &BlockEnv, overrides: &[&AccountOverride]) -> Result<ExecDb> {
     let mut db = ExecDb::new(state.open()?, env.ancestors());
     for one in overrides {

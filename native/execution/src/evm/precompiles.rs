@@ -1,4 +1,4 @@
-//! Precompiled contracts, which overrides may move elsewhere or replace (`movePrecompileToAddress`).
+//! Precompiled contracts; overrides may move or replace them (`movePrecompileToAddress`).
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use super::deadline_watch;
 use super::overrides::AccountOverride;
 
 pub struct Precompiles {
-    usual: EthPrecompiles,
-    /// By new address.
+    mainnet: EthPrecompiles,
+    /// Original address by new address.
     moved: AddressMap<Address>,
     removed: AddressSet,
 }
 
 impl Precompiles {
-    /// Each at its own address.
+    /// All at their original addresses.
     pub fn of(spec: SpecId) -> Self {
-        Precompiles { usual: EthPrecompiles::new(spec), moved: AddressMap::default(), removed: AddressSet::default() }
+        Precompiles { mainnet: EthPrecompiles::new(spec), moved: AddressMap::default(), removed: AddressSet::default() }
     }
 
-    /// As these overrides have it: one that is overridden is none any more, unless it was moved.
+    /// Apply overrides: an overridden precompiled contract is gone unless it was moved.
     pub fn overridden(spec: SpecId, overrides: &[&AccountOverride]) -> Result<Self> {
         let mut precompiles = Precompiles::of(spec);
         for one in overrides {
             let home = one.address;
-            let is_precompile = precompiles.usual.contains(&home);
+            let is_precompile = precompiles.mainnet.contains(&home);
             if let Some(target) = one.precompile_target {
                 if !is_precompile {
                     return Err(Error::Refused(format!("other: account {home} is not a precompile")));
@@ -48,29 +48,31 @@ impl Precompiles {
         Ok(precompiles)
     }
 
-    /// The one that lives at this address. None of them can be ended, so one that may take longer than there is time is
-    /// not begun.
+    /// Run the contract of this original address. It cannot be interrupted, so it does not start if time may not
+    /// suffice.
     fn run_at_home(
         &mut self,
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
         let home = &inputs.bytecode_address;
-        if is_low(home) && self.usual.contains(home) && !deadline_watch::has_time_for(longest(home, inputs.input.len()))
+        if is_low(home)
+            && self.mainnet.contains(home)
+            && !deadline_watch::has_time_for(longest(home, inputs.input.len()))
         {
             return Ok(Some(InterpreterResult::new(InstructionResult::PrecompileOOG, Bytes::new(), Gas::new(0))));
         }
-        self.usual.run(context, inputs)
+        self.mainnet.run(context, inputs)
     }
 }
 
-/// Whether an address is one of those among which the precompiled contracts are.
+/// Whether the address is in the range of precompiled contracts.
 fn is_low(address: &Address) -> bool {
     address[..18].iter().all(|byte| *byte == 0)
 }
 
-/// How long one may take, on a slow machine: a signer, a hash, a copy. For curves, powers and polynomials it is a time
-/// that those have who can wait.
+/// Maximum duration on a slow machine, for signer recovery, hashes and copies. Curve, exponentiation and polynomial
+/// contracts get a bound that only requests on worker threads have.
 fn longest(home: &Address, size: usize) -> Duration {
     let nanoseconds = match u16::from_be_bytes([home[18], home[19]]) {
         1 => 200_000,
@@ -85,7 +87,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
     type Output = InterpreterResult;
 
     fn set_spec(&mut self, spec: SpecId) -> bool {
-        PrecompileProvider::<EvmContext>::set_spec(&mut self.usual, spec)
+        PrecompileProvider::<EvmContext>::set_spec(&mut self.mainnet, spec)
     }
 
     #[inline]
@@ -94,7 +96,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
-        // A move also removes, so this is all that usual calls pay.
+        // A move also sets `removed`, so plain calls only pay for this check.
         if self.removed.is_empty() {
             return self.run_at_home(context, inputs);
         }
@@ -109,8 +111,8 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         self.run_at_home(context, inputs)
     }
 
-    /// Moved or not, the addresses of the fork are warm.
+    /// The fork's addresses are warm, moved or not.
     fn warm_addresses(&self) -> &AddressSet {
-        self.usual.warm_addresses()
+        self.mainnet.warm_addresses()
     }
 }

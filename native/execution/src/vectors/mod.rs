@@ -1,4 +1,4 @@
-//! The public vectors, through the same code that runs blocks.
+//! Public Ethereum tests, run with the code that executes blocks.
 
 pub mod state;
 pub mod transaction;

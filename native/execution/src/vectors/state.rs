@@ -1,4 +1,4 @@
-//! Running the public state vectors (GeneralStateTests) through the same code that runs blocks.
+//! Public state tests (GeneralStateTests).
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn indexes(post: &Value) -> String {
     format!("[data {}, gas {}, value {}]", at("data"), at("gas"), at("value"))
 }
 
-/// None when everything is as expected, else what differs.
+/// Run one case; None if it passes, otherwise the difference.
 fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
     let parent = pre_state(member(case, "pre")?)?;
     let env = block_env(member(case, "env")?, fork)?;
@@ -56,12 +56,12 @@ fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
         let sender = tx.recover()?;
         run.transact(&tx, sender).map_err(Refusal::into_error)
     });
-    // The vectors credit the miner with nothing, which still touches its account.
+    // The tests credit the miner with zero, which still touches the account.
     let execution = run.finish(None, &[(env.beneficiary, U256::ZERO)])?;
     if outcome.is_err() != refused_expected {
         let got = outcome.err().map_or("accepted".into(), |cause| format!("refused: {cause}"));
-        let wanted = post.get("expectException").map_or("accepted".into(), |reason| format!("refused: {reason}"));
-        return Ok(Some(format!("expected {wanted}, got {got}")));
+        let expected = post.get("expectException").map_or("accepted".into(), |reason| format!("refused: {reason}"));
+        return Ok(Some(format!("expected {expected}, got {got}")));
     }
     compare(post, &execution)
 }
@@ -73,8 +73,8 @@ fn compare(post: &Value, execution: &ExecutionData) -> Result<Option<String>> {
     }
     let logs: Vec<Log> = execution.effects.receipts.iter().flat_map(|receipt| receipt.logs.clone()).collect();
     let got = keccak256(alloy_rlp::encode(&logs));
-    let wanted = hash(member(post, "logs")?)?;
-    Ok((got != wanted).then(|| format!("expected logs {wanted}, got {got}")))
+    let expected = hash(member(post, "logs")?)?;
+    Ok((got != expected).then(|| format!("expected logs {expected}, got {got}")))
 }
 
 fn pre_state(pre: &Value) -> Result<StateData> {

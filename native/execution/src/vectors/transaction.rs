@@ -1,7 +1,7 @@
-//! Running the public transaction vectors (TransactionTests): bytes that are, or are not, a valid transaction.
+//! Public transaction tests (TransactionTests): valid and invalid encodings.
 //!
-//! The decoder here is not the engine's: the vectors have fees of up to 256 bits, which nobody can pay and which
-//! the engine's envelopes therefore do not hold.
+//! The decoder is separate from the engine's: the tests have fees of up to 256 bits, which engine envelopes do not
+//! hold.
 
 use std::str::FromStr;
 
@@ -17,10 +17,10 @@ use super::verdict::{Verdict, fork_named};
 use crate::block::rules::{Facts, check, initial_gas};
 use crate::evm::env::Fork;
 
-/// The chain that the vectors are signed for.
+/// Chain id that the tests are signed for.
 const CHAIN_ID: u64 = 1;
 
-/// Why the bytes are not a valid transaction, in words.
+/// A value, or the reason why the bytes are not a valid transaction.
 type Checked<T> = std::result::Result<T, String>;
 
 pub fn run(text: &[u8]) -> Result<Vec<Verdict>> {
@@ -51,7 +51,7 @@ pub fn run(text: &[u8]) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// A member that is a string of hex digits with prefix.
+/// Read a hex string with prefix.
 fn member<T: FromStr>(value: &Value, key: &str) -> Checked<T> {
     let text = value.get(key).and_then(Value::as_str).ok_or_else(|| format!("no text named '{key}'"))?;
     text.parse().map_err(|_| format!("'{key}' is not what it should be"))
@@ -63,26 +63,28 @@ struct Valid {
     gas: u64,
 }
 
-/// None when everything is as expected, else what differs. An error is a vector that cannot be read.
+/// Compare with the expectation; None if equal, otherwise the difference. An error means an unreadable test.
 fn compare(expected: &Value, hash: B256, got: Checked<Valid>) -> Checked<Option<String>> {
     if let Some(exception) = expected.get("exception") {
         let unexpected = |valid: Valid| format!("expected refused: {exception}, got accepted from {}", valid.sender);
         return Ok(got.ok().map(unexpected));
     }
-    let wanted_hash: B256 = member(expected, "hash")?;
-    let wanted_sender: Address = member(expected, "sender")?;
-    let wanted_gas = member::<U64>(expected, "intrinsicGas")?.to::<u64>();
+    let expected_hash: B256 = member(expected, "hash")?;
+    let expected_sender: Address = member(expected, "sender")?;
+    let expected_gas = member::<U64>(expected, "intrinsicGas")?.to::<u64>();
     Ok(match got {
-        Err(reason) => Some(format!("expected accepted from {wanted_sender}, got refused: {reason}")),
-        Ok(_) if hash != wanted_hash => Some(format!("expected hash {wanted_hash}, got {hash}")),
-        Ok(Valid { sender, .. }) if sender != wanted_sender => {
-            Some(format!("expected sender {wanted_sender}, got {sender}"))
+        Err(reason) => Some(format!("expected accepted from {expected_sender}, got refused: {reason}")),
+        Ok(_) if hash != expected_hash => Some(format!("expected hash {expected_hash}, got {hash}")),
+        Ok(Valid { sender, .. }) if sender != expected_sender => {
+            Some(format!("expected sender {expected_sender}, got {sender}"))
         }
-        Ok(Valid { gas, .. }) => (gas != wanted_gas).then(|| format!("expected intrinsic gas {wanted_gas}, got {gas}")),
+        Ok(Valid { gas, .. }) => {
+            (gas != expected_gas).then(|| format!("expected intrinsic gas {expected_gas}, got {gas}"))
+        }
     })
 }
 
-/// A transaction of any type with everything as wide as the encoding allows.
+/// A transaction of any type with 256-bit fields.
 #[derive(Default)]
 struct WideTx {
     tx_type: u8,
@@ -102,7 +104,7 @@ struct WideTx {
     signing_hash: B256,
 }
 
-/// Cuts items off an RLP payload; every error says which one.
+/// Reads items from an RLP payload; errors name the item.
 struct Items<'a>(&'a [u8]);
 
 impl Items<'_> {
@@ -139,7 +141,7 @@ impl WideTx {
         Ok(tx)
     }
 
-    /// Everything before the signature.
+    /// All fields before the signature.
     fn read_unsigned(&mut self, items: &mut Items<'_>) -> Checked<()> {
         if self.tx_type > 0 {
             self.chain_id = Some(items.next("chain id")?);
@@ -164,7 +166,7 @@ impl WideTx {
         Ok(())
     }
 
-    /// Legacy transactions keep the chain id in v from EIP-155 on.
+    /// Legacy transactions encode the chain id in v (EIP-155).
     fn read_v(&mut self, v: U256) -> Checked<()> {
         let odd = v.bit(0);
         if self.tx_type > 0 {

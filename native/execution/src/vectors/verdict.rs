@@ -1,11 +1,11 @@
-//! What all vectors have in common.
+//! Results and fork names of the public tests.
 
 use crate::evm::env::Fork;
 
-/// Case, fork with indexes, passed (None: skipped), what was expected and what came.
+/// Case, fork with indexes, passed (None: skipped), expected and actual result.
 pub type Verdict = (String, String, Option<bool>, String);
 
-/// The vectors' names of the forks that we know.
+/// Fork of a name used by the tests.
 pub fn fork_named(name: &str) -> Option<Fork> {
     let ours = match name {
         "Frontier" => "frontier",

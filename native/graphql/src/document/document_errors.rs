@@ -1,10 +1,10 @@
-//! Error entries of an answer (graphql.md 6).
+//! Error entries of a response (graphql.md 6).
 
 use super::shape::line_and_column;
 
-/// More errors than this are not listed.
+/// Maximum listed errors.
 pub const MAX_ERRORS: usize = 50;
-const LONGEST_MESSAGE: usize = 1_000;
+const MAX_MESSAGE_LENGTH: usize = 1_000;
 
 /// One entry of `errors`.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct Entry {
     /// Already JSON.
     pub path: Option<String>,
     pub code: Option<(i64, String)>,
-    /// What a reverted call returned, or where a parameter is wrong.
+    /// Output of a reverted call, or the position of a wrong parameter.
     pub data: Option<String>,
     pub classification: &'static str,
 }
@@ -24,15 +24,15 @@ impl Entry {
         Entry { message, place, path: None, code: None, data: None, classification: "ValidationError" }
     }
 
-    /// A request that is stopped because of what it would cost.
+    /// A request rejected because of its cost.
     pub fn aborted(message: String) -> Self {
         Entry { message, place: None, path: None, code: None, data: None, classification: "ExecutionAborted" }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        // A request may have names of megabytes, and mention them in every mistake.
-        match self.message.char_indices().nth(LONGEST_MESSAGE) {
+        // Names in a request may be megabytes long and appear in every error.
+        match self.message.char_indices().nth(MAX_MESSAGE_LENGTH) {
             Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
             None => text(out, &self.message),
         }
@@ -58,7 +58,7 @@ impl Entry {
     }
 }
 
-/// Text as a JSON string.
+/// Append text as a JSON string.
 pub fn text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(&mut *out, text).expect("writing to memory");
 }
@@ -75,7 +75,7 @@ pub fn write_errors(out: &mut Vec<u8>, entries: &[Entry]) {
     out.push(b']');
 }
 
-/// The answer to a request that was not run.
+/// Response to a request that was not run.
 pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     let mut out = vec![b'{'];
     write_errors(&mut out, entries);
@@ -83,7 +83,7 @@ pub fn refusal(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// An error of one field while it is fetched.
+/// Error of one field during execution.
 pub fn fetching(path: String, shown_path: &str, detail: &str, document: &str, at: usize) -> Entry {
     Entry {
         message: format!("Exception while fetching data ({shown_path}) : {detail}"),

@@ -1,4 +1,4 @@
-//! Every field of the schema, as what the executor switches upon.
+//! All fields of the schema as an enum.
 
 macro_rules! fields {
     ($($name:ident $text:literal),* $(,)?) => {
@@ -11,7 +11,7 @@ macro_rules! fields {
         }
 
         impl Field {
-            /// By the name of its type, a dot and its own name.
+            /// By `Type.field`.
             pub fn of(text: &str) -> Option<Self> {
                 match text {
                     $($text => Some(Field::$name),)*

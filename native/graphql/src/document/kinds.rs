@@ -2,7 +2,7 @@
 
 use apollo_compiler::ast::Type;
 
-/// Types of arguments and variables.
+/// Type of an argument or variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Long,
@@ -14,12 +14,12 @@ pub enum Kind {
     Boolean,
     Text,
     CallData,
-    /// Both kinds of log filters: one has no range.
+    /// Both log filters; one has no block range.
     Filter,
     Addresses,
     TopicRow,
     Topics,
-    /// A type that nothing in the schema takes; such a variable cannot be used.
+    /// A type that no argument of the schema has; such a variable cannot be used.
     Unused,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// The type as the schema names it; of lists, that of their items.
+    /// Name in the schema; for lists, that of the items.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Long => "Long",

@@ -1,4 +1,4 @@
-//! Documents, and errors about them.
+//! Documents and their errors.
 
 pub mod document_errors;
 pub mod fields;

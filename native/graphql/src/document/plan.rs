@@ -1,4 +1,4 @@
-//! Plans: an operation with everything worked out that does not depend on the values it is run with.
+//! Plans: operations with everything precomputed that does not depend on values.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use apollo_compiler::{ExecutableDocument, Node as Shared};
 use super::fields::Field;
 use super::kinds::Kind;
 
-/// An argument as the document writes it.
+/// An argument as written in the document.
 #[derive(Debug)]
 pub enum Written {
     Absent,
     Null,
     Boolean(bool),
-    /// A literal that is looked up in the text of each document of this shape.
+    /// Index of a literal in the text of each document of this shape.
     NumberAt(usize),
     TextAt(usize),
     Number(String),
@@ -23,7 +23,7 @@ pub enum Written {
     Variable(usize),
     List(Vec<Written>),
     Object(Vec<(String, Written)>),
-    /// No argument of the schema takes these two.
+    /// No argument of the schema has these two types.
     Enum(String),
     Fraction(String),
 }
@@ -34,9 +34,9 @@ pub struct Argument {
     pub kind: Kind,
     pub is_required: bool,
     pub written: Written,
-    /// Keys from the root to the field.
+    /// Response keys from the root to the field.
     pub path: Arc<str>,
-    /// Its place in the text; that of the field when it is absent.
+    /// Position in the text; the field's if the argument is absent.
     pub at: usize,
 }
 
@@ -50,19 +50,19 @@ pub struct Variable {
     pub at: usize,
 }
 
-/// One field to be written.
+/// One field to write.
 #[derive(Debug)]
 pub struct Node {
     pub field: Field,
     /// `"name":`
     pub key: Box<str>,
     pub name: Box<str>,
-    /// Position of its first argument among those of the plan.
+    /// Index of its first argument in the plan.
     pub first_argument: usize,
     pub is_nullable: bool,
-    /// It is a list, and an item that fails is null without taking the list along.
+    /// A list in which a failed item becomes null without affecting the list.
     pub has_nullable_items: bool,
-    /// Name of the type it belongs to.
+    /// Name of its parent type.
     pub type_name: Box<str>,
     pub at: usize,
     pub children: Vec<Node>,
@@ -74,17 +74,17 @@ pub struct Plan {
     pub arguments: Vec<Argument>,
     pub variables: Vec<Variable>,
     pub needs: Needs,
-    /// Kept where the document asks about the schema itself.
+    /// Set if the document queries the schema itself.
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
-    /// How many values that is, roughly.
+    /// Estimated number of introspected values.
     pub introspected: usize,
-    /// The same name stands for several selections with arguments, so other literals might make them contradict.
+    /// A response key has several selections with arguments, so other literals might make them conflict.
     pub is_fragile: bool,
-    /// After fragments were spread.
+    /// Number of fields after spreading fragments.
     pub fields: usize,
 }
 
-/// What only the node can supply, known before anything is read.
+/// Data that the node must supply before the run.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Needs {
     pub gas_price: bool,

@@ -1,6 +1,6 @@
-//! From a checked operation to its plan.
+//! Builds plans of validated operations.
 //!
-//! Fragments are spread, selections of the same name merged, conditions decided, names written as the JSON they become.
+//! Spreads fragments, merges selections with the same key, evaluates conditions and precomputes JSON keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::kinds::Kind;
 use super::plan::{Argument, Needs, Node, Plan, Variable, Written};
 use super::shape::Literal;
 
-/// Why a document that is valid is not run: it has more than so many of these.
+/// A valid document that exceeds a limit.
 #[derive(Debug)]
 pub enum Refusal {
     Fields(usize),
@@ -23,7 +23,7 @@ pub enum Refusal {
     Schema(usize),
 }
 
-/// Values that a document may ask of the schema itself, roughly: three times what tools ask for.
+/// Maximum estimated introspected values: three times what common tools request.
 const MAX_INTROSPECTED: usize = 60_000;
 
 pub struct Limits {
@@ -31,7 +31,7 @@ pub struct Limits {
     pub max_depth: usize,
 }
 
-/// Whether the operation has conditions that depend on variables: its plan is then made for every request.
+/// Whether conditions depend on variables; then each request gets its own plan.
 pub fn has_variable_conditions(document: &ExecutableDocument, operation: &Operation) -> bool {
     let fragments = document.fragments.values().map(|fragment| &fragment.selection_set);
     std::iter::once(&operation.selection_set).chain(fragments).any(conditional)
@@ -58,14 +58,14 @@ fn conditional(set: &SelectionSet) -> bool {
 pub struct Planner<'a> {
     pub document: &'a Arc<Valid<ExecutableDocument>>,
     pub operation: &'a Shared<Operation>,
-    /// Literals of the text; none when the document is not shared.
+    /// Literals of the text; None if the document is not shared.
     pub literals: Option<&'a [Literal]>,
     pub limits: &'a Limits,
     /// Value of a Boolean variable in a condition.
     pub condition: &'a dyn Fn(&str) -> bool,
 }
 
-/// Selections of one name, before they become a node.
+/// Selections with one response key.
 struct Group<'a> {
     fields: Vec<&'a Shared<Selected>>,
 }
@@ -140,7 +140,7 @@ impl<'a> Planner<'a> {
         groups.into_iter().map(|(name, group)| self.node(type_name, name, &group, path, depth, draft)).collect()
     }
 
-    /// Selections of a set by the name they answer to, fragments spread, in the order of their first mention.
+    /// Selections of a set by response key, with fragments spread, in order of first mention.
     fn collect(
         &self,
         set: &'a SelectionSet,
@@ -153,7 +153,7 @@ impl<'a> Planner<'a> {
             if draft.fields > self.limits.max_fields {
                 return Err(Refusal::Fields(self.limits.max_fields));
             }
-            if !self.is_wanted(selection) {
+            if !self.is_selected(selection) {
                 continue;
             }
             match selection {
@@ -176,7 +176,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn is_wanted(&self, selection: &Selection) -> bool {
+    fn is_selected(&self, selection: &Selection) -> bool {
         let holds = |name: &str| {
             let directive = selection.directives().get(name)?;
             match &**directive.specified_argument_by_name("if")? {
@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Count what a document asks of the schema, which others work out; lists count by about as many items as they have.
+    /// Count introspected values; lists count with their estimated length.
     fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
         for selection in &set.selections {
             *total = total.saturating_add(times);
@@ -273,7 +273,7 @@ impl<'a> Planner<'a> {
                     needs.pool |= matches!(field, Field::PendingTransactionCount | Field::PendingTransactions);
                     field
                 }
-                // The schema has been compared with the list of fields when it was read.
+                // The schema was compared with the list of fields when it was read.
                 None => {
                     draft.has_introspection = true;
                     Field::Introspection
@@ -282,7 +282,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Arguments in the order of the schema, absent ones included: the executor finds them by position.
+    /// Arguments in schema order, including absent ones: the executor finds them by index.
     fn arguments(&self, selected: &Selected, path: &Arc<str>, at: usize, draft: &mut Draft) {
         for definition in &selected.definition.arguments {
             let given = selected.arguments.iter().find(|argument| argument.name == definition.name);

@@ -1,4 +1,4 @@
-//! The parts of a request in its JSON form.
+//! JSON body of a request.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl Request {
             }
         };
         let variables = members.get("variables").map(|raw| raw.get().to_string());
-        // Some tools send an empty name where they mean none.
+        // Some tools send an empty name for no name.
         let operation = text("operationName")?.filter(|name| !name.is_empty());
         Ok(Request { document: text("query")?.unwrap_or_default(), operation, variables })
     }

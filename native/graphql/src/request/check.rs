@@ -1,4 +1,4 @@
-//! What is said about documents that are not valid, by the kinds that clients of the original know (graphql.md 6).
+//! Error texts of invalid documents, by the kinds that Besu clients know (graphql.md 6).
 
 use apollo_compiler::Node as Shared;
 use apollo_compiler::ast::{Argument, Definition, Document, Selection, Value as Ast};
@@ -48,7 +48,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
     entries
 }
 
-/// A document that can be read and breaks a rule; None where the same mistake is listed in another form too.
+/// Error of a parsed document; None if another entry covers the same mistake.
 fn of_rule(
     name: &str,
     words: &str,
@@ -63,7 +63,7 @@ fn of_rule(
     let nth = |position: usize| quoted.get(position).copied().unwrap_or_default();
     let field = around.path.last().copied().unwrap_or_default();
     let (kind, detail) = match name {
-        // It has some, all of them unknown.
+        // It has selections, all of them unknown.
         "MissingSubselection" if around.has_selections => return None,
         "RequiredArgument" => {
             let argument = nth(0).split_once('(').map_or(nth(0), |(_, rest)| rest.trim_end_matches([')', ':']));
@@ -108,7 +108,7 @@ fn of_rule(
     Some(Entry::validation(format!("Validation error of type {kind}: {detail} @ '{path}'"), place))
 }
 
-/// The part of an argument that does not fit, in the words of the original client.
+/// The invalid part of an argument, in the wording of Besu.
 fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted: &[&str]) -> String {
     let mut path = argument.name.to_string();
     let mut value = &argument.value;
@@ -134,16 +134,16 @@ fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted
             None => break,
         }
     }
-    let wanted = words.strip_prefix("expected value of type ").and_then(|rest| rest.split(',').next());
-    let complaint = match (name, &**value, wanted) {
+    let expected = words.strip_prefix("expected value of type ").and_then(|rest| rest.split(',').next());
+    let complaint = match (name, &**value, expected) {
         ("UndefinedInputValue", ..) => {
             let nth = |position: usize| quoted.get(position).copied().unwrap_or_default();
             format!("contains a field not in '{}': '{}'", nth(1), nth(0))
         }
         (_, Ast::Null, _) => "must not be null".into(),
-        (.., Some(wanted)) => match wanted.trim_matches(['[', ']', '!']) {
+        (.., Some(expected)) => match expected.trim_matches(['[', ']', '!']) {
             "CallData" | "FilterCriteria" | "BlockFilterCriteria" => "must be an object type".into(),
-            wanted => format!("is not a valid '{wanted}'"),
+            expected => format!("is not a valid '{expected}'"),
         },
         ("IntCoercionError", ..) => "is not a valid 'Int'".into(),
         _ => words.into(),
@@ -176,7 +176,7 @@ fn other_kind(name: &str) -> &'static str {
     }
 }
 
-/// The reverse of `line_and_column`.
+/// Inverse of `line_and_column`.
 fn offset_of(source: &str, line: usize, column: usize) -> usize {
     let start: usize = source.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let rest = &source[start.min(source.len())..];
@@ -187,16 +187,16 @@ fn holds(span: Option<SourceSpan>, at: usize) -> bool {
     span.is_some_and(|span| span.offset() <= at && at < span.end_offset())
 }
 
-/// What lies around a place of a document.
+/// Context of a position in a document.
 #[derive(Default)]
 struct Around<'d> {
-    /// Names that the fields answer to, from the root down.
+    /// Response keys from the root.
     path: Vec<&'d str>,
-    /// Whether the last of them has selections.
+    /// Whether the innermost field has selections.
     has_selections: bool,
-    /// Arguments of the last of them.
+    /// Arguments of the innermost field.
     arguments: &'d [Shared<Argument>],
-    /// The argument of a field or directive that the place lies in.
+    /// The argument at this position.
     argument: Option<&'d Shared<Argument>>,
 }
 

@@ -1,4 +1,4 @@
-//! Documents to plans: the schema, the limits of a document, and the plans that are kept.
+//! Prepares requests: schema, document limits, plan cache.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,16 +22,16 @@ use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;
 
-/// Documents that are kept, the longest of them, and the memory of all with their plans, about; what was kept goes when that
-/// is too much.
-const DOCUMENTS_KEPT: usize = 512;
-const LONGEST_KEPT: usize = 16 * 1024;
-const BYTES_KEPT: usize = 32 << 20;
-/// Memory that a byte of a document takes once it is parsed, and a field of a plan: fragments make many of few bytes.
+/// Cached documents, maximum text length, and estimated memory of the cache, which is cleared when it exceeds the
+/// limit.
+const MAX_CACHED_DOCUMENTS: usize = 512;
+const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
+const MAX_CACHED_BYTES: usize = 32 << 20;
+/// Estimated memory per byte of parsed text and per field of a plan; fragments turn few bytes into many fields.
 const TEXT_BYTE: usize = 40;
 const FIELD: usize = 250;
-const LONGEST_NAME: usize = 256;
-/// Values of the schema that are looked up by the thread which serves everybody.
+const MAX_NAME_LENGTH: usize = 256;
+/// Introspected values that may be resolved on the event loop.
 const INTROSPECTED_AT_ONCE: usize = 500;
 
 pub struct Engine {
@@ -49,30 +49,30 @@ struct Kept {
 }
 
 impl Kept {
-    /// Make room for so many bytes more.
+    /// Count more bytes; clears the cache if it gets too large.
     fn weigh(&mut self, bytes: usize) {
-        if self.bytes + bytes > BYTES_KEPT {
+        if self.bytes + bytes > MAX_CACHED_BYTES {
             *self = Kept::default();
         }
         self.bytes += bytes;
     }
 }
 
-/// A document that has been checked.
+/// A validated document.
 pub struct Compiled {
     document: Arc<Valid<ExecutableDocument>>,
-    /// Of the text that was parsed.
+    /// Literals of the parsed text.
     literals: Vec<Literal>,
     plans: Mutex<Vec<(Option<String>, Arc<Plan>)>>,
     is_kept: bool,
-    /// It turned out to be too much for the thread that serves everybody.
+    /// Too expensive for the event loop.
     pub is_heavy: AtomicBool,
-    /// Length of the last answer: the next will be about as long.
+    /// Length of the last response, as an estimate of the next.
     last_bytes: AtomicUsize,
     is_shared: bool,
 }
 
-/// A request that is ready to be run.
+/// A request ready to run.
 pub struct Query {
     pub plan: Arc<Plan>,
     pub compiled: Arc<Compiled>,
@@ -83,7 +83,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// The document, and where a place of the plan lies in it.
+    /// The document, and the position that corresponds to a position of the plan.
     pub fn place(&self, at: usize) -> (&str, usize) {
         (&self.text, moved(at, &self.compiled.literals, &self.literals))
     }
@@ -96,7 +96,7 @@ impl Query {
         self.compiled.is_heavy.store(true, Ordering::Relaxed);
     }
 
-    /// Room for an answer a little longer than the last one.
+    /// Buffer size: slightly more than the last response.
     pub fn expected_bytes(&self) -> usize {
         let last = self.compiled.last_bytes.load(Ordering::Relaxed);
         512.max(last + last / 8)
@@ -124,11 +124,11 @@ impl Engine {
         Ok(Engine { schema, implementers, limits, max_tokens, kept: Mutex::default() })
     }
 
-    /// Check a request completely; what can be wrong with it after this depends on the chain.
+    /// Validate a request completely; later errors depend on the chain only.
     pub fn prepare(&self, text: String, operation: Option<&str>, variables: Option<&str>) -> Refused<Query> {
         let shape = shape_of(&text);
-        if shape.longest_name > LONGEST_NAME {
-            let message = format!("maximum query size exceeded: a name of more than {LONGEST_NAME} letters");
+        if shape.longest_name > MAX_NAME_LENGTH {
+            let message = format!("maximum query size exceeded: a name of more than {MAX_NAME_LENGTH} letters");
             return Err(vec![Entry::aborted(message)]);
         }
         let compiled = self.compiled(&text, &shape.key, &shape.literals, shape.is_plain)?;
@@ -163,7 +163,7 @@ impl Engine {
         let compiled = Arc::new(self.parse(text, literals, is_plain)?);
         if compiled.is_kept {
             let mut kept = self.kept.lock().expect("no panic while locked");
-            if kept.documents.len() >= DOCUMENTS_KEPT {
+            if kept.documents.len() >= MAX_CACHED_DOCUMENTS {
                 *kept = Kept::default();
             }
             kept.weigh(text.len() * TEXT_BYTE);
@@ -181,12 +181,12 @@ impl Engine {
             .to_executable_validate(&self.schema)
             .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
-        // Whether other literals could make the document invalid shows in the plans of its operations.
+        // The plans of its operations show whether other literals could make the document invalid.
         let mut is_shared = is_plain;
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Hundreds of operations may spread the same fragments: the others are looked at when they are asked for.
+                // Hundreds of operations may spread the same fragments; the others are planned on demand.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }
@@ -203,7 +203,7 @@ impl Engine {
             document,
             literals: if is_shared { literals.to_vec() } else { Vec::new() },
             plans: Mutex::default(),
-            is_kept: text.len() <= LONGEST_KEPT,
+            is_kept: text.len() <= MAX_CACHED_TEXT_BYTES,
             is_heavy: AtomicBool::new(introspected > INTROSPECTED_AT_ONCE),
             last_bytes: AtomicUsize::new(0),
             is_shared,
@@ -246,18 +246,18 @@ impl Engine {
     }
 }
 
-/// A key that no shape can have.
+/// A key that no shape has.
 fn exact_key(text: &str) -> Vec<u8> {
     [b"\0", text.as_bytes()].concat()
 }
 
 fn refused(refusal: Refusal) -> Vec<Entry> {
     let message = match refusal {
-        Refusal::Fields(most) => format!("maximum query complexity exceeded: more than {most} fields"),
-        Refusal::Schema(most) => {
-            format!("maximum query complexity exceeded: more than about {most} values of the schema")
+        Refusal::Fields(max) => format!("maximum query complexity exceeded: more than {max} fields"),
+        Refusal::Schema(max) => {
+            format!("maximum query complexity exceeded: more than about {max} values of the schema")
         }
-        Refusal::Depth(most) => format!("maximum query depth exceeded: more than {most} levels"),
+        Refusal::Depth(max) => format!("maximum query depth exceeded: more than {max} levels"),
     };
     vec![Entry::aborted(message)]
 }
@@ -280,7 +280,7 @@ mod tests {
         (kept.documents.len(), kept.bytes, plans.sum())
     }
 
-    /// A thousand fields and more, by fragments, in a text of some hundred bytes.
+    /// More than a thousand fields, by fragments, in some hundred bytes.
     fn wide(operations: usize, salt: usize) -> String {
         let spread =
             |from: &str| (0..10).map(|at| format!("a{at}:block(number:{salt}){{...{from}}}")).collect::<String>();
@@ -297,7 +297,7 @@ mod tests {
             let text = format!("{{ a{salt}: block {{ number }} }}");
             assert!(engine.prepare(text.clone(), None, None).is_ok() && engine.prepare(text, None, None).is_ok());
             let (documents, bytes, fields) = kept(&engine);
-            assert!(documents <= DOCUMENTS_KEPT && bytes <= BYTES_KEPT && fields * FIELD <= bytes);
+            assert!(documents <= MAX_CACHED_DOCUMENTS && bytes <= MAX_CACHED_BYTES && fields * FIELD <= bytes);
         }
         for _ in 0..2 {
             let many = wide(300, 1);
@@ -307,7 +307,7 @@ mod tests {
                 assert!(query.is_heavy() && !query.compiled.is_shared, "not all of them were looked at");
             }
             let (_, bytes, fields) = kept(&engine);
-            assert!(bytes <= BYTES_KEPT && fields > 0 && fields * FIELD <= bytes);
+            assert!(bytes <= MAX_CACHED_BYTES && fields > 0 && fields * FIELD <= bytes);
         }
     }
 }

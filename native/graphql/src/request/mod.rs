@@ -1,4 +1,4 @@
-//! From the text of a request to a checked query.
+//! From the text of a request to a validated query.
 
 pub mod body;
 mod check;

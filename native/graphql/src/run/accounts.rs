@@ -1,4 +1,4 @@
-//! Accounts, each in the state after some block.
+//! Accounts at a block.
 
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use crate::document::plan::Node;
 use crate::values::value::Value;
 
 pub const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress");
-/// States that are open at the same time.
-const VIEWS_KEPT: usize = 8;
+/// Maximum open states.
+const MAX_OPEN_STATES: usize = 8;
 
-/// Who an account is and where its state is read.
+/// Address and state of an account.
 pub struct Account<'a> {
     pub address: Address,
     pub block: Rc<Loaded<'a>>,
@@ -26,7 +26,7 @@ impl<'a> Run<'a> {
     fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
         let number = block.header.number;
         if number != 0 && number < self.inputs.oldest_state {
-            // It may be there still, until somebody sweeps; clients do not see that.
+            // Its nodes may still exist until the sweep, but clients see a consistent limit.
             return Err(self.fail_with(node, STATE_MISSING));
         }
         let root = block.header.state_root;
@@ -37,8 +37,8 @@ impl<'a> Run<'a> {
         let opened = StateData::at(self.snapshot, root).and_then(|state| state.open());
         match opened {
             Ok(view) => {
-                // Each has a reader of the database of its own, of which there are not many.
-                if self.views.len() >= VIEWS_KEPT {
+                // Each state has a database reader, and LMDB limits readers.
+                if self.views.len() >= MAX_OPEN_STATES {
                     self.views.clear();
                 }
                 let view = Rc::new(view);
@@ -50,7 +50,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An account field: its state is opened when something beside the address is asked for.
+    /// Write an account; opens its state only if a field needs it.
     pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
         self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
     }
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The block in whose state an account is shown: its own, or the one that an argument names.
+    /// Block of an account's state: its own, or the one of an argument.
     pub fn account_at(
         &mut self,
         node: &'a Node,

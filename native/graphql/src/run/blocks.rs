@@ -1,4 +1,4 @@
-//! Blocks as they are read for one request: each once, and of each no more than is asked for.
+//! Block cache of one request; parts of a block are read on demand.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -28,23 +28,23 @@ pub struct Loaded<'a> {
     alone: RefCell<HashMap<usize, Rc<Tx>>>,
 }
 
-/// Receipts of a block with the number of logs before each.
+/// Receipts of a block, with the number of logs before each.
 pub struct Receipts {
     pub all: Vec<ReceiptData>,
     pub logs_before: Vec<usize>,
 }
 
-/// Where a log stands in its block.
+/// Position of a log.
 #[derive(Clone, Copy)]
 pub struct LogPlace {
     pub transaction: usize,
-    /// Among the logs of the transaction.
+    /// Index in the transaction.
     pub inner: usize,
-    /// Among the logs of the block.
+    /// Index in the block.
     pub index: usize,
 }
 
-/// A transaction of a block, decoded with all others or alone.
+/// A transaction, decoded with its block or alone.
 pub enum Decoded<'t> {
     Shared(&'t Tx),
     Alone(Rc<Tx>),
@@ -109,12 +109,12 @@ impl<'a> Loaded<'a> {
         })
     }
 
-    /// Hash and sender of each transaction; an ommer has none.
+    /// Hash and sender of each transaction; empty for ommers.
     pub fn known(&self) -> Result<&[Known]> {
         Ok(&self.record()?.0)
     }
 
-    /// What follows the header in the block's RLP.
+    /// RLP of everything after the header.
     pub fn payload(&self) -> Result<&'a [u8]> {
         Ok(self.record()?.1)
     }
@@ -123,7 +123,7 @@ impl<'a> Loaded<'a> {
         kept(&self.body, || body::decode_body(self.payload()?))
     }
 
-    /// A transaction; `alone` says that no other of the block is wanted.
+    /// A transaction; `alone` means that the request needs no other of the block.
     pub fn transaction(&self, index: usize, alone: bool) -> Result<Decoded<'_>> {
         if !alone || self.body.get().is_some() {
             return self.body()?.txs.get(index).map(Decoded::Shared).ok_or_else(|| self.incomplete());
@@ -170,7 +170,7 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// The blocks that were read last: neighbours ask for each other, and a long range must not pile up in memory.
+/// Recently read blocks. Neighbours refer to each other; the limit bounds the memory of long ranges.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,
@@ -178,14 +178,14 @@ pub struct RecentBlocks<'a> {
 }
 
 impl<'a> RecentBlocks<'a> {
-    const KEPT: usize = 16;
+    const MAX_BLOCKS: usize = 16;
 
     pub fn get(&self, hash: &B256) -> Option<Rc<Loaded<'a>>> {
         self.known.get(hash).cloned()
     }
 
     pub fn insert(&mut self, block: Rc<Loaded<'a>>) {
-        if self.order.len() >= Self::KEPT
+        if self.order.len() >= Self::MAX_BLOCKS
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);

@@ -1,4 +1,4 @@
-//! Blocks as a run finds them: by hash, on the canonical chain, with a state.
+//! Block lookup: by hash, canonical number, or with a state.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ impl<'a> Run<'a> {
         Ok(Some(loaded))
     }
 
-    /// A block of the canonical chain, up to the head.
+    /// A canonical block up to the head.
     pub fn canonical(&mut self, number: u64) -> Result<Option<Rc<Loaded<'a>>>, Stop> {
         if number > self.head.1 {
             return Ok(None);
@@ -36,8 +36,8 @@ impl<'a> Run<'a> {
         found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
     }
 
-    /// The block in whose state accounts and calls of a block are shown. The state of an ommer was never kept, so that of
-    /// the canonical block beside it stands for it.
+    /// Block whose state answers for accounts and calls. Ommers have no state, so the canonical block of the same
+    /// number answers.
     pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> Result<Rc<Loaded<'a>>, Stop> {
         if !block.is_ommer {
             return Ok(block.clone());
@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A block that exists but that the node has not announced yet.
+    /// Whether the block is stored but not yet announced as head.
     pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool, Error> {
         Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))
     }

@@ -1,4 +1,4 @@
-//! What a run is given and what comes out of it.
+//! Inputs and outputs of a run.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,34 +8,34 @@ use ophion_storage::chain::body::{Known, Tx};
 
 use crate::values::value::CallArguments;
 
-/// What a transaction of the pool is.
+/// A transaction of the pool.
 #[derive(Clone)]
 pub struct Pooled {
     pub tx: Arc<Tx>,
     pub known: Known,
 }
 
-/// What the node knows beside the database.
+/// Data of the node besides the database.
 pub struct Inputs {
-    /// The block that the node has announced as its head.
+    /// The announced head.
     pub head: (B256, u64),
-    /// The first block from which on the node keeps states; that of the genesis is always there.
+    /// Oldest block with a state; the genesis state always exists.
     pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,
-    /// Integers are written as hex text.
+    /// Write integers as hex strings.
     pub shows_hex: bool,
     pub gas_price: U256,
     pub priority_fee: U256,
-    /// Base fee of the block after the head; None before London.
+    /// Base fee of the next block; None before London.
     pub next_base_fee: Option<u64>,
     pub syncing: Option<(u64, u64, u64)>,
     pub pool: Vec<Pooled>,
-    /// Transactions of the pool that the request names.
+    /// Pool transactions that the request names.
     pub named: Vec<Pooled>,
 }
 
-/// What a run may cost.
+/// Cost limits of a run.
 #[derive(Clone)]
 pub struct Bounds {
     pub budget: u64,
@@ -47,9 +47,9 @@ pub struct Bounds {
     pub deadline: Instant,
 }
 
-/// Something for the node to do.
+/// A task for the node.
 pub enum Ask {
-    /// At a block, or in the next one.
+    /// At a block, or at the pending block.
     Call {
         block: Option<B256>,
         is_estimate: bool,
@@ -58,10 +58,10 @@ pub enum Ask {
     Send(Bytes),
 }
 
-/// What became of it.
+/// Result of a task.
 #[derive(Clone)]
 pub enum Reply {
-    /// The state is not there.
+    /// The state is missing.
     Nothing,
     Call {
         succeeded: bool,
@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// More than the budget; nothing is wrong with the request itself.
+    /// Over budget; the request itself is valid.
     Exhausted(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Answering a query.
+//! Query execution.
 
 mod accounts;
 mod blocks;

@@ -1,4 +1,4 @@
-//! Fields for which the node has to do something: calls, estimates, transactions to be sent.
+//! Fields that need the node: calls, estimates, sent transactions.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::document::plan::Node;
 use crate::values::value::{CallArguments, Value};
 
 impl<'a> Run<'a> {
-    /// The reply to the next thing asked; None in the first round, which only notes what is to be done.
+    /// Result of the next task; None in the first round, which only collects tasks.
     fn ask(&mut self, node: &Node, make: impl FnOnce() -> Ask) -> Result<Option<&'a Reply>, Stop> {
         self.spend(cost::ASK)?;
         let position = self.asked;
         self.asked += 1;
         if self.asked > self.bounds.max_asks {
-            let most = self.bounds.max_asks;
-            return Err(self.fail(node, None, &format!("more than {most} calls in one request"), None));
+            let max = self.bounds.max_asks;
+            return Err(self.fail(node, None, &format!("more than {max} calls in one request"), None));
         }
         match self.replies {
             Some(replies) => Ok(replies.get(position)),

@@ -1,4 +1,4 @@
-//! Blocks, withdrawals and logs as GraphQL shows them.
+//! Blocks, withdrawals and logs.
 
 use std::rc::Rc;
 
@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Fields that lead from a block to something else.
+    /// Fields from a block to other objects.
     fn block_relation(&mut self, node: &'a Node, block: &Rc<Loaded<'a>>) -> Written {
         match node.field {
             Field::BlockParent => self.parent(node, block),
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A position in a list; a negative one is beyond its end.
+    /// A list index; a negative one is out of range.
     fn position(&self, node: &Node) -> Option<usize> {
         match self.argument(node, 0) {
             Value::Int(position) => usize::try_from(*position).ok(),
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Base fee of the block after this one: what that block has, or what the node says of the next one.
+    /// Base fee of the next block: its own, or the node's prediction.
     fn next_base_fee(&mut self, block: &Loaded<'_>) -> Result<Option<u64>, Stop> {
         if block.hash == self.inputs.head.0 {
             return Ok(self.inputs.next_base_fee);

@@ -1,4 +1,4 @@
-//! The fields of the root, and those of what waits for a block.
+//! Fields of the root and of the pending block.
 
 use alloy_primitives::U256;
 use ophion_primitives::deadline;
@@ -149,12 +149,12 @@ impl<'a> Run<'a> {
             return Err(self.fail_with(node, INVALID_PARAMS));
         }
         let last = last.min(head);
-        let wanted = log_filter(filter);
-        // The index narrows a search to the blocks that may match; one that takes every log reads them all.
-        let takes_all = wanted.addresses.is_empty() && wanted.topics.iter().all(Option::is_none);
-        let most = self.bounds.max_logs_range;
+        let log_filter = log_filter(filter);
+        // The index narrows a search to candidate blocks; a filter without conditions reads all of them.
+        let takes_all = log_filter.addresses.is_empty() && log_filter.topics.iter().all(Option::is_none);
+        let max = self.bounds.max_logs_range;
         let blocks = last.saturating_sub(first);
-        if (most > 0 && blocks > most) || (takes_all && blocks >= self.bounds.max_blocks) {
+        if (max > 0 && blocks > max) || (takes_all && blocks >= self.bounds.max_blocks) {
             return Err(self.fail_with(node, RANGE_TOO_LARGE));
         }
         let limits = logs::Limits {
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
             max_bytes: self.bounds.max_bytes,
             deadline: self.bounds.deadline,
         };
-        let numbers = match logs::candidates(self.snapshot, first, last, &wanted, &limits) {
+        let numbers = match logs::candidates(self.snapshot, first, last, &log_filter, &limits) {
             Err(_) if deadline::is_over(self.bounds.deadline) => return Err(Stop::Exhausted(OUT_OF_TIME)),
             found => found?,
         };
@@ -170,7 +170,7 @@ impl<'a> Run<'a> {
         for number in numbers {
             self.spend(cost::BLOCK)?;
             if let Some(block) = self.canonical(number)? {
-                self.matching_logs(&block, &wanted, &mut found)?;
+                self.matching_logs(&block, &log_filter, &mut found)?;
             }
             if found.len() > self.bounds.max_logs {
                 return Err(self.fail_with(node, TOO_MANY_LOGS));

@@ -1,8 +1,8 @@
-//! Running a plan over one snapshot of the database, straight into JSON text.
+//! Runs a plan on one database snapshot and writes JSON text.
 //!
-//! A run needs nothing but the snapshot and what it was given. Where it meets something that only the node can do (a
-//! call, a transaction to be sent) it notes that down and goes on; the node does these things, and the same plan is run
-//! again over the same snapshot with their results. So an answer never mixes two heads.
+//! A run uses only the snapshot and its inputs. Work for the node (a call, a transaction to send) is collected; the
+//! node performs it, and the plan runs again on the same snapshot with the results. So a response never mixes two
+//! heads.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");
 pub const OUT_OF_TIME: &str = "Timeout expired";
 pub const TOO_LONG: &str = "maximum answer size exceeded";
 
-/// Work of one step, roughly in units of writing a short field.
+/// Cost units; 1 is about a short field.
 pub mod cost {
     pub const BLOCK: u64 = 20;
     pub const TRANSACTION: u64 = 8;
@@ -36,7 +36,7 @@ pub mod cost {
 
 /// Why a field was not written.
 pub enum Stop {
-    /// It is null and must not be: its parent is null too.
+    /// A null value that the schema does not allow: its parent becomes null.
     Null,
     Exhausted(&'static str),
     Broken(Error),
@@ -84,11 +84,10 @@ impl<'a> Run<'a> {
         bounds: Bounds,
         replies: Option<&'a [Reply]>,
     ) -> Result<Self, Error> {
-        // The database may have moved on since the node announced its head; a snapshot with another branch in it is
-        // taken as it is.
+        // The database may be ahead of the announced head; if the head is on another branch, the snapshot decides.
         let announced = snapshot.canonical_hash(inputs.head.1)? == Some(inputs.head.0);
-        let newest = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
-        let head = if announced { inputs.head } else { newest };
+        let stored = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
+        let head = if announced { inputs.head } else { stored };
         Ok(Run {
             snapshot,
             query,
@@ -145,7 +144,7 @@ impl<'a> Run<'a> {
 
     // --- what every field uses ------------------------------------------------------------------
 
-    /// Note that work was done; ends the run when it was too much.
+    /// Add cost; ends the run when it exceeds the budget.
     pub fn spend(&mut self, units: u64) -> Written {
         self.spent += units;
         if self.spent < self.next_look {
@@ -164,7 +163,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// An object, its fields written one after another. A field that fails becomes null or takes the object along.
+    /// Write an object. A failed field becomes null or makes the object null.
     pub fn object(&mut self, nodes: &'a [Node], mut write: impl FnMut(&mut Self, &'a Node) -> Written) -> Written {
         self.out.push(b'{');
         let mut is_null = false;
@@ -201,7 +200,7 @@ impl<'a> Run<'a> {
         if is_null { Err(Stop::Null) } else { Ok(()) }
     }
 
-    /// The value of a field that has fields itself.
+    /// Write the value of a field with subfields.
     pub fn inside(&mut self, node: &'a Node, write: impl FnOnce(&mut Self) -> Written) -> Written {
         self.path.push(Step::Key(&node.name));
         write(self)?;
@@ -209,7 +208,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A list of objects.
+    /// Write a list of objects.
     pub fn list<T>(
         &mut self,
         node: &'a Node,
@@ -238,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The error of one field; what becomes of its value is decided where fields are written.
+    /// Record the error of a field; the caller decides what becomes of the value.
     pub fn fail(&mut self, node: &Node, code: Option<(i64, &str)>, detail: &str, extra: Option<String>) -> Stop {
         let mut path = String::from("[");
         let mut shown = String::new();

@@ -1,4 +1,4 @@
-//! Transactions as GraphQL shows them, in a block or in the pool.
+//! Transactions, in a block or in the pool.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub struct Transaction<'t, 'a> {
 }
 
 enum Place<'t, 'a> {
-    /// `alone` where no other transaction of the block is shown.
+    /// `alone`: the request shows no other transaction of the block.
     Block {
         block: &'t Rc<Loaded<'a>>,
         index: usize,
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `v` of a legacy transaction carries its chain id (EIP-155); of the others it repeats the parity.
+    /// `v` of a legacy transaction includes its chain id (EIP-155); for other types it is the parity.
     fn signature_field(&mut self, node: &'a Node, tx: &Transaction<'_, 'a>) -> Written {
         let decoded = tx.decoded()?;
         let envelope = &decoded.envelope;

@@ -1,4 +1,4 @@
-//! Values as JSON text.
+//! Scalar values as JSON text.
 
 use alloy_primitives::{B256, U256};
 use ophion_primitives::json::{data, decimal, list, quantity, wide};
@@ -6,7 +6,7 @@ use ophion_primitives::json::{data, decimal, list, quantity, wide};
 use super::run::{Run, Stop, TOO_LONG, Written};
 use crate::document::document_errors;
 
-/// A field counts as one unit of work; what is longer than a word counts by its words as well.
+/// A field costs one unit; longer values cost one more per word.
 const WORD: usize = 32;
 
 impl Run<'_> {
@@ -18,7 +18,7 @@ impl Run<'_> {
         document_errors::text(&mut self.out, text);
     }
 
-    /// A `Long`, or an `Int` that later schemas call a `Long`.
+    /// A `Long`, or an `Int` that later schemas declare as `Long`.
     pub fn integer(&mut self, value: u64) -> Written {
         if self.inputs.shows_hex {
             quantity(&mut self.out, "", value);

@@ -1,4 +1,4 @@
-//! Values for a plan: arguments and variables turned into what the executor works with.
+//! Binds arguments and variables to a plan.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::value::{CallArguments, FilterArguments, Value};
 use crate::document::kinds::Kind;
 use crate::document::plan::{Argument, Plan, Variable};
 
-/// What is wrong with a value, and where.
+/// An invalid value and its position.
 #[derive(Debug, PartialEq)]
 pub struct BadValue {
     pub message: String,
     pub at: usize,
 }
 
-/// Values of the declared variables, in their order.
+/// Values of the declared variables, in order.
 pub fn variables(plan: &Plan, given: &Variables<'_>, texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     let mut values = Vec::with_capacity(plan.variables.len());
     for variable in &plan.variables {
@@ -49,7 +49,7 @@ fn variable_value(variable: &Variable, given: &Variables<'_>, texts: &Texts<'_>)
     }
 }
 
-/// Values of all arguments of the plan, in their order.
+/// Values of all arguments of the plan, in order.
 pub fn arguments(plan: &Plan, variables: &[Value], texts: &Texts<'_>) -> Result<Vec<Value>, BadValue> {
     plan.arguments.iter().map(|argument| argument_value(argument, variables, texts)).collect()
 }
@@ -80,7 +80,7 @@ fn not_null() -> Unfit {
 fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, Unfit> {
     match source {
         Source::Null => return Ok(Value::Null),
-        // The document has been checked: a variable fits where it stands, or is one item of a list.
+        // The document is validated: a variable fits its position, or is one item of a list.
         Source::Ready(value) => return Ok(as_kind(kind, value.clone())),
         _ => {}
     }
@@ -127,7 +127,7 @@ fn scalar(kind: Kind, source: &Source<'_>) -> Result<Value, Unfit> {
     value.ok_or_else(|| Unfit::of_kind(source, kind))
 }
 
-/// A single item stands for a list of one.
+/// A single item counts as a list of one.
 fn as_kind(kind: Kind, value: Value) -> Value {
     match (kind, value) {
         (Kind::Addresses, Value::Address(address)) => Value::Addresses(vec![address]),

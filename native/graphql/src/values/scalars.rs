@@ -1,11 +1,11 @@
-//! Scalars of the schema as they come in: literals of a document or JSON of its variables (graphql.md 2).
+//! Input scalars: document literals or JSON variables (graphql.md 2).
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 
-/// A scalar before its type is looked at.
+/// An untyped scalar.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
-    /// Digits, with a sign where there was one.
+    /// Digits with an optional sign.
     Number(&'a str),
     Text(&'a str),
 }
@@ -30,7 +30,7 @@ pub fn long(given: Given<'_>) -> Option<u64> {
     if is_digits(digits, radix) { u64::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// A 32-bit integer; never text.
+/// A 32-bit integer; text is rejected.
 pub fn int(given: Given<'_>) -> Option<i32> {
     match given {
         Given::Number(digits) => digits.parse().ok(),
@@ -38,7 +38,7 @@ pub fn int(given: Given<'_>) -> Option<i32> {
     }
 }
 
-/// Text of digits alone is decimal; any other text is hex, with or without 0x.
+/// Text of digits only is decimal; other text is hex, with or without 0x.
 pub fn big_int(given: Given<'_>) -> Option<U256> {
     let (digits, radix) = number_text(given);
     if is_digits(digits, radix) {
@@ -59,7 +59,7 @@ pub fn address(given: Given<'_>) -> Option<Address> {
     bytes(given).filter(|bytes| bytes.len() == 20).map(|bytes| Address::from_slice(&bytes))
 }
 
-/// Shorter values are padded on the left.
+/// Shorter values are left-padded.
 pub fn bytes32(given: Given<'_>) -> Option<B256> {
     let Given::Text(text) = given else { return None };
     let digits = hex_digits(text).unwrap_or(text);

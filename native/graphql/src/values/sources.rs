@@ -1,4 +1,4 @@
-//! Values before their type is looked at, whether they come from the document or from the variables.
+//! Untyped values, from the document or from variables.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,23 +11,23 @@ use crate::document::kinds::Kind;
 use crate::document::plan::Written;
 use crate::document::shape::Literal;
 
-/// Variables of one request, and values that one of them may hold.
+/// Maximum variables of a request, and maximum values in one of them.
 const MAX_VARIABLES: usize = 1_000;
 const MAX_VALUES: usize = 10_000;
-/// Levels of lists and objects in a variable; the schema has no more than four.
-const DEEPEST: usize = 16;
-/// Longest text of a value that is repeated in a complaint.
-const LONGEST_SHOWN: usize = 256;
+/// Maximum nesting of a variable; the schema needs four levels.
+const MAX_DEPTH: usize = 16;
+/// Maximum length of a value in an error text.
+const MAX_SHOWN_LENGTH: usize = 256;
 
 pub enum Source<'a> {
     Null,
     Scalar(Given<'a>),
-    /// Text of the variables that had escapes in it.
+    /// Variable text with escapes resolved.
     Unescaped(String),
     Boolean(bool),
     List(Vec<Source<'a>>),
     Object(Vec<(String, Source<'a>)>),
-    /// A variable, whose value is known.
+    /// A variable with a known value.
     Ready(&'a Value),
     Enum(&'a str),
     Fraction(&'a str),
@@ -38,10 +38,10 @@ pub struct Texts<'a> {
     pub literals: &'a [Literal],
 }
 
-/// The variables of a request, or the members of one of them.
+/// The variables of a request, or the members of one.
 pub type Variables<'a> = HashMap<String, &'a RawValue>;
 
-/// JSON text of the variables as its members.
+/// Parse the JSON text of variables.
 pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
     match text.map(str::trim) {
         None | Some("" | "null") => Ok(Variables::new()),
@@ -56,9 +56,9 @@ pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
 /// Why a value does not fit.
 #[derive(Debug, PartialEq)]
 pub struct Unfit {
-    /// From the argument or variable to the part that does not fit: `.to`, `[0]`.
+    /// Path from the argument or variable to the invalid part: `.to`, `[0]`.
     pub path: String,
-    /// The part as a document has it, and as JSON has it.
+    /// The part in document and in JSON notation.
     pub literal: String,
     pub plain: String,
     pub complaint: String,
@@ -82,7 +82,7 @@ impl Unfit {
 }
 
 impl<'a> Source<'a> {
-    /// What a plan says; None for an argument that is absent.
+    /// Value of an argument in a plan; None if absent.
     pub fn of_written(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Self> {
         let inner = |one: &'a Written| Self::of_written(one, texts, variables);
         Some(match written {
@@ -103,17 +103,17 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// JSON. Numbers stay text, so that none loses digits.
+    /// JSON; numbers stay text to keep all digits.
     pub fn of_json(text: &'a str) -> Result<Self, String> {
         let mut values = MAX_VALUES;
-        Self::of_json_inside(text, DEEPEST, &mut values)
+        Self::of_json_inside(text, MAX_DEPTH, &mut values)
     }
 
     fn of_json_inside(text: &'a str, levels: usize, values: &mut usize) -> Result<Self, String> {
         let text = text.trim();
         let broken = |cause: serde_json::Error| cause.to_string();
         let mut inside = |count: usize| match (levels.checked_sub(1), values.checked_sub(count)) {
-            (None, _) => Err(format!("it has more than {DEEPEST} levels")),
+            (None, _) => Err(format!("it has more than {MAX_DEPTH} levels")),
             (_, None) => Err(format!("it has more than {MAX_VALUES} values")),
             (Some(levels), Some(left)) => {
                 *values = left;
@@ -146,7 +146,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// A document's value that has been refused, so that it can be shown.
+    /// An invalid document value, to show it.
     pub fn of_ast(value: &'a Ast) -> Self {
         match value {
             Ast::Null => Source::Null,
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The form in which the original client repeats the values of a document.
+    /// Notation that Besu uses for document values.
     fn write_literal(&self, out: &mut String) {
         match self {
             Source::Null | Source::Ready(_) => out.push_str("NullValue{}"),
@@ -209,7 +209,7 @@ impl<'a> Source<'a> {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_LENGTH) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.into(),
     }

@@ -1,10 +1,10 @@
-//! Arguments ready for use.
+//! Typed arguments.
 
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-/// An argument ready for use.
+/// A typed argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,

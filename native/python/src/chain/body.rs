@@ -1,4 +1,4 @@
-//! Transactions and bodies as Python sees them.
+//! Transactions and bodies.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -114,13 +114,12 @@ impl Transaction {
         self.tx.is_low_s()
     }
 
-    /// Most the sender may have to pay: value, gas and blobs.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> Answer<Bound<'py, PyAny>> {
         to_int(py, &self.tx.cost())
     }
 
-    /// What admission asks about, in one crossing.
+    /// Everything that pool admission needs, in one call.
     #[pyo3(signature = (fork, /))]
     #[expect(clippy::type_complexity)]
     fn terms<'py>(
@@ -157,9 +156,10 @@ impl Transaction {
         ))
     }
 
-    /// What the pool keeps of a transaction within the bounds, and its cost; None for one outside of them.
+    /// Fast path of pool admission (`ophion_execution::block::plain_check`): the pool's values of a plain transaction;
+    /// None for others.
     #[pyo3(signature = (bounds, /))]
-    fn usual<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<Usual<'py>>> {
+    fn plain_terms<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<PlainTerms<'py>>> {
         if !bounds.data.hold(&self.tx) {
             return Ok(None);
         }
@@ -186,8 +186,8 @@ impl Transaction {
     }
 }
 
-/// Hash, sender, nonce, gas limit, most for a unit of gas, most of it as tip, bytes, cost.
-type Usual<'py> = (
+/// Hash, sender, nonce, gas limit, maximum fee and tip per gas, size, cost.
+type PlainTerms<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
     u64,
@@ -205,7 +205,7 @@ fn price(py: Python<'_>, price: u128) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// What nearly every transaction keeps to.
+/// Limits of plain transactions.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Bounds {
     data: plain_check::Bounds,
@@ -214,7 +214,7 @@ pub struct Bounds {
 #[pymethods]
 impl Bounds {
     #[new]
-    #[pyo3(signature = (*, fork, chain_id, last_type, max_gas, base_fee, least_fee, least_price, least_tip, max_paid, max_init_code))]
+    #[pyo3(signature = (*, fork, chain_id, last_type, max_gas, base_fee, min_fee, min_price, min_tip, max_total_fee, max_init_code))]
     #[expect(clippy::too_many_arguments)]
     fn new(
         fork: &str,
@@ -222,10 +222,10 @@ impl Bounds {
         last_type: u8,
         max_gas: u64,
         base_fee: u128,
-        least_fee: u128,
-        least_price: u128,
-        least_tip: u128,
-        max_paid: Option<Wide>,
+        min_fee: u128,
+        min_price: u128,
+        min_tip: u128,
+        max_total_fee: Option<Wide>,
         max_init_code: Option<usize>,
     ) -> Answer<Self> {
         Ok(Bounds {
@@ -235,17 +235,17 @@ impl Bounds {
                 last_type,
                 max_gas,
                 base_fee,
-                least_fee,
-                least_price,
-                least_tip,
-                max_paid: max_paid.map_or(U256::MAX, |most| most.0),
+                min_fee,
+                min_price,
+                min_tip,
+                max_total_fee: max_total_fee.map_or(U256::MAX, |max| max.0),
                 max_init_code: max_init_code.unwrap_or(usize::MAX),
             },
         })
     }
 }
 
-/// Lines of the pool's journal: when each came, in milliseconds, and its bytes.
+/// Journal lines of the pool: arrival time in milliseconds, and bytes.
 #[pyfunction]
 #[pyo3(signature = (transactions, arrived_ms, /))]
 fn journal_lines<'py>(py: Python<'py>, transactions: Vec<Py<Transaction>>, arrived_ms: u64) -> Bound<'py, PyBytes> {
@@ -265,7 +265,7 @@ fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResu
     listed(py, decoded)
 }
 
-/// Each transaction, or as text why its bytes are none.
+/// Each transaction, or its decoding error as text.
 fn listed(py: Python<'_>, decoded: impl IntoIterator<Item = Result<Decoded>>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for result in decoded {
@@ -282,7 +282,7 @@ fn senders_recovered() -> u64 {
     sender_cache::recovered()
 }
 
-/// The desk in front of a thread that decodes.
+/// Queue in front of the decoding thread.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Decoder {
     desk: decoder::Decoder<Py<PyAny>>,
@@ -309,10 +309,10 @@ impl Decoder {
         self.desk.start();
     }
 
-    /// Arrivals, and the transactions of all of them.
-    #[pyo3(signature = (most, /))]
-    fn collect<'py>(&self, py: Python<'py>, most: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
-        let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(most).into_iter().unzip();
+    /// Submissions with their transactions.
+    #[pyo3(signature = (max, /))]
+    fn collect<'py>(&self, py: Python<'py>, max: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
+        let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(max).into_iter().unzip();
         Ok((arrivals, listed(py, decoded.into_iter().flatten())?))
     }
 }
@@ -431,7 +431,7 @@ impl Body {
         self.data.txs.iter().map(Tx::blob_count).sum::<u64>() * alloy_eips::eip4844::DATA_GAS_PER_BLOB
     }
 
-    /// Hashes of the transactions and their senders, each sender once.
+    /// Transaction hashes, and distinct senders.
     fn parties<'py>(&self, py: Python<'py>) -> Answer<PyParties<'py>> {
         let known = py.detach(|| self.data.known())?;
         let senders: AddressSet = known.iter().map(|one| one.sender).collect();

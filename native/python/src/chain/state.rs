@@ -1,4 +1,4 @@
-//! States and executions as Python sees them.
+//! States and executions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The store as Python sees it.
+//! The database.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -52,7 +52,7 @@ impl NewBlock {
     }
 }
 
-/// JSON text, or None when what was asked for does not exist.
+/// JSON text; None if the object does not exist.
 type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
 /// Key and value of a row.
 type PyRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -77,7 +77,7 @@ impl Store {
         inner.clone().ok_or_else(|| Error::Storage("the database is closed".into()))
     }
 
-    /// JSON text made in one snapshot without the GIL.
+    /// Build JSON text from one snapshot without the GIL.
     fn json<'py>(
         &self,
         py: Python<'py>,
@@ -86,7 +86,7 @@ impl Store {
         Ok(self.read(py, make)?.map(|text| to_bytes(py, text)))
     }
 
-    /// Run a read in one snapshot without the GIL.
+    /// Run a read on one snapshot without the GIL.
     pub fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&Snapshot) -> Result<T> + Send) -> Answer<T> {
         let inner = self.inner()?;
         Ok(py.detach(|| read(&inner.snapshot()?))?)
@@ -383,7 +383,7 @@ impl Store {
     #[pyo3(signature = (descriptor, /))]
     fn copy_to(&self, py: Python<'_>, descriptor: i32) -> Answer<()> {
         let inner = self.inner()?;
-        // SAFETY: who calls keeps the descriptor open until this returns.
+        // SAFETY: the caller keeps the descriptor open until this returns.
         let target = unsafe { BorrowedFd::borrow_raw(descriptor) };
         Ok(py.detach(|| inner.copy(target))?)
     }
@@ -395,13 +395,13 @@ impl Store {
     #[pyo3(signature = (limit, watch=None, /))]
     fn check(&self, py: Python<'_>, limit: usize, watch: Option<Py<PyAny>>) -> Answer<Vec<String>> {
         let mut failure = None;
-        let mut told = |done: u64, total: u64| {
+        let mut watch = |done: u64, total: u64| {
             if let Some(watch) = &watch {
                 failure = Python::attach(|py| watch.call1(py, (done, total))).err();
             }
             failure.is_none()
         };
-        let found = self.read(py, |snapshot| store::check(snapshot, limit, &mut told))?;
+        let found = self.read(py, |snapshot| store::check(snapshot, limit, &mut watch))?;
         match failure {
             Some(failure) => Err(failure.into()),
             None => Ok(found),
@@ -415,32 +415,32 @@ pub struct Pruning {
 }
 
 impl Pruning {
-    /// One step, without the GIL.
+    /// Run one step without the GIL.
     fn step(
         &self,
         py: Python<'_>,
         step: impl FnOnce(&mut store::Pruning, usize) -> Result<bool> + Send,
-        most: usize,
+        max: usize,
     ) -> Answer<bool> {
-        Ok(py.detach(|| step(&mut self.round.lock().expect("no panic while locked"), most))?)
+        Ok(py.detach(|| step(&mut self.round.lock().expect("no panic while locked"), max))?)
     }
 }
 
 #[pymethods]
 impl Pruning {
-    #[pyo3(signature = (most, /))]
-    fn forget(&self, py: Python<'_>, most: usize) -> Answer<bool> {
-        self.step(py, store::Pruning::forget, most)
+    #[pyo3(signature = (max, /))]
+    fn forget(&self, py: Python<'_>, max: usize) -> Answer<bool> {
+        self.step(py, store::Pruning::forget, max)
     }
 
-    #[pyo3(signature = (most, /))]
-    fn mark(&self, py: Python<'_>, most: usize) -> Answer<bool> {
-        self.step(py, store::Pruning::mark, most)
+    #[pyo3(signature = (max, /))]
+    fn mark(&self, py: Python<'_>, max: usize) -> Answer<bool> {
+        self.step(py, store::Pruning::mark, max)
     }
 
-    #[pyo3(signature = (most, /))]
-    fn sweep(&self, py: Python<'_>, most: usize) -> Answer<bool> {
-        self.step(py, store::Pruning::sweep, most)
+    #[pyo3(signature = (max, /))]
+    fn sweep(&self, py: Python<'_>, max: usize) -> Answer<bool> {
+        self.step(py, store::Pruning::sweep, max)
     }
 
     #[getter]

@@ -1,4 +1,4 @@
-//! Small tries for tools and tests.
+//! In-memory tries for tools and tests.
 
 use alloy_primitives::Bytes;
 use alloy_trie::root::ordered_trie_root_with_encoder;

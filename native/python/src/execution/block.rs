@@ -1,10 +1,10 @@
-//! Blocks: run, grown, begun at genesis.
+//! Block execution, incremental building, genesis.
 
 use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::block::genesis::{GenesisAccount, genesis};
-use ophion_execution::block::incremental_builder::{self, Candidate, Growth};
+use ophion_execution::block::incremental_builder::{self, Candidate, IncrementalBuilder};
 use ophion_execution::block::run;
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
@@ -18,9 +18,9 @@ use crate::chain::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide};
 use crate::values::errors::Answer;
 
-/// What became of candidates, by their positions.
+/// Result of `take`: candidates by position.
 #[pyclass(frozen, get_all, module = "ophion._native")]
-pub struct Taken {
+pub struct TakeResult {
     included: Vec<usize>,
     skipped: Vec<(usize, String)>,
     early: Vec<usize>,
@@ -30,25 +30,25 @@ pub struct Taken {
     is_full: bool,
 }
 
-impl From<incremental_builder::Taken> for Taken {
-    fn from(taken: incremental_builder::Taken) -> Self {
-        let incremental_builder::Taken { included, skipped, early, unfit, unfinished, seen, is_full } = taken;
-        Taken { included, skipped, early, unfit, unfinished, seen, is_full }
+impl From<incremental_builder::TakeResult> for TakeResult {
+    fn from(result: incremental_builder::TakeResult) -> Self {
+        let incremental_builder::TakeResult { included, skipped, early, unfit, unfinished, seen, is_full } = result;
+        TakeResult { included, skipped, early, unfit, unfinished, seen, is_full }
     }
 }
 
-/// A block while it grows; one thread at a time.
+/// An incremental block builder; one thread at a time.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct OpenBlock {
-    growth: Mutex<Option<Growth>>,
+    builder: Mutex<Option<IncrementalBuilder>>,
 }
 
 impl OpenBlock {
-    /// Work on the block; it is gone when that fails.
-    fn with<T>(&self, work: impl FnOnce(Growth) -> Result<(Option<Growth>, T)>) -> Result<T> {
-        let mut place = self.growth.lock().expect("no panic while locked");
-        let growth = place.take().ok_or_else(|| Error::Refused("the block is sealed".into()))?;
-        let (left, answer) = work(growth)?;
+    /// Use the builder; it is dropped if that fails.
+    fn with<T>(&self, work: impl FnOnce(IncrementalBuilder) -> Result<(Option<IncrementalBuilder>, T)>) -> Result<T> {
+        let mut place = self.builder.lock().expect("no panic while locked");
+        let builder = place.take().ok_or_else(|| Error::Refused("the block is sealed".into()))?;
+        let (left, answer) = work(builder)?;
         *place = left;
         Ok(answer)
     }
@@ -65,23 +65,23 @@ impl OpenBlock {
         keep_revert_data: bool,
     ) -> Answer<Self> {
         let (state, env) = (&state.get().data, &env.get().env);
-        let growth = py.detach(|| Growth::start(state, env, keep_revert_data))?;
-        Ok(OpenBlock { growth: Mutex::new(Some(growth)) })
+        let builder = py.detach(|| IncrementalBuilder::start(state, env, keep_revert_data))?;
+        Ok(OpenBlock { builder: Mutex::new(Some(builder)) })
     }
 
     #[pyo3(signature = (candidates, deadline_s, /))]
-    fn take(&self, py: Python<'_>, candidates: Vec<Py<Transaction>>, deadline_s: f64) -> Answer<Taken> {
+    fn take(&self, py: Python<'_>, candidates: Vec<Py<Transaction>>, deadline_s: f64) -> Answer<TakeResult> {
         let candidates: Vec<Candidate> =
             candidates.iter().map(|one| Candidate { tx: one.get().tx.clone(), known: one.get().known }).collect();
         let deadline = deadline::after(deadline_s);
-        let taken = py.detach(|| {
-            self.with(|growth| growth.take(&candidates, deadline).map(|(growth, taken)| (Some(growth), taken)))
+        let result = py.detach(|| {
+            self.with(|builder| builder.take(&candidates, deadline).map(|(builder, result)| (Some(builder), result)))
         })?;
-        Ok(taken.into())
+        Ok(result.into())
     }
 
     fn settle(&self, py: Python<'_>) -> Answer<()> {
-        Ok(py.detach(|| self.with(|mut growth| growth.settle().map(|()| (Some(growth), ()))))?)
+        Ok(py.detach(|| self.with(|mut builder| builder.settle().map(|()| (Some(builder), ()))))?)
     }
 
     #[pyo3(signature = (withdrawals, rewards, /))]
@@ -93,7 +93,7 @@ impl OpenBlock {
     ) -> Answer<(Body, Execution)> {
         let (withdrawals, rewards) = (withdrawals_of(withdrawals), rewards_of(rewards));
         let (body, execution) =
-            py.detach(|| self.with(|growth| growth.seal(withdrawals, &rewards).map(|sealed| (None, sealed))))?;
+            py.detach(|| self.with(|builder| builder.seal(withdrawals, &rewards).map(|sealed| (None, sealed))))?;
         Ok((Body { data: Arc::new(body) }, Execution { data: Arc::new(execution) }))
     }
 }
@@ -137,7 +137,7 @@ fn genesis_state(py: Python<'_>, store: &Bound<'_, Store>, alloc: Vec<AllocAccou
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Taken>()?;
+    module.add_class::<TakeResult>()?;
     module.add_class::<OpenBlock>()?;
     module.add_function(wrap_pyfunction!(execute, module)?)?;
     module.add_function(wrap_pyfunction!(genesis_state, module)?)

@@ -1,4 +1,4 @@
-//! Calls as Python makes them.
+//! Calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,7 +114,6 @@ impl AccountOverride {
     }
 }
 
-/// Overrides as calls take them.
 pub fn plain(overrides: &[Py<AccountOverride>]) -> Vec<&overrides::AccountOverride> {
     overrides.iter().map(|one| one.get().inner.as_ref()).collect()
 }

@@ -1,9 +1,8 @@
-//! Ending what another thread computes.
+//! Cancellation of another thread's work.
 
 use ophion_primitives::deadline;
 use pyo3::prelude::*;
 
-/// Lets another thread end what this one computes.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Cancellation {
     flag: deadline::Cancellation,
@@ -20,7 +19,7 @@ impl Cancellation {
         self.flag.cancel();
     }
 
-    /// From here on calls, searches and simulations of this thread end soon after `cancel`.
+    /// Let `cancel` end calls, searches and simulations of this thread.
     fn __enter__(&self) {
         self.flag.enter();
     }

@@ -1,4 +1,4 @@
-//! The rules of a chain and the environment of a block, as Python gives them.
+//! Chain rules and block environments.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use crate::values::convert::{Addr, Hash, Wide};
 use crate::values::errors::Answer;
 
-/// What one chain fixes for the EVM.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct ChainRules {
     rules: env::ChainRules,
@@ -38,7 +37,6 @@ impl ChainRules {
     }
 }
 
-/// One block's environment.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct BlockEnv {
     pub env: env::BlockEnv,

@@ -1,6 +1,6 @@
-//! Light ethash as Python functions.
+//! Light ethash.
 
-use ophion_execution::work::ethash::{compute, search, seed};
+use ophion_execution::ethash::light::{compute, search, seed};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -1,12 +1,12 @@
-//! The newest block, as those see it who ask it for something. Everything is computed in `ophion_execution::call::latest`.
+//! The latest block: fast path of four methods, computed in `ophion_execution::call::latest`.
 //!
-//! The GIL is kept: an answer takes microseconds (a deadline bounds calls), getting the GIL back can take longer.
+//! The GIL is kept: a reply takes microseconds (calls have a deadline), and getting the GIL back can take longer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ophion_execution::call::call_cost_cache;
-use ophion_execution::call::fast_call::UsualCall;
-use ophion_execution::call::latest::{Newest, Terms};
+use ophion_execution::call::fast_call::PlainCall;
+use ophion_execution::call::latest::{Latest, Terms};
 use ophion_messages::plain_request::Param;
 use ophion_primitives::json;
 use pyo3::exceptions::PyValueError;
@@ -17,7 +17,7 @@ use super::env::BlockEnv;
 use crate::chain::state::State;
 use crate::values::convert::{Addr, to_bytes};
 
-/// An output from here on is not copied into an envelope: others decide how it leaves.
+/// Longer outputs take the slow path, which sends them without copying.
 const LONG: usize = 16 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -59,69 +59,73 @@ impl CallCostCache {
 }
 
 #[pyclass(frozen, module = "ophion._native")]
-pub struct NewestBlock {
-    newest: Mutex<Newest>,
+pub struct LatestBlock {
+    latest: Mutex<Latest>,
 }
 
-impl NewestBlock {
-    fn newest(&self) -> MutexGuard<'_, Newest> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+impl LatestBlock {
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
-impl NewestBlock {
+impl LatestBlock {
     #[new]
     #[pyo3(signature = (number, state, /))]
     fn new(number: u64, state: &Bound<'_, State>) -> Self {
-        NewestBlock { newest: Mutex::new(Newest::new(number, state.get().data.clone())) }
+        LatestBlock { latest: Mutex::new(Latest::new(number, state.get().data.clone())) }
     }
 
     #[pyo3(signature = (number, state, /))]
     fn set(&self, number: u64, state: &Bound<'_, State>) {
-        *self.newest() = Newest::new(number, state.get().data.clone());
+        *self.latest() = Latest::new(number, state.get().data.clone());
     }
 
     #[getter]
     fn has_terms(&self) -> bool {
-        self.newest().terms.is_some()
+        self.latest().terms.is_some()
     }
 
-    #[pyo3(signature = (env, gas, max_gas, limit_s, tried, /))]
+    #[pyo3(signature = (env, gas, max_gas, limit_s, costs, /))]
     fn set_terms(
         &self,
         env: &Bound<'_, BlockEnv>,
         gas: u64,
         max_gas: u64,
         limit_s: f64,
-        tried: &Bound<'_, CallCostCache>,
+        costs: &Bound<'_, CallCostCache>,
     ) {
-        let (env, tried) = (env.get().env.clone(), tried.get().calls.clone());
-        self.newest().terms = Some(Terms { env, gas, max_gas, limit_s, tried });
+        let (env, costs) = (env.get().env.clone(), costs.get().calls.clone());
+        self.latest().terms = Some(Terms { env, gas, max_gas, limit_s, costs });
     }
 
     #[pyo3(signature = (call, /))]
     fn call<'py>(&self, py: Python<'py>, call: &Bound<'py, PyDict>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut usual = UsualCall::default();
+        let mut plain = PlainCall::default();
         for (name, value) in call.iter() {
             let (Ok(name), Ok(value)) = (name.cast::<PyString>(), value.cast::<PyString>()) else { return Ok(None) };
-            if usual.take(name.to_str()?, value.to_str()?).is_none() {
+            if plain.take(name.to_str()?, value.to_str()?).is_none() {
                 return Ok(None);
             }
         }
-        Ok(self.newest().call(usual).map(|output| to_bytes(py, output)))
+        Ok(self.latest().call(plain).map(|output| to_bytes(py, output)))
     }
 
     #[pyo3(signature = (question, /))]
-    fn reading(block: Py<Self>, question: &str) -> PyResult<NewestRead> {
+    fn reading(block: Py<Self>, question: &str) -> PyResult<LatestRead> {
         let question = match question {
             "number" => Question::Number,
             "balance" => Question::Balance,
             "nonce" => Question::Nonce,
             "call" => Question::Call,
-            other => return Err(PyValueError::new_err(format!("{other} is not asked of the newest block"))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "the latest block has no {other}: use number, balance, nonce or call"
+                )));
+            }
         };
-        Ok(NewestRead { block, question, tally: None })
+        Ok(LatestRead { block, question, tally: None })
     }
 }
 
@@ -134,22 +138,22 @@ enum Question {
 }
 
 #[pyclass(frozen, module = "ophion._native")]
-pub struct NewestRead {
-    block: Py<NewestBlock>,
+pub struct LatestRead {
+    block: Py<LatestBlock>,
     question: Question,
     tally: Option<Py<PyAny>>,
 }
 
 #[pymethods]
-impl NewestRead {
+impl LatestRead {
     #[pyo3(signature = (tally, /))]
-    fn counted(&self, py: Python<'_>, tally: Py<PyAny>) -> NewestRead {
-        NewestRead { block: self.block.clone_ref(py), question: self.question, tally: Some(tally) }
+    fn counted(&self, py: Python<'_>, tally: Py<PyAny>) -> LatestRead {
+        LatestRead { block: self.block.clone_ref(py), question: self.question, tally: Some(tally) }
     }
 }
 
-impl NewestRead {
-    /// Append the text of the answer; None, and perhaps a part of it appended, where the handler has to look.
+impl LatestRead {
+    /// Append the result; None, perhaps with partial output, if the handler has to reply.
     pub fn answer(&self, py: Python<'_>, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
         let Some(tally) = &self.tally else { return self.uncounted(params, out) };
         let untimed = pyo3::intern!(py, "untimed");
@@ -159,21 +163,21 @@ impl NewestRead {
     }
 
     fn uncounted(&self, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
-        let mut newest = self.block.get().newest();
+        let mut latest = self.block.get().latest();
         match (self.question, params) {
-            (Question::Number, []) => json::quantity(out, "", newest.number),
+            (Question::Number, []) => json::quantity(out, "", latest.number),
             (Question::Balance, [Param::Word(address)] | [Param::Word(address), Param::Word(b"latest")]) => {
-                newest.balance(out, word(address)?)?;
+                latest.balance(out, word(address)?)?;
             }
             (Question::Nonce, [Param::Word(address)] | [Param::Word(address), Param::Word(b"latest")]) => {
-                newest.nonce(out, word(address)?)?;
+                latest.nonce(out, word(address)?)?;
             }
             (Question::Call, [Param::Fields(members)] | [Param::Fields(members), Param::Word(b"latest")]) => {
-                let mut usual = UsualCall::default();
+                let mut plain = PlainCall::default();
                 for (name, value) in members {
-                    usual.take(word(name)?, word(value)?)?;
+                    plain.take(word(name)?, word(value)?)?;
                 }
-                json::data(out, "", newest.call(usual).filter(|output| output.len() < LONG)?);
+                json::data(out, "", latest.call(plain).filter(|output| output.len() < LONG)?);
             }
             _ => return None,
         }
@@ -187,6 +191,6 @@ fn word(text: &[u8]) -> Option<&str> {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<CallCostCache>()?;
-    module.add_class::<NewestBlock>()?;
-    module.add_class::<NewestRead>()
+    module.add_class::<LatestBlock>()?;
+    module.add_class::<LatestRead>()
 }

@@ -1,4 +1,4 @@
-//! Running things.
+//! Execution.
 
 pub mod block;
 pub mod call;

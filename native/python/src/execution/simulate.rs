@@ -1,8 +1,8 @@
-//! Simulated blocks as Python sees them.
+//! Simulated blocks.
 
 use std::sync::Arc;
 
-use ophion_execution::call::outcome::told;
+use ophion_execution::call::outcome::summary;
 use ophion_execution::call::simulate::{CallResult, Rules, SimulatedCall, is_precompile, simulate};
 use ophion_primitives::deadline;
 use ophion_primitives::json::list;
@@ -19,7 +19,7 @@ use crate::chain::state::{Execution, State};
 use crate::values::convert::{Addr, Hash, Wide, to_bytes};
 use crate::values::errors::Answer;
 
-/// A block that was simulated: what its header needs, and what its calls gave.
+/// A simulated block: header values and call results.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct SimulatedBlock {
     execution: Py<Execution>,
@@ -47,14 +47,14 @@ impl SimulatedBlock {
             .iter()
             .map(|one| {
                 let gas = one.result.gas();
-                let (kind, output, reason) = told(one.result.clone());
-                let most = gas.total_gas_spent().max(gas.tx_gas_used());
-                (kind, to_bytes(py, &output), gas.tx_gas_used(), most, reason)
+                let (kind, output, reason) = summary(one.result.clone());
+                let max = gas.total_gas_spent().max(gas.tx_gas_used());
+                (kind, to_bytes(py, &output), gas.tx_gas_used(), max, reason)
             })
             .collect()
     }
 
-    /// The logs of each call and the transactions as JSON text, now that the hash of the block is known.
+    /// Logs of each call and transactions as JSON text, once the block hash is known.
     #[pyo3(signature = (block_hash, number, timestamp, base_fee, /))]
     fn render<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! The public vectors, for the tools that run them.
+//! Public Ethereum tests.
 
 use ophion_execution::vectors::{Verdict, state, transaction};
 use pyo3::prelude::*;

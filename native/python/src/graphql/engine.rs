@@ -1,4 +1,4 @@
-//! The GraphQL engine as Python sees it: requests in, checked queries out.
+//! GraphQL engine: requests in, validated queries out.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl GraphqlEngine {
         Ok(GraphqlEngine { engine: Arc::new(engine), settings })
     }
 
-    /// A request in its JSON form; `bytes` is the answer to one that cannot be run.
+    /// Prepare a JSON request; `bytes` is the response to an invalid one.
     #[pyo3(signature = (body, /))]
     fn read<'py>(&self, py: Python<'py>, body: &[u8]) -> Answer<Bound<'py, PyAny>> {
         let prepared = py.detach(|| {
@@ -65,7 +65,7 @@ impl GraphqlEngine {
         self.prepared(py, prepared)
     }
 
-    /// A request by its parts, the variables as JSON text.
+    /// Prepare a request from its parts; variables are JSON text.
     #[pyo3(signature = (document, operation, variables, /))]
     fn read_parts<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! GraphQL: requests in, checked queries out, and what they ask of the node.
+//! GraphQL.
 
 mod engine;
 mod node_requests;

@@ -1,4 +1,4 @@
-//! What a query asks of the node, and the replies, as Python sees them.
+//! Tasks of a query for the node, and their results.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::values::convert::{Hash, Raw, to_bytes, to_int};
 use crate::values::errors::Answer;
 
-/// One thing for the node to do.
+/// A task for the node.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlAsk {
     pub asks: Arc<Vec<Ask>>,
@@ -93,7 +93,7 @@ impl GraphqlAsk {
         self.amount(py, |call| call.value)
     }
 
-    /// Call data, or the transaction to be sent.
+    /// Call data, or the transaction to send.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         match self.ask() {
@@ -103,7 +103,7 @@ impl GraphqlAsk {
     }
 }
 
-/// What became of an ask.
+/// Result of a task.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlReply {
     pub reply: Reply,

@@ -1,4 +1,4 @@
-//! A checked query as Python sees it: run at once, or in rounds when the node has to do something first.
+//! A validated query: runs at once, or in rounds if the node has tasks first.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,12 +25,12 @@ use crate::values::errors::Answer;
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
-/// An answer of so many bytes is not copied.
+/// Longer responses are not copied.
 const LARGE: usize = 64 * 1024;
-/// Work that the thread which serves everybody does at once; about a millisecond.
+/// Cost limit on the event loop, about 1 ms.
 const INLINE_BUDGET: u64 = 10_000;
 
-/// What all requests share.
+/// Settings of all requests.
 #[derive(Clone, Copy)]
 pub struct Settings {
     pub chain_id: u64,
@@ -83,7 +83,7 @@ impl GraphqlQuery {
         self.query.plan.needs.next_base_fee
     }
 
-    /// Hashes of the transactions that the request names.
+    /// Hashes of pool transactions that the request names.
     #[getter]
     fn transactions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let roots = self.query.plan.nodes.iter().filter(|node| node.field == Field::QueryTransaction);
@@ -94,7 +94,7 @@ impl GraphqlQuery {
         roots.filter_map(|node| hash(node.first_argument)).collect()
     }
 
-    /// Status and body; what the node has to do first; or None when it is too much to be done at once.
+    /// Status and body; tasks for the node; or None if it is too expensive for the event loop.
     #[pyo3(signature = (store, head_hash, head_number, at_once, deadline_s, *, gas_price=None, priority_fee=None,
         next_base_fee=None, syncing=None, pool=vec![], named=vec![], oldest_state=0))]
     #[allow(clippy::too_many_arguments)]
@@ -174,7 +174,7 @@ fn answer(py: Python<'_>, outcome: Outcome) -> Answer<Bound<'_, PyAny>> {
     })
 }
 
-/// What a request needs from the node, and the snapshot in which it goes on.
+/// Tasks of a request, and the snapshot it continues on.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlRound {
     engine: Arc<Engine>,
@@ -196,7 +196,7 @@ impl GraphqlRound {
         (0..self.asks.len()).map(|position| GraphqlAsk { asks: self.asks.clone(), position }).collect()
     }
 
-    /// Run again with the replies, in the order of the asks.
+    /// Run again with the results, in the order of the tasks.
     #[pyo3(signature = (replies, /))]
     fn resume<'py>(&self, py: Python<'py>, replies: Vec<Py<GraphqlReply>>) -> Answer<Bound<'py, PyAny>> {
         let replies: Vec<Reply> = replies.iter().map(|reply| reply.get().reply.clone()).collect();

@@ -1,4 +1,4 @@
-//! What clients send, as Python sees it. Everything is computed in the crate `ophion-messages`.
+//! Client input: JSON outlines and WebSocket frames (crate `ophion-messages`).
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::values::convert::to_bytes;
 
-/// From here on the work takes longer than a few microseconds, and others may run meanwhile.
+/// Longer texts release the GIL.
 const LONG: usize = 64 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -60,12 +60,12 @@ impl JsonOutline {
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, most_members, /))]
-fn json_outline(py: Python<'_>, text: &[u8], most_members: usize) -> Option<JsonOutline> {
+#[pyo3(signature = (text, max_members, /))]
+fn json_outline(py: Python<'_>, text: &[u8], max_members: usize) -> Option<JsonOutline> {
     let found = if text.len() < LONG {
-        outline::outline(text, most_members)
+        outline::outline(text, max_members)
     } else {
-        py.detach(|| outline::outline(text, most_members))
+        py.detach(|| outline::outline(text, max_members))
     };
     let found = found.ok()?;
     let values = found.values;
@@ -118,7 +118,7 @@ impl FrameReader {
         let outcome = self.reader.lock().unwrap_or_else(PoisonError::into_inner).read(data, max_frames);
         let events = PyList::empty(py);
         for event in outcome.events {
-            // each is let go of before the next is copied
+            // drop each payload before copying the next
             let (opcode, payload): (u8, Bound<'py, PyBytes>) = match event {
                 Event::Text(text) => (0x1, to_bytes(py, &text)),
                 Event::Binary(bytes) => (0x2, to_bytes(py, &bytes)),
@@ -128,7 +128,7 @@ impl FrameReader {
             events.append((opcode, payload))?;
         }
         let fault = outcome.fault.map(|fault| fault as u16);
-        (start + outcome.taken, events, outcome.controls, fault).into_pyobject(py)
+        (start + outcome.consumed, events, outcome.controls, fault).into_pyobject(py)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What clients send: usual requests, outlines of JSON texts and frames of WebSockets.
+//! Client input: plain requests, JSON outlines, WebSocket frames.
 
 pub mod clients;
 pub mod requests;

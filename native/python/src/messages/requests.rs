@@ -1,4 +1,7 @@
-//! Requests in their usual form: read, and answered at once where they ask the newest block for something plain.
+//! Fast path of the dispatcher: parses plain requests and replies to those about the latest block.
+//!
+//! Slow path: `rpc/dispatch/dispatcher.py`. `tests/unit/rpc/dispatch/test_latest.py` and
+//! `tests/unit/native/test_messages.py` compare both.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,27 +9,27 @@ use ophion_messages::plain_request::{self, Param, Params};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::execution::latest::NewestRead;
+use crate::execution::latest::LatestRead;
 use crate::values::convert::to_bytes;
 
-/// What a short answer has room in.
+/// Initial buffer of a reply.
 const ANSWER: usize = 160;
 
 #[pyclass(frozen, module = "ophion._native")]
 #[derive(Default)]
-pub struct UsualRequests {
-    answered: Mutex<Vec<(Vec<u8>, Py<NewestRead>)>>,
+pub struct PlainRequests {
+    answered: Mutex<Vec<(Vec<u8>, Py<LatestRead>)>>,
 }
 
 #[pymethods]
-impl UsualRequests {
+impl PlainRequests {
     #[new]
     fn new() -> Self {
-        UsualRequests::default()
+        PlainRequests::default()
     }
 
     #[pyo3(signature = (method, read, /))]
-    fn answer(&self, method: &str, read: Py<NewestRead>) {
+    fn answer(&self, method: &str, read: Py<LatestRead>) {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         if answered.iter().all(|(known, _)| known != method.as_bytes()) {
             answered.push((method.into(), read));
@@ -35,7 +38,7 @@ impl UsualRequests {
 
     #[pyo3(signature = (text, /))]
     fn read<'py>(&self, py: Python<'py>, text: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(found) = plain_request::usual_request(text) else { return Ok(None) };
+        let Some(found) = plain_request::parse(text) else { return Ok(None) };
         if let Params::Plain(params) = &found.params
             && let Some(answer) = self.answered(py, found.id, found.method, params)
         {
@@ -50,7 +53,7 @@ impl UsualRequests {
     }
 }
 
-impl UsualRequests {
+impl PlainRequests {
     fn answered(&self, py: Python<'_>, id: &[u8], method: &[u8], params: &[Param<'_>]) -> Option<Vec<u8>> {
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, read) = answered.iter().find(|(known, _)| known == method)?;
@@ -83,5 +86,5 @@ fn list<'py>(py: Python<'py>, params: Vec<Param<'_>>) -> PyResult<Bound<'py, PyL
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<UsualRequests>()
+    module.add_class::<PlainRequests>()
 }

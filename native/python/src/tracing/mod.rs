@@ -1,3 +1,3 @@
-//! Traces.
+//! Tracing.
 
 pub mod trace;

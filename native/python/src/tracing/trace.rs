@@ -1,4 +1,4 @@
-//! Tracing as Python asks for it: every function starts a thread and gives the stream of its JSON text.
+//! Traces: each function starts a thread and returns the stream of its JSON text.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::execution::env::BlockEnv;
 use crate::values::convert::{Addr, Hash, Wide};
 use crate::values::errors::Answer;
 
-/// A trace while it is made.
+/// A running trace.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceStream {
     pub stream: Stream,
@@ -53,7 +53,7 @@ fn joined<'py>(py: Python<'py>, chunks: &[Vec<u8>]) -> PyResult<Bound<'py, PyByt
     })
 }
 
-/// A block to be traced, with the state that it was built on and the rewards that end it.
+/// A block to trace, with its parent state and rewards.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TracedBlock {
     block: Arc<streams::TracedBlock>,
@@ -81,7 +81,7 @@ impl TracedBlock {
     }
 }
 
-/// What is written about a transaction.
+/// Kinds of traces.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TraceKind {
     kind: Kind,
@@ -194,7 +194,7 @@ fn trace_call(
     Ok(TraceStream { stream: streams::trace_call(state, env, request, overrides, kind.get().kind, deadline)? })
 }
 
-/// A signed transaction that stands in no block: every rule of transactions applies, but none of blocks.
+/// Trace a signed transaction outside of a block: transaction rules apply, block rules do not.
 #[pyfunction]
 #[pyo3(signature = (state, env, body, kind, deadline_s, /))]
 fn trace_signed(
@@ -222,9 +222,9 @@ fn trace_calls(
     Ok(TraceStream { stream: streams::trace_calls(state, env, calls, deadline::after(deadline_s))? })
 }
 
-/// Flat traces of whole blocks, or of one transaction, as one list.
+/// Flat traces of blocks or of one transaction, as one list.
 #[pyfunction]
-#[pyo3(signature = (blocks, index, senders, recipients, skip, most, address, deadline_s, /))]
+#[pyo3(signature = (blocks, index, senders, recipients, skip, max, address, deadline_s, /))]
 #[allow(clippy::too_many_arguments)]
 fn trace_flat(
     blocks: Vec<Py<TracedBlock>>,
@@ -232,7 +232,7 @@ fn trace_flat(
     senders: Vec<Addr>,
     recipients: Vec<Addr>,
     skip: u64,
-    most: u64,
+    max: u64,
     address: Option<Vec<usize>>,
     deadline_s: f64,
 ) -> Answer<TraceStream> {
@@ -240,7 +240,7 @@ fn trace_flat(
         from: senders.into_iter().map(|one| one.0).collect(),
         to: recipients.into_iter().map(|one| one.0).collect(),
         skip,
-        left: most,
+        left: max,
         address,
     };
     let blocks = blocks.iter().map(|block| block.get().block.clone()).collect();

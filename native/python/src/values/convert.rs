@@ -1,4 +1,4 @@
-//! Values crossing to and from Python. No logic.
+//! Conversion of Python values.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use ophion_primitives::keys::fixed;

@@ -1,4 +1,4 @@
-//! Exceptions: the one mapping from the crates' error type to Python classes.
+//! Maps the error type of the crates to Python exceptions.
 
 use ophion_primitives::errors::Error;
 use pyo3::create_exception;
@@ -14,7 +14,7 @@ create_exception!(
     _native,
     TimedOut,
     NativeError,
-    "A block, a trace or a simulation was stopped: its time was up, or nobody read it."
+    "A block, trace or simulation was stopped: deadline passed, or the reader is gone."
 );
 create_exception!(
     _native,
@@ -23,8 +23,7 @@ create_exception!(
     "A simulated transaction breaks a rule: a code, a colon, the reason."
 );
 
-/// What a function raises. The error type and PyO3's are both foreign here, so this stands between them: `?` makes one of
-/// either, and PyO3 takes it.
+/// Error of a Python-visible function. Converts from our error type and from PyO3's, which the orphan rule keeps apart.
 pub struct Raised(PyErr);
 
 pub type Answer<T> = std::result::Result<T, Raised>;

@@ -1,4 +1,4 @@
-//! Keccak-256 and secp256k1 as Python functions.
+//! Keccak-256 and secp256k1.
 
 use alloy_primitives::{Address, B256, keccak256};
 use ophion_primitives::keys::{self, Signed};
@@ -56,7 +56,7 @@ fn recover_address<'py>(py: Python<'py>, digest: &[u8], signature: &[u8]) -> Ans
     Ok(to_bytes(py, address))
 }
 
-/// Who made each of many signatures, on all cores; None for what gives nobody.
+/// Recover the signers of many signatures, on all cores; None for invalid ones.
 #[pyfunction]
 #[pyo3(signature = (pairs, /))]
 fn recover_addresses<'py>(

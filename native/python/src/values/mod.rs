@@ -1,4 +1,4 @@
-//! Values that cross, and what is raised.
+//! Value conversion, exceptions, keys, memory.
 
 pub mod convert;
 pub mod errors;

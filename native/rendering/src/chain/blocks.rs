@@ -1,4 +1,4 @@
-//! Blocks, transactions and receipts of the database as JSON-RPC objects.
+//! Stored blocks, transactions and receipts as JSON-RPC objects.
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, keccak256};
@@ -8,7 +8,7 @@ use ophion_storage::store::{Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
-/// A stored block before its transactions are decoded, which most answers never need.
+/// A stored block with undecoded transactions; most responses need no more.
 struct Stored<'t> {
     header: Header,
     header_length: usize,
@@ -23,7 +23,7 @@ fn stored<'t>(snapshot: &'t Snapshot, hash: &B256) -> Result<Option<Stored<'t>>>
     Ok(Some(Stored { header: decode_header(rlp)?, header_length: rlp.len(), known, payload }))
 }
 
-/// One transaction of a stored block, and the block's header; the other transactions are passed over.
+/// One stored transaction and its header; skips the other transactions.
 fn stored_transaction(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<(Header, Known, Tx)>> {
     let Some((_, _, rlp)) = snapshot.header(block)? else { return Ok(None) };
     let Some((known, payload)) = snapshot.stored_transaction(block, index)? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> R
     Ok(Some(out))
 }
 
-/// The receipt of a transaction; one that takes more than `max_bytes` in the database is refused.
+/// Receipt of a transaction; an error if its record exceeds `max_bytes`.
 pub fn receipt_json(
     snapshot: &Snapshot,
     transaction: &B256,
@@ -141,7 +141,7 @@ fn incomplete(block: &B256) -> Error {
     Error::damaged(format!("block {block} is incomplete"))
 }
 
-/// Block and index of a transaction on the canonical chain.
+/// Block and index of a canonical transaction.
 fn whereabouts(snapshot: &Snapshot, transaction: &B256) -> Result<Option<(B256, usize)>> {
     let Some((number, index)) = snapshot.position(transaction)? else { return Ok(None) };
     Ok(snapshot.canonical_hash(number)?.map(|block| (block, index as usize)))

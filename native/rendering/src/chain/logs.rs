@@ -1,4 +1,4 @@
-//! Searching logs: the index names blocks that may hold a match, the receipts decide.
+//! Log search: the index gives candidate blocks, the receipts decide.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use ophion_storage::store::{Snapshot, decode_header, fold};
 use crate::objects;
 
 pub struct LogFilter {
-    /// Any of these; none means every address.
+    /// Any of these addresses; empty means all.
     pub addresses: Vec<Address>,
-    /// By position: None is any topic, but the log must have that many.
+    /// By position. None matches any topic, but the log must have that many.
     pub topics: Vec<Option<Vec<B256>>>,
 }
 
@@ -25,30 +25,30 @@ impl LogFilter {
                 .topics
                 .iter()
                 .zip(topics)
-                .all(|(wanted, topic)| wanted.as_ref().is_none_or(|any| any.contains(topic)))
+                .all(|(filter_topics, topic)| filter_topics.as_ref().is_none_or(|any| any.contains(topic)))
     }
 
-    /// Values of which a matching block's index has at least one, for each condition.
+    /// For each condition, the index values of which a block must have at least one.
     fn conditions(&self) -> Vec<Vec<u64>> {
         let mut conditions = Vec::new();
         if !self.addresses.is_empty() {
             conditions.push(self.addresses.iter().map(|address| fold(address.as_slice())).collect());
         }
-        for wanted in self.topics.iter().flatten() {
-            conditions.push(wanted.iter().map(|topic| fold(topic.as_slice())).collect());
+        for filter_topics in self.topics.iter().flatten() {
+            conditions.push(filter_topics.iter().map(|topic| fold(topic.as_slice())).collect());
         }
         conditions
     }
 }
 
-/// What ends a search early.
+/// Limits of a search.
 pub struct Limits {
     pub max_results: usize,
     pub max_bytes: usize,
     pub deadline: Instant,
 }
 
-/// Log objects of canonical blocks as a JSON array.
+/// Logs of canonical blocks as a JSON array.
 pub fn search(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u8>> {
     let head = snapshot.head()?.map_or(0, |(_, number)| number);
     let mut writer = Writer { out: vec![b'['], count: 0, filter, removed: false };
@@ -63,7 +63,7 @@ pub fn search(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, li
     Ok(writer.out)
 }
 
-/// Log objects of one block, on whichever chain; None when the block is unknown.
+/// Logs of one block on any branch; None if unknown.
 pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: bool) -> Result<Option<Vec<u8>>> {
     if snapshot.header(hash)?.is_none() {
         return Ok(None);
@@ -75,7 +75,7 @@ pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: b
 }
 
 impl Limits {
-    /// Looked at after each block, which its gas bounds.
+    /// Checked after each block; the gas limit bounds the logs of one.
     fn check_size(&self, written: &Writer<'_>) -> Result<()> {
         if written.count > self.max_results {
             return Err(Error::Storage(format!("limit: more than {} logs match", self.max_results)));
@@ -94,7 +94,7 @@ impl Limits {
     }
 }
 
-/// Numbers of the blocks that may hold a match, ascending.
+/// Numbers of candidate blocks, ascending.
 pub fn candidates(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u64>> {
     if first > last {
         return Ok(Vec::new());
@@ -130,7 +130,7 @@ impl Writer<'_> {
     fn write_block(&mut self, snapshot: &Snapshot, hash: &B256) -> Result<()> {
         let missing = || Error::damaged(format!("block {hash} is incomplete"));
         let receipts = snapshot.receipts(hash)?.ok_or_else(missing)?;
-        // Most candidates of a wide search hold nothing: header and body are read for the others alone.
+        // Most candidates have no match; header and body are read only for those that have.
         if !receipts.iter().flat_map(|receipt| &receipt.logs).any(|log| self.filter.matches(log)) {
             return Ok(());
         }

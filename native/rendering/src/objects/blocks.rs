@@ -1,4 +1,4 @@
-//! Blocks and uncles.
+//! Block and uncle objects.
 
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
@@ -8,19 +8,19 @@ use ophion_storage::chain::body::{Known, Tx};
 
 use super::transactions::{Place, write_transaction};
 
-/// What a block object shows of its transactions.
+/// Transactions of a block object.
 pub enum Transactions<'a> {
     Hashes(&'a [B256]),
     Full { txs: &'a [Tx], known: &'a [Known] },
 }
 
-/// Everything of a block object besides the transactions. An uncle has neither uncles nor transactions.
+/// Parts of a block object besides transactions. An uncle has neither uncles nor transactions.
 pub struct BlockParts<'a> {
     pub header: &'a Header,
     pub hash: B256,
-    /// Length of the whole block's RLP.
+    /// Length of the block's RLP.
     pub size: u64,
-    /// Left out on chains that have or expect a merge.
+    /// Omitted on chains with a merge.
     pub total_difficulty: Option<U256>,
     pub uncles: &'a [B256],
     pub withdrawals: Option<&'a [Withdrawal]>,
@@ -55,7 +55,7 @@ pub fn write_block(out: &mut Vec<u8>, block: &BlockParts<'_>, transactions: Tran
     out.push(b'}');
 }
 
-/// The object's opening and the members that come from the header.
+/// Write the start of the object and the header members.
 fn write_header(out: &mut Vec<u8>, block: &BlockParts<'_>) {
     let header = block.header;
     quantity(out, r#"{"number":"#, header.number);

@@ -1,8 +1,7 @@
-//! Blocks, transactions, receipts and logs as the JSON text that JSON-RPC answers with.
+//! Blocks, transactions, receipts and logs as JSON text.
 //!
-//! Written straight into the answer's buffer: a block of 4,000 transactions is 2.3 MB of text, and any value built
-//! in between would cost more than the text itself. Members and their order follow json-rpc.md 4 and 7.2: a member
-//! exists from the fork that defines it, and is missing before.
+//! Written directly into the response buffer: a block of 4,000 transactions is 2.3 MB of text, and intermediate values
+//! would cost more than the text. Members and order follow json-rpc.md 4 and 7.2: a member exists from its fork on.
 
 mod blocks;
 mod receipts;

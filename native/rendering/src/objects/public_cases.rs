@@ -1,4 +1,4 @@
-//! Objects against the answers of the public JSON-RPC cases, where those are there.
+//! Compares objects with the public JSON-RPC cases, if present.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Block {
     }
 }
 
-/// Parameters and result of every case of a method that has a result.
+/// Parameters and result of every case of a method.
 fn cases(folder: &Path, method: &str) -> Vec<(Value, Value)> {
     let Ok(files) = std::fs::read_dir(folder.join(method)) else { return Vec::new() };
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ fn blocks_and_transactions_equal_the_public_answers() {
     assert!(compared > 10, "{compared}");
 }
 
-/// The receipt that such an answer was made from.
+/// Rebuild the receipt of a response.
 fn receipt_of(answer: &Value) -> ReceiptData {
     let bytes = |value: &Value| Bytes::from(hex::decode(value.as_str().unwrap()).unwrap());
     let outcome = match answer.get("root") {

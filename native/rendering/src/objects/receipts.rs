@@ -1,4 +1,4 @@
-//! Receipts and logs.
+//! Receipt and log objects.
 
 use alloy_consensus::Header;
 use alloy_consensus::transaction::Transaction as _;
@@ -10,21 +10,21 @@ use ophion_storage::chain::receipts::{Outcome, ReceiptData};
 
 use super::transactions::Place;
 
-/// A receipt with what is not its own: the transaction, and the receipts before it in the block.
+/// A receipt with its transaction, and totals of the receipts before it.
 #[derive(Clone, Copy)]
 pub struct ReceiptParts<'a> {
     pub tx: &'a Envelope,
     pub known: &'a Known,
     pub receipt: &'a ReceiptData,
-    /// Cumulative gas of the receipt before this one.
+    /// Cumulative gas of the previous receipt.
     pub gas_before: u64,
-    /// Number of logs in the block before this receipt's.
+    /// Logs of the block before this receipt.
     pub logs_before: u64,
-    /// Price of blob gas in this block, from Cancun on.
+    /// Blob gas price of the block, from Cancun on.
     pub blob_price: Option<u128>,
 }
 
-/// The receipt object; the revert reason is shown when asked for and known.
+/// Write a receipt; with the revert reason if requested and known.
 pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place, with_revert_reason: bool) {
     let ReceiptParts { tx, known, receipt, .. } = *parts;
     out.reserve(1400 + receipt.logs.len() * 700);
@@ -83,7 +83,7 @@ impl BlockReceipts<'_> {
     }
 }
 
-/// A log inside a receipt: the same members as outside, in the order of receipts.
+/// Write a log inside a receipt: the same members in another order.
 fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place) {
     data(out, r#"{"address":"#, log.address);
     list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));
@@ -97,8 +97,8 @@ fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: 
     raw(out, r#","removed":false}"#);
 }
 
-/// A log as filters and subscriptions show it; `log_index` counts within the block, `removed` says that the block
-/// has left the canonical chain.
+/// Write a log for filters and subscriptions. `log_index` counts within the block; `removed` means that the block left
+/// the canonical chain.
 pub fn write_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place, removed: bool) {
     out.reserve(512 + 70 * log.data.topics().len() + 2 * log.data.data.len());
     quantity(out, r#"{"logIndex":"#, log_index);

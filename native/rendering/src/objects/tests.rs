@@ -1,4 +1,4 @@
-//! Objects of every kind against literals.
+//! Compares objects of every kind with literals.
 
 use alloy_consensus::{Header, Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718 as _;
@@ -24,7 +24,7 @@ pub fn parsed(write: impl FnOnce(&mut Vec<u8>)) -> Value {
     serde_json::from_slice(&out).unwrap_or_else(|cause| panic!("{cause}: {}", String::from_utf8_lossy(&out)))
 }
 
-/// Names of the outermost members as they stand in the text.
+/// Names of the outermost members in order.
 fn order(write: impl FnOnce(&mut Vec<u8>)) -> Vec<String> {
     let mut out = Vec::new();
     write(&mut out);
@@ -176,7 +176,7 @@ fn mined(tx: &Tx) -> Value {
     parsed(|out| write_transaction(out, &tx.envelope, &known(), Some(&place())))
 }
 
-/// Addresses are serialised with a checksum by the crate that makes the expected values, never by us.
+/// The crate for expected values writes checksummed addresses; we write lower case.
 fn lower(value: Value) -> Value {
     serde_json::from_str(
         &value

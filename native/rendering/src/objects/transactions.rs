@@ -1,4 +1,4 @@
-//! Transactions, and where they stand.
+//! Transaction objects.
 
 use alloy_consensus::Header;
 use alloy_consensus::transaction::Transaction as _;
@@ -6,12 +6,12 @@ use alloy_primitives::{B256, U256};
 use ophion_primitives::json::{data, data_or_null, list, quantity, raw, wide};
 use ophion_storage::chain::body::{Envelope, Known};
 
-/// Where a transaction stands.
+/// Position of a transaction.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub block_hash: B256,
     pub number: u64,
-    /// Position of the transaction in its block.
+    /// Index in the block.
     pub index: u64,
     pub base_fee: Option<u64>,
     pub timestamp: u64,
@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-/// A transaction at its place, or pending.
+/// Write a mined or pending transaction.
 pub fn write_transaction(out: &mut Vec<u8>, tx: &Envelope, known: &Known, at: Option<&Place>) {
     match at {
         Some(place) => {
@@ -41,7 +41,7 @@ pub fn write_transaction(out: &mut Vec<u8>, tx: &Envelope, known: &Known, at: Op
     }
     data(out, r#","from":"#, known.sender);
     quantity(out, r#","gas":"#, tx.gas_limit());
-    // Without a base fee this is the most the sender would pay, which is what a pending one shows.
+    // Without a base fee this is the maximum price, which pending transactions show.
     let price = tx.effective_gas_price(at.and_then(|place| place.base_fee));
     wide(out, r#","gasPrice":"#, U256::from(price));
     if tx.is_dynamic_fee() {
@@ -93,7 +93,7 @@ fn write_typed_members(out: &mut Vec<u8>, tx: &Envelope) {
     }
 }
 
-/// `v` of a legacy transaction carries its chain id (EIP-155); of the others it repeats the parity.
+/// `v` of a legacy transaction includes its chain id (EIP-155); for other types it is the parity.
 fn write_signature(out: &mut Vec<u8>, tx: &Envelope) {
     let signature = tx.signature();
     let parity = u64::from(signature.v());

@@ -1,4 +1,4 @@
-//! Transactions and block bodies: decoded once, senders recovered once.
+//! Transactions and block bodies, decoded once; senders recovered once.
 
 use std::borrow::Borrow;
 use std::fmt::Display;
@@ -21,27 +21,27 @@ use crate::chain::sender_cache::senders_of;
 
 pub type Envelope = EthereumTxEnvelope<TxEip4844>;
 
-/// Blob side-cars are verified where they enter; blocks hold transactions without them.
+/// A decoded transaction. Blob sidecars are verified on arrival and not stored.
 pub struct Tx {
     pub envelope: Envelope,
-    /// EIP-2718 form.
+    /// EIP-2718 encoding.
     pub raw: Bytes,
 }
 
-/// First byte of a transaction that brings blobs.
+/// Transaction type of EIP-4844.
 pub const BLOB_TYPE: u8 = 3;
 
-/// s of a signature must not be above this from Homestead on.
+/// Maximum s of a signature from Homestead on (EIP-2).
 const HALF_ORDER: U256 =
     U256::from_limbs([0xdfe92f46681b20a0, 0x5d576e7357a4501d, 0xffffffffffffffff, 0x7fffffffffffffff]);
 
 impl Tx {
-    /// From the EIP-2718 form as it stands in a block.
+    /// Decode the EIP-2718 encoding used in blocks.
     pub fn decode(raw: Bytes) -> Result<Self> {
         let mut rest = &raw[..];
         let envelope = match raw.first() {
             None => return Err(Error::Decode("there are no bytes".into())),
-            // Asked for any type, the decoder hides what is wrong with an old transaction behind its type byte.
+            // The generic decoder reports errors of legacy transactions as a wrong type byte.
             Some(0xc0..) => TxLegacy::rlp_decode_signed(&mut rest).map(Envelope::Legacy).map_err(Eip2718Error::from),
             Some(_) => Envelope::decode_2718(&mut rest),
         }
@@ -68,7 +68,7 @@ impl Tx {
         self.signed().signer()
     }
 
-    /// The signature, and what it was made over.
+    /// The signature and the digest it signs.
     pub fn signed(&self) -> Signed {
         let signature = self.signature();
         let mut r_s = [0u8; 64];
@@ -77,7 +77,7 @@ impl Tx {
         Signed { digest: self.envelope.signature_hash(), r_s, parity: signature.v() }
     }
 
-    /// Most the sender may have to pay: value, gas and blobs.
+    /// Maximum cost for the sender: value, gas and blobs.
     pub fn cost(&self) -> U256 {
         let envelope = &self.envelope;
         let gas = U256::from(envelope.gas_limit()) * U256::from(envelope.max_fee_per_gas());
@@ -91,7 +91,7 @@ impl Tx {
     }
 }
 
-/// Hash and sender of a transaction, kept beside it.
+/// Hash and sender of a transaction.
 #[derive(Clone, Copy)]
 pub struct Known {
     pub hash: B256,
@@ -99,7 +99,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Of each transaction, in their order.
+    /// Hashes and senders of many transactions, in order.
     pub fn of(txs: &[impl Borrow<Tx>]) -> Vec<Result<Self>> {
         let hashes: Vec<B256> = txs.iter().map(|tx| tx.borrow().hash()).collect();
         let recover = |unknown: &[usize]| {
@@ -134,7 +134,7 @@ impl BodyData {
         self
     }
 
-    /// Hashes and senders, worked out on all cores the first time.
+    /// Hashes and senders; computed on all cores at the first call.
     pub fn known(&self) -> Result<&[Known]> {
         if let Some(known) = self.known.get() {
             return Ok(known);
@@ -151,7 +151,7 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
-    /// The hashes alone, without recovering anybody.
+    /// Only the hashes, without sender recovery.
     pub fn hashes(&self) -> Vec<B256> {
         match self.known.get() {
             Some(known) => known.iter().map(|one| one.hash).collect(),
@@ -159,7 +159,7 @@ impl BodyData {
         }
     }
 
-    /// What follows the header inside a block's list.
+    /// RLP of everything after the header in a block.
     pub fn encode(&self) -> Vec<u8> {
         let mut transactions = Vec::new();
         for tx in &self.txs {
@@ -210,7 +210,7 @@ pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One RLP item with its header, cut off the front.
+/// Cut one RLP item, with its header, off the front.
 fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'a [u8], &'a [u8])> {
     let start = *buffer;
     let header = Header::decode(buffer).map_err(|cause| Error::decode(&what, cause))?;
@@ -225,7 +225,7 @@ fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'
     Ok((&start[..start.len() - rest.len()], payload))
 }
 
-/// The header's RLP and the body of one RLP block.
+/// Decode an RLP block into the header's RLP and the body.
 pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     let mut rest = block;
     let (_, mut payload) = item(&mut rest, "block", true)?;
@@ -236,7 +236,7 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
 }
 
-/// What follows the header inside a block's list.
+/// Decode everything after the header in a block.
 pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut rest = payload;
     let (_, mut list) = item(&mut rest, "transactions", true)?;
@@ -251,7 +251,7 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     Ok(BodyData::new(txs, ommers, withdrawals))
 }
 
-/// Where in the list of transactions the EIP-2718 form of the next one lies; `list` moves past it.
+/// Range of the next transaction's EIP-2718 encoding; advances `list`.
 fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(usize, usize)> {
     let is_list = list[0] >= 0xc0;
     let at = whole.len() - list.len();
@@ -265,7 +265,7 @@ fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(u
     Ok((at + encoded.len() - inner.len(), at + encoded.len()))
 }
 
-/// One transaction of a body, the others passed over.
+/// Decode one transaction of a body; skips the others.
 pub fn decode_transaction_at(mut payload: &[u8], index: usize) -> Result<Option<Tx>> {
     let (_, whole) = item(&mut payload, "transactions", true)?;
     let mut list = whole;
@@ -282,7 +282,7 @@ pub fn decode_transaction_at(mut payload: &[u8], index: usize) -> Result<Option<
 
 type OmmersAndWithdrawals = (Vec<Bytes>, Option<Vec<Withdrawal>>);
 
-/// Ommers and withdrawals of a body, without a look at its transactions.
+/// Decode ommers and withdrawals; skips the transactions.
 pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     item(&mut payload, "transactions", true)?;
     let (_, mut list) = item(&mut payload, "ommers", true)?;
@@ -302,7 +302,7 @@ pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     Ok((ommers, withdrawals))
 }
 
-/// A transaction as somebody submits it: blob transactions come with their side-car, which is verified.
+/// Decode a submitted transaction; verifies the sidecar of a blob transaction.
 pub fn decode_submitted(raw: &[u8]) -> Result<Tx> {
     if raw.first() != Some(&BLOB_TYPE) {
         return Tx::decode(Bytes::copy_from_slice(raw));

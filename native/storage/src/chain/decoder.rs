@@ -1,17 +1,15 @@
-//! Transactions decoded and their senders recovered by a thread of our own, while the event loop goes on.
+//! Decodes transactions and recovers their senders on a thread of its own (docs/decisions/0090-transaction-decoding-thread.md).
 //!
 //! ```text
 //! submit ──▶ held ──start──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
 //! ```
 //!
-//! Handing a recovery to a Python thread and back costs the loop as much as the recovery itself. Here a submission is a
-//! push, and one wake-up collects everything that is ready by then. One worker keeps the order of arrival; what arrives
-//! as a long list is spread over all cores inside it. Blobs take milliseconds, and the first ones seconds, in which what
-//! they are held against is loaded: they have a worker of their own, and nobody else waits for them.
+//! A Python thread would cost the event loop as much as the recovery itself. Here a submission is a push, and one wake-up
+//! collects everything that is ready. One worker keeps the order of arrival and spreads long lists over all cores. Blobs
+//! have a second worker: they take milliseconds each, and the first one loads the trusted setup for seconds.
 //!
-//! Eight signers take two or three times as long as one, so those that come together go together: a submission is held until
-//! there are as many as the processor recovers at once, or until the submitter has seen all that has come by now and says
-//! so (`start`). Nobody waits for somebody who is not there yet.
+//! Eight signers take two to three times as long as one. So a submission is held until there are enough for a SIMD group,
+//! or until the submitter calls `start` because no more has arrived.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -28,13 +26,13 @@ use rayon::prelude::*;
 
 use super::body::{BLOB_TYPE, Known, Tx, decode_submitted};
 
-/// A transaction whose sender is known.
+/// A transaction with its sender.
 pub struct Decoded {
     pub tx: Arc<Tx>,
     pub known: Known,
 }
 
-/// Decode transactions as they were submitted, with their senders: a remembered one is not recovered again.
+/// Decode submitted transactions with their senders; uses the sender cache.
 fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
     let txs: Vec<Result<Tx>> = raws.iter().map(|raw| decode_submitted(raw.as_ref())).collect();
     let mut known = Known::of(&txs.iter().flatten().collect::<Vec<_>>()).into_iter();
@@ -51,12 +49,12 @@ pub fn decode(raw: &[u8]) -> Result<Decoded> {
     decode_some(&[raw]).pop().expect("one for one")
 }
 
-/// Many at once, in their order; on all cores where there are more than a few.
+/// Decode many transactions, in order; on all cores above a threshold.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
     if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }
 
-/// What one submission has become, and what its submitter gave along to know it by.
+/// Results of one submission, with the tag of the submitter.
 pub type Finished<T> = (T, Vec<Result<Decoded>>);
 
 struct Job<T> {
@@ -70,7 +68,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Submissions that the worker gets in one go, and how many transactions they are.
+/// Submissions for the worker, and their number of transactions.
 struct Round<T> {
     jobs: Vec<Job<T>>,
     weight: usize,
@@ -82,10 +80,10 @@ impl<T> Default for Round<T> {
     }
 }
 
-/// The desk in front of the workers.
+/// Queue in front of the workers.
 pub struct Decoder<T> {
     rounds: Sender<Round<T>>,
-    /// To the worker that looks at blobs, which is there from the first of them on.
+    /// Channel to the blob worker, which starts with the first blob transaction.
     with_blobs: OnceLock<Sender<Round<T>>>,
     held: Mutex<Round<T>>,
     shared: Arc<Shared<T>>,
@@ -107,12 +105,12 @@ impl<T: Send + 'static> Decoder<T> {
         Ok(Decoder { rounds, with_blobs: OnceLock::new(), held: Mutex::default(), shared, bell })
     }
 
-    /// Readable when something is finished.
+    /// Readable when results are ready.
     pub fn fd(&self) -> RawFd {
         self.bell.as_raw_fd()
     }
 
-    /// Whether it is held: then the worker begins with it when there are enough, or with `start`.
+    /// Returns whether the submission is held. The worker starts when enough are held, or with `start`.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
         let job = Job { tag, raws };
         let weight = job.raws.len();
@@ -133,7 +131,7 @@ impl<T: Send + 'static> Decoder<T> {
         false
     }
 
-    /// Nothing more comes for now: the worker begins with what is held.
+    /// Let the worker start with everything that is held.
     pub fn start(&self) {
         let mut held = self.held();
         if !held.jobs.is_empty() {
@@ -141,7 +139,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
     }
 
-    /// Where no further thread can be had, blobs wait among the others.
+    /// If no thread can be started, the first worker also processes blobs.
     fn blob_worker(&self) -> &Sender<Round<T>> {
         self.with_blobs.get_or_init(|| worker("blobs", self.shared.clone()).unwrap_or_else(|_| self.rounds.clone()))
     }
@@ -150,14 +148,13 @@ impl<T: Send + 'static> Decoder<T> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is finished, and `most` of it: the bell goes on ringing for the rest. In the order of submission, but for
-    /// blobs.
-    pub fn collect(&self, most: usize) -> Vec<Finished<T>> {
+    /// Up to `max` results, in order of submission except blobs. The descriptor stays readable while there are more.
+    pub fn collect(&self, max: usize) -> Vec<Finished<T>> {
         let mut finished = self.shared.lock();
-        if finished.len() > most {
-            return finished.drain(..most).collect();
+        if finished.len() > max {
+            return finished.drain(..max).collect();
         }
-        // before the list is let go of: what is finished from then on rings again
+        // drain the wake-up bytes before releasing the list: later results write another one
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)
@@ -170,26 +167,25 @@ impl<T> Shared<T> {
     }
 }
 
-/// A thread that works until nobody can give it anything any more.
+/// A thread that works until all senders are dropped.
 fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<Sender<Round<T>>> {
-    let (rounds, waiting) = channel();
-    thread::Builder::new().name(name.into()).spawn(move || work(&waiting, &shared))?;
+    let (rounds, submissions) = channel();
+    thread::Builder::new().name(name.into()).spawn(move || work(&submissions, &shared))?;
     Ok(rounds)
 }
 
 fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
-    // the worker ends with the desk and not before
+    // the worker lives as long as the decoder
     let _ = worker.send(round);
 }
 
-fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>) {
+fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
-    while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| waiting.recv().ok()) {
-        // what waits goes along as far as it is recovered at once: the first waits up to twice as long as alone, the
-        // last a fraction
+    while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
+        // join submissions submissions up to one SIMD group: the first waits up to twice as long, the last a fraction
         while weight < recovered_at_once()
-            && let Ok(round) = waiting.try_recv()
+            && let Ok(round) = submissions.try_recv()
         {
             weight += round.weight;
             if weight > recovered_at_once() {
@@ -206,7 +202,7 @@ fn work<T>(waiting: &Receiver<Round<T>>, shared: &Shared<T>) {
             finished.extend(jobs.into_iter().map(|job| (job.tag, decoded.by_ref().take(job.raws.len()).collect())));
             is_first
         };
-        // one ring for all that waits; a bell that is full has been heard of
+        // one wake-up byte for all results; a full pipe already wakes the loop
         if is_first {
             let _ = (&shared.ringer).write(&[1]);
         }
@@ -242,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_come_together_wait_for_each_other_and_no_longer_than_until_somebody_says_so() {
+    fn submissions_are_held_until_there_are_enough_or_until_start() {
         let decoder = Decoder::new().expect("a pair of sockets");
         let held: Vec<bool> = (0..20).map(|tag| decoder.submit(tag, vec![Bytes::from_static(b"x")])).collect();
         let at_once = recovered_at_once();
@@ -272,7 +268,7 @@ mod tests {
                 }
             }
         };
-        assert_eq!(next(), ("blobs", 2), "nobody has said yet that nothing comes with the one before");
+        assert_eq!(next(), ("blobs", 2), "start was not called for the one before");
         if recovered_at_once() > 1 {
             decoder.start();
             assert_eq!(next(), ("held", 1));

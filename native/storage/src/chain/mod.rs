@@ -1,4 +1,4 @@
-//! Transactions, bodies, receipts, and who sent what.
+//! Transactions, bodies, receipts and the sender cache.
 
 pub mod body;
 pub mod decoder;

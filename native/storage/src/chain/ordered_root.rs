@@ -1,7 +1,7 @@
-//! Root of a list (transactions, receipts), worked out while the list grows.
+//! Incremental root of a list (transactions, receipts).
 //!
-//! Keys are the RLP of positions, and leaves must come in the order of keys: 1 to 127, then 0, then 128 and on. So the
-//! first 128 wait until all of them are there; from then on each goes in as it comes.
+//! Keys are RLP positions, and leaves must arrive in key order: 1 to 127, then 0, then 128 and up. So the first 128
+//! items are buffered; later ones are added directly.
 
 use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};
@@ -12,15 +12,15 @@ const SHORT: usize = 128;
 #[derive(Default)]
 pub struct OrderedRoot {
     builder: HashBuilder,
-    waiting: Vec<Vec<u8>>,
+    first_items: Vec<Vec<u8>>,
     count: usize,
 }
 
 impl OrderedRoot {
-    /// The next item, encoded.
+    /// Add the next encoded item.
     pub fn push(&mut self, item: &[u8]) {
         if self.count < SHORT {
-            self.waiting.push(item.to_vec());
+            self.first_items.push(item.to_vec());
         } else {
             add(&mut self.builder, self.count, item);
         }
@@ -31,8 +31,8 @@ impl OrderedRoot {
     }
 
     fn release(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        for (position, item) in waiting.iter().enumerate().skip(1).chain(waiting.iter().enumerate().take(1)) {
+        let first_items = std::mem::take(&mut self.first_items);
+        for (position, item) in first_items.iter().enumerate().skip(1).chain(first_items.iter().enumerate().take(1)) {
             add(&mut self.builder, position, item);
         }
     }

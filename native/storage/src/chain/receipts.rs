@@ -1,9 +1,8 @@
-//! Receipts: what execution makes of a transaction, how they are hashed, how they are stored.
+//! Receipts: contents, hashing, storage format.
 //!
-//! Stored form, one record a block: for each receipt type (1), outcome (0 failed, 1 succeeded, 2 followed by a
-//! 32-byte state root), cumulative gas (varint), revert data (length, bytes), number of logs (varint), and
-//! for each log address (20), number of topics (1), topics (32 each), data (length, bytes).
-//! Blooms are worked out again when they are asked for.
+//! One record per block. For each receipt: type (1), outcome (0 failed, 1 succeeded, 2 followed by a 32-byte state
+//! root), cumulative gas (varint), revert data (length, bytes), number of logs (varint). For each log: address (20),
+//! number of topics (1), topics (32 each), data (length, bytes). Blooms are recomputed on demand.
 
 use alloy_consensus::{Eip658Value, Receipt, ReceiptEnvelope, ReceiptWithBloom, TxType};
 use alloy_eips::eip2718::Encodable2718;
@@ -17,7 +16,7 @@ use crate::chain::ordered_root::OrderedRoot;
 pub enum Outcome {
     Failed,
     Succeeded,
-    /// Before Byzantium a receipt shows the state root instead.
+    /// State root of a receipt before Byzantium.
     Root(B256),
 }
 
@@ -27,7 +26,7 @@ pub struct ReceiptData {
     pub outcome: Outcome,
     pub cumulative_gas: u64,
     pub logs: Vec<Log>,
-    /// What a reverted transaction returned, when that is kept.
+    /// Output of a reverted transaction, if configured to be stored.
     pub revert_data: Bytes,
 }
 
@@ -38,14 +37,14 @@ impl ReceiptData {
         bloom
     }
 
-    /// The EIP-2718 form with its own bloom.
+    /// EIP-2718 encoding with its bloom.
     pub fn encoded(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(self.bloom(), &mut out);
         out
     }
 
-    /// The EIP-2718 form that the receipts root commits to.
+    /// EIP-2718 encoding for the receipts root.
     pub fn encode(&self, bloom: Bloom, out: &mut Vec<u8>) {
         let status = match self.outcome {
             Outcome::Failed => Eip658Value::Eip658(false),
@@ -72,7 +71,7 @@ fn add_log(bloom: &mut Bloom, log: &Log) {
     }
 }
 
-/// The receipts of a block in the order in which they come, root and bloom kept up with them.
+/// Receipts of a block with incremental root and bloom.
 #[derive(Default)]
 pub struct Receipts {
     all: Vec<ReceiptData>,
@@ -99,7 +98,7 @@ impl Receipts {
         &self.all
     }
 
-    /// The receipts, their root, and the bloom of the whole block.
+    /// Receipts, root and block bloom.
     pub fn finish(self) -> (Vec<ReceiptData>, B256, Bloom) {
         (self.all, self.root.finish(), self.bloom)
     }
@@ -162,15 +161,15 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
     Ok(receipts)
 }
 
-/// One receipt of a block, and what those before it came to.
+/// One receipt, with gas and log count of the receipts before it.
 pub struct Placed {
     pub receipt: ReceiptData,
     pub gas_before: u64,
     pub logs_before: u64,
 }
 
-/// One receipt of a record, the others passed over; None where it has no such receipt. One that takes more than
-/// `max_bytes` is refused before anything is made of it.
+/// One receipt of a record; None if the index is out of range. A receipt above `max_bytes` is an error before it is
+/// decoded.
 pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<Placed>> {
     let mut reader = Reader(bytes);
     let (mut gas_before, mut logs_before) = (0, 0);
@@ -206,7 +205,7 @@ fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
     Ok(ReceiptData { tx_type, outcome, cumulative_gas, logs: read_logs(reader)?, revert_data })
 }
 
-/// Cumulative gas and number of logs of a receipt that nobody wants to see.
+/// Skip a receipt; returns its cumulative gas and number of logs.
 fn pass(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
     match reader.take(2)?[1] {
         0 | 1 => {}

@@ -1,7 +1,7 @@
-//! Who signed what, remembered for a while: a transaction that came by gossip is seen again in a proposal, in the block that
-//! is imported and in the pool, and a recovery costs fifty times as much as finding it here.
+//! Sender cache by transaction hash: a transaction is seen in gossip, proposal, block and pool. A recovery costs fifty
+//! times a lookup.
 //!
-//! The map has a fixed size. A hash belongs to one set of four places; the oldest of them gives way.
+//! Fixed size, four-way set-associative; the oldest entry of a set is evicted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256};
 
 use ophion_primitives::errors::Result;
 
-/// 65,536 senders in 3.6 MB, taken when the first transaction is seen.
+/// 65,536 senders in 3.6 MB, allocated with the first transaction.
 const SETS: usize = 1 << 14;
 const PLACES: usize = 4;
 
@@ -29,8 +29,8 @@ impl Senders {
         Senders { sets: (0..sets).map(|_| Mutex::default()).collect() }
     }
 
-    /// The places for a hash. Hashes are spread evenly already; whoever makes them collide only harms the neighbours of
-    /// his own transactions, and only by the price of a recovery.
+    /// The set of a hash. Hashes are evenly distributed. An attacker who makes them collide only evicts neighbours of
+    /// own transactions, at the cost of one recovery each.
     fn set(&self, hash: &B256) -> std::sync::MutexGuard<'_, Set> {
         let number = u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes")) as usize;
         self.sets[number % self.sets.len()].lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +54,7 @@ impl Senders {
 static SENDERS: LazyLock<Senders> = LazyLock::new(|| Senders::new(SETS));
 static RECOVERED: AtomicU64 = AtomicU64::new(0);
 
-/// The sender of the transaction with this hash: the known one, or the one that `recover` works out.
+/// Sender of a transaction: cached, or computed by `recover`.
 pub fn sender_of(hash: B256, recover: impl FnOnce() -> Result<Address>) -> Result<Address> {
     if let Some(sender) = SENDERS.get(&hash) {
         return Ok(sender);
@@ -67,7 +67,7 @@ fn remember(hash: B256, sender: Address) {
     SENDERS.put(hash, sender);
 }
 
-/// As `sender_of`, many at once: `recover` is given the places of those that nobody knows.
+/// As `sender_of`, for many: `recover` gets the indexes of unknown hashes.
 pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<Address>>) -> Vec<Result<Address>> {
     let known: Vec<Option<Address>> = hashes.iter().map(|hash| SENDERS.get(hash)).collect();
     let unknown: Vec<usize> = (0..hashes.len()).filter(|place| known[*place].is_none()).collect();
@@ -79,7 +79,7 @@ pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<
     hashes.iter().zip(known).map(sender).collect()
 }
 
-/// How many were not known and had to be worked out.
+/// Number of cache misses.
 pub fn recovered() -> u64 {
     RECOVERED.load(Ordering::Relaxed)
 }

@@ -1,10 +1,10 @@
-//! The world at one root: where an account, a slot or a code is read from.
+//! Read access to the state of one root: accounts, slots and code.
 //!
 //! ```text
-//! root is what the flat tables show      -> one keyed lookup
-//! root is an uncommitted block above it  -> the layers of changes, then the flat tables
+//! root of the flat tables                -> one keyed lookup
+//! root of an uncommitted block above it  -> the layers of changes, then the flat tables
 //! any other root                         -> the trie
-//! a private state                        -> its own trie, then the public state that it lies upon
+//! a private state                        -> its own trie, then the public state below it
 //! ```
 
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use revm_state::Bytecode;
 use crate::store::{Database, Snapshot, address_of, decode_header, storage_key};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
-/// What one uncommitted block changed, by plain keys.
+/// Changes of one uncommitted block, by unhashed keys.
 pub struct Layer {
     pub accounts: AddressMap<LayerAccount>,
     pub codes: B256Map<Bytecode>,
-    /// Root of the state that this layer lies upon.
+    /// Root of the state below this layer.
     pub base: B256,
 }
 
-/// Uncommitted blocks from the top down, each upon the next. Those that the flat tables have reached fall away when a
-/// state is opened, so a chain that is always ahead of its commits does not pile them up.
+/// Layers of uncommitted blocks, top first. Opening a state removes layers that the flat tables have reached, so a
+/// chain that runs ahead of its commits does not accumulate them.
 pub type Layers = Arc<[Arc<Layer>]>;
 
 pub struct LayerAccount {
     pub account: Option<FlatAccount>,
-    /// Storage that is not listed here is zero.
+    /// All storage that is not listed is zero.
     pub wiped: bool,
     pub storage: HashMap<U256, U256>,
 }
@@ -41,14 +41,14 @@ pub struct LayerAccount {
 /// A state that can be opened for reading any number of times.
 #[derive(Clone)]
 pub struct StateData {
-    /// None: a state in memory alone (test vectors).
+    /// None for states in memory only (test vectors).
     pub store: Option<Arc<Database>>,
     pub root: B256,
     pub trie: Trie<Account>,
-    /// Bytes that its nodes take in memory, about.
+    /// Estimated bytes of its nodes in memory.
     pub weight: usize,
     pub layers: Layers,
-    /// Only private states have one: the public state that shows wherever they have nothing of their own.
+    /// The public state below a private state; None for public states.
     pub public: Option<Arc<StateData>>,
 }
 
@@ -67,12 +67,12 @@ impl StateData {
         StateData::at(snapshot, decode_header(header)?.state_root)
     }
 
-    /// A state without any account, to be written to a database or to stay in memory.
+    /// An empty state, in a database or in memory only.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
         StateData { store, root: EMPTY_ROOT, trie: Trie::default(), weight: 0, layers: Layers::default(), public: None }
     }
 
-    /// The state of a group, upon a public one.
+    /// The state of a privacy group on top of a public state.
     pub fn private(public: StateData, root: B256, trie: Trie<Account>) -> Self {
         let (store, layers) = (public.store.clone(), Layers::default());
         StateData { store, root, trie, weight: 0, layers, public: Some(Arc::new(public)) }
@@ -97,13 +97,13 @@ impl StateData {
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, Layers::default())
         } else {
-            // Wherever in the stack the flat tables stand: what no layer above them changed is as they show it.
+            // Keys that no layer above the flat tables changed are as the flat tables have them.
             match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
                 Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
                 found => (found.is_some(), self.layers.clone()),
             }
         };
-        // Read from its nodes, which may have been deleted since somebody began to ask; a layer lies upon the head or near it.
+        // The state is read from its nodes, which pruning may have deleted. A layer is at or near the head.
         if let Some(snapshot) = &snapshot
             && !flat
             && layers.is_empty()
@@ -123,20 +123,20 @@ impl StateData {
     }
 }
 
-/// Entries by hashed key, and the key after them when there are more.
+/// Entries by hashed key, and the next key if there are more.
 pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 
-/// A state open for reading, in one snapshot of the database.
+/// A state open for reading in one database snapshot.
 pub struct View {
     pub root: B256,
     pub trie: Trie<Account>,
     pub snapshot: Option<Snapshot>,
-    /// The flat tables may be asked for what the layers do not know.
+    /// Whether the flat tables have everything that the layers lack.
     pub flat: bool,
     pub layers: Layers,
-    /// Below a private state.
+    /// The public state below a private state.
     pub public: Option<Box<View>>,
-    /// Bytes of nodes that were read so far.
+    /// Bytes of nodes read so far.
     pub nodes_read: AtomicUsize,
 }
 
@@ -155,7 +155,7 @@ impl Source for View {
 }
 
 impl View {
-    /// `hash` is keccak(address), which the caller usually needs again.
+    /// `hash` is keccak(address), which callers need anyway.
     pub fn account(&self, address: &Address, hash: &B256) -> Result<Option<FlatAccount>> {
         if self.flat {
             for layer in self.layers.iter() {
@@ -232,7 +232,7 @@ impl View {
         Ok(code)
     }
 
-    /// Account proof, then value and proof of each slot.
+    /// Account proof; value and proof of each slot.
     #[allow(clippy::type_complexity)]
     pub fn proof(&self, address: &Address, slots: &[U256]) -> Result<(Vec<Vec<u8>>, Vec<(U256, Vec<Vec<u8>>)>)> {
         let hash = keccak256(address);
@@ -250,7 +250,7 @@ impl View {
         Ok((account_proof, slots))
     }
 
-    /// What was hashed to give this key, when that is known.
+    /// Preimage of a hashed key, if known.
     pub fn preimage(&self, hash: &B256) -> Result<Option<Vec<u8>>> {
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         if let Some(address) = address_of(snapshot.tables(), snapshot.txn(), hash)? {
@@ -259,7 +259,7 @@ impl View {
         Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec))
     }
 
-    /// Up to `limit` accounts from a hashed key on, and the key after them.
+    /// Up to `limit` accounts from a hashed key on, and the next key.
     pub fn accounts_from(&self, start: &B256, limit: usize) -> Result<Page<FlatAccount>> {
         let mut found = Vec::new();
         let mut next = None;
@@ -291,7 +291,7 @@ impl View {
         Ok((found, next))
     }
 
-    /// Hash of a block of the canonical chain in this snapshot.
+    /// Canonical block hash in this snapshot.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>> {
         self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))
     }

@@ -1,26 +1,26 @@
-//! What of a block is written.
+//! Records of a block to be written.
 
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256};
 
-use super::flat::FlatChanges;
+use super::flat_state::FlatChanges;
 use crate::chain::body::BodyData;
 use crate::chain::receipts::ReceiptData;
 use crate::trie::{Account, Trie};
 
-/// What running a block leaves to be written.
+/// Results of block execution to be written.
 pub struct Effects {
     pub parent_root: B256,
     pub state_root: B256,
     pub receipts: Vec<ReceiptData>,
-    /// Price of a blob's gas; zero before Cancun.
+    /// Blob gas price; zero before Cancun.
     pub blob_price: u128,
     pub trie: Trie<Account>,
-    /// Bytes that its nodes take in memory, about.
+    /// Estimated bytes of its nodes in memory.
     pub weight: usize,
     pub flat: FlatChanges,
-    /// Slots by their hashes; addresses are part of the changes.
+    /// Slot preimages by hash; `flat` has the addresses.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
 }

@@ -1,4 +1,4 @@
-//! Integrity of the database: the canonical chain, the state of the head, the flat tables beside it, and private states.
+//! Database integrity: canonical chain, head state, flat tables, private states.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
 use super::check_private;
-use super::flat::storage_key;
+use super::flat_state::storage_key;
 use super::log_index::folds;
 use super::mark::Reach;
 use super::records::{Nodes, decode_header};
@@ -19,15 +19,15 @@ use crate::chain::body::{Known, Tx};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, Value, stored_children};
 
-/// Headers of IBFT 2.0 and QBFT carry this mix hash, and hash by a rule that the consensus room knows.
+/// Mix hash of IBFT 2.0 and QBFT headers. Their hash rule is part of consensus, so their hash is not checked here.
 const BFT_MIX_HASH: B256 = b256!("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365");
 
-/// How long whoever watches hears nothing at most, as far as the steps of a check allow.
-const SILENT: Duration = Duration::from_millis(50);
-/// So many nodes of a trie are visited at once.
+/// Maximum interval between progress reports, as far as steps allow.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+/// Trie nodes visited per step.
 pub(super) const STRIDE: usize = 10_000;
 
-/// Told how many entries have been looked at, and of how many; false ends the check.
+/// Called with checked and total entries; returns false to stop.
 pub type Watch<'a> = dyn FnMut(u64, u64) -> bool + Send + 'a;
 
 pub(super) struct Findings<'a> {
@@ -35,14 +35,14 @@ pub(super) struct Findings<'a> {
     limit: usize,
     done: u64,
     total: u64,
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     watch: &'a mut Watch<'a>,
     is_ended: bool,
 }
 
 impl<'a> Findings<'a> {
     pub fn new(limit: usize, total: u64, watch: &'a mut Watch<'a>) -> Self {
-        Findings { lines: Vec::new(), limit, done: 0, total, told_at: None, watch, is_ended: false }
+        Findings { lines: Vec::new(), limit, done: 0, total, reported_at: None, watch, is_ended: false }
     }
 
     pub fn add(&mut self, line: String) {
@@ -51,12 +51,12 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// So many entries more have been looked at. Whoever has ended the check is not asked again.
+    /// Count checked entries; does not call `watch` again after it returned false.
     pub fn count(&mut self, entries: u64) {
         self.done += entries;
-        if !self.is_ended && self.told_at.is_none_or(|at| at.elapsed() > SILENT) {
+        if !self.is_ended && self.reported_at.is_none_or(|at| at.elapsed() > REPORT_INTERVAL) {
             self.is_ended = !(self.watch)(self.done, self.total);
-            self.told_at = Some(Instant::now());
+            self.reported_at = Some(Instant::now());
         }
     }
 
@@ -65,8 +65,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// What is damaged, in at most `limit` lines; nothing when all is well. Where `watch` has ended it, what was found until
-/// then.
+/// Findings, at most `limit` lines; empty if the database is sound. If `watch` stops the check: findings so far.
 pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) -> Result<Vec<String>> {
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
@@ -95,7 +94,7 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     Ok(findings.lines)
 }
 
-/// Every state that is listed is complete; what its nodes hash to was looked at for the head alone.
+/// Check that every listed state is complete. Hashes are checked for the head only.
 fn check_states(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().roots.from(snapshot.txn(), &[0])? {
@@ -231,7 +230,7 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
-    // Read from the database itself, not from what the process holds in memory.
+    // Read from the database, not from memory.
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
         return Ok(());
@@ -313,7 +312,7 @@ fn check_account(
     Ok(())
 }
 
-/// Every stored node hashes to what its parent says.
+/// Check that every stored node has the hash in its parent.
 pub(super) fn check_nodes<V: Value>(nodes: &Nodes<'_>, trie: &Trie<V>, what: &str, findings: &mut Findings<'_>) {
     let Some(Child::Stored { hash, id }) = &trie.root else { return };
     let mut open = vec![(*hash, *id)];
@@ -350,7 +349,7 @@ mod tests {
         let mut findings = Findings::new(1, 9, watch);
         let mut ended = Vec::new();
         for _ in 0..4 {
-            findings.told_at = None; // as if it had been long ago
+            findings.reported_at = None; // as if it had been long ago
             findings.count(1);
             ended.push(findings.are_over());
         }

@@ -1,4 +1,4 @@
-//! Integrity of what private transactions have left: code, results, and the states of groups.
+//! Integrity of private data: code, receipts, group states.
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
 use alloy_trie::Nibbles;
@@ -12,10 +12,10 @@ use super::snapshot::Snapshot;
 use super::tables::Tables;
 use crate::trie::Account;
 
-/// What makes it good again.
+/// Repair hint shown to the operator.
 const ANEW: &str = "`ophion privacy rebuild` makes private states anew";
 
-/// How many entries there are to be looked at.
+/// Number of entries to check.
 pub fn entries(snapshot: &Snapshot) -> Result<u64> {
     let Tables { private_code, private_receipts, private_groups, .. } = snapshot.tables();
     [private_code, private_receipts, private_groups]
@@ -56,7 +56,7 @@ pub fn check_private(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result
     Ok(())
 }
 
-/// Every state that is listed is complete.
+/// Check that every listed state is complete.
 fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().private_groups.from(snapshot.txn(), &[0])? {
@@ -64,7 +64,7 @@ fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Resul
         if findings.are_over() {
             break;
         }
-        // none for a state without accounts
+        // empty states have no root node
         if let Some(id) = record.get(..8).map(number).filter(|id| *id != 0) {
             reach.add_root(id);
         }
@@ -84,7 +84,7 @@ fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Resul
     Ok(())
 }
 
-/// The latest state of a group is what its root says.
+/// Check the latest state of a group against its root.
 fn check_group(snapshot: &Snapshot, group: &B256, findings: &mut Findings<'_>) -> Result<()> {
     let Some(state) = snapshot.group_state(group, u64::MAX)? else { return Ok(()) };
     let nodes = snapshot.private_nodes();

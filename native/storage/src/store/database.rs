@@ -1,4 +1,4 @@
-//! The database: what is kept in memory beside it, and the one function that writes blocks.
+//! The database handle: caches, the writer lock, and the function that commits blocks.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -12,7 +12,7 @@ use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
 use super::block::BlockRecord;
-use super::flat::FlatChanges;
+use super::flat_state::FlatChanges;
 use super::log_index::folds;
 use super::node_writer::NodeWriter;
 use super::opening;
@@ -20,26 +20,25 @@ use super::records::{HEADER_AT, Nodes, decode_header, number, read_body, read_he
 use super::roots::{note_root, root_id};
 use super::tables::{RowTables, Tables, meta};
 use super::tx_index;
-use super::tx_index_buffer::{Parts, Waiting};
+use super::tx_index_buffer::{Parts, TxIndexBuffer};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
-/// Contract codes kept analysed, so that a call does not look for jump destinations again.
-const CODES_KEPT: usize = 2048;
+/// Analysed contract codes in the cache (jump destinations).
+const MAX_CACHED_CODES: usize = 2048;
 
-/// The trie of a head as its commit left it in memory.
+/// Trie of the head in memory.
 struct HeadTrie {
     root: B256,
     trie: Trie<Account>,
-    /// Bytes that its nodes take in memory, about.
+    /// Estimated bytes of its nodes in memory.
     weight: usize,
 }
 
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// That of the head before, for one block longer than anybody needs it: so what is left of it is freed by whoever writes
-    /// the next block, and not by the event loop when that goes on to the new head.
+    /// Trie of the previous head. It lives one block longer, so that the writer thread frees it and not the event loop.
     before: Option<HeadTrie>,
 }
 
@@ -49,14 +48,14 @@ pub struct Database {
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
     live: Mutex<Live>,
-    /// Kept by whoever writes. One who looks on while another process writes knows what waited when it opened the database.
-    pub(super) waiting: Waiting,
-    /// Bytes for nodes of the newest state; no bound until one is given.
+    /// Buffered rows of the transaction index. A read-only process has those of the moment it opened the database.
+    pub(super) tx_index_buffer: TxIndexBuffer,
+    /// Maximum bytes for nodes of the latest state.
     state_cache: AtomicUsize,
-    /// One writer at a time, and the reason why no more may be written.
+    /// Writer lock; holds the reason if writing has failed.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
-    /// Whether branches are written as what has changed in them; whoever reads knows both.
+    /// Write branches as deltas (trie/branch_delta.rs); readers know both forms.
     writes_changes: AtomicBool,
 }
 
@@ -64,7 +63,7 @@ impl Database {
     pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Arc<Self>> {
         let (env, tables, row_tables) = opening::open(path, create, read_only, durable)?;
         let txn = env.read_txn()?;
-        let waiting = Waiting::find(&tables, &txn)?;
+        let tx_index_buffer = TxIndexBuffer::find(&tables, &txn)?;
         drop(txn);
         Ok(Arc::new(Database {
             tables,
@@ -72,7 +71,7 @@ impl Database {
             env,
             codes: RwLock::default(),
             live: Mutex::default(),
-            waiting,
+            tx_index_buffer,
             state_cache: AtomicUsize::new(usize::MAX),
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),
@@ -80,7 +79,7 @@ impl Database {
         }))
     }
 
-    /// A transaction for a snapshot.
+    /// A read transaction for a snapshot.
     pub(super) fn read_txn(&self) -> Result<RoTxn<'static, WithoutTls>> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Storage("the database is closed".into()));
@@ -93,12 +92,12 @@ impl Database {
         self.forget_live();
     }
 
-    /// So many bytes of memory may go into nodes of the newest state.
+    /// Limit the memory for nodes of the latest state.
     pub fn set_state_cache(&self, bytes: usize) {
         self.state_cache.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that nodes of the newest state take now, about.
+    /// Estimated bytes of nodes of the latest state.
     pub fn state_cached(&self) -> usize {
         self.live.lock().expect("no panic while locked").head.as_ref().map_or(0, |head| head.weight)
     }
@@ -107,7 +106,7 @@ impl Database {
         self.state_cache.load(Ordering::Relaxed)
     }
 
-    /// From now on write branches as what has changed in them.
+    /// Write branches as deltas from now on.
     pub fn write_changes(&self) {
         self.writes_changes.store(true, Ordering::Relaxed);
     }
@@ -116,20 +115,20 @@ impl Database {
         Ok(self.env.force_sync()?)
     }
 
-    /// Contract code, analysed, from memory when it was used before.
+    /// Analysed contract code from the cache.
     pub fn cached_code(&self, hash: &B256) -> Option<Bytecode> {
         self.codes.read().expect("no panic while locked").get(hash).cloned()
     }
 
     pub fn keep_code(&self, hash: B256, code: &Bytecode) {
         let mut codes = self.codes.write().expect("no panic while locked");
-        if codes.len() >= CODES_KEPT {
+        if codes.len() >= MAX_CACHED_CODES {
             codes.clear();
         }
         codes.insert(hash, code.clone());
     }
 
-    /// The trie of the head, when that is the root asked for, and the bytes that its nodes take in memory.
+    /// Trie of the head and its size in memory, if `root` is the head's.
     pub(super) fn live_trie(&self, root: B256) -> Option<(Trie<Account>, usize)> {
         let live = self.live.lock().expect("no panic while locked");
         let head = live.head.as_ref().filter(|head| head.root == root)?;
@@ -140,7 +139,7 @@ impl Database {
         *self.live.lock().expect("no panic while locked") = Live::default();
     }
 
-    /// The right to write, unless something has gone wrong with it.
+    /// Lock for writing, unless an earlier write failed.
     fn writer(&self) -> Result<MutexGuard<'_, Option<String>>> {
         let failed = self.writer.lock().expect("no panic while locked");
         match &*failed {
@@ -153,7 +152,7 @@ impl Database {
         self.write_alone(|txn, tables| tables.meta.put(txn, &meta::own(key), value))
     }
 
-    /// As `write_alone`; after a failure nothing more is written until the node is restarted.
+    /// As `write_alone`; after a failure nothing is written until a restart.
     pub(super) fn write_or_stop(&self, write: impl FnOnce(&mut RwTxn<'_>) -> Result<()>) -> Result<()> {
         let outcome = self.write_alone(|txn, _| write(txn));
         if let Err(cause) = &outcome {
@@ -162,7 +161,7 @@ impl Database {
         outcome
     }
 
-    /// Write blocks and named values and move the canonical chain, all or nothing.
+    /// Write blocks and named values and move the canonical chain, in one transaction.
     pub fn commit(
         self: &Arc<Self>,
         blocks: &[Arc<BlockRecord>],
@@ -174,14 +173,14 @@ impl Database {
         self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
-            // Nodes in memory may carry ids that were never written: nothing may be built on them.
+            // Nodes in memory may have ids that were not written; nothing may refer to them.
             *failed = Some(stopped(cause));
             self.forget_live();
         }
         outcome
     }
 
-    /// A block whose parent's state has been dropped since it ran would refer to nodes that are gone.
+    /// Reject a block whose parent state was pruned since execution: it would refer to deleted nodes.
     fn refuse_rootless(&self, blocks: &[Arc<BlockRecord>]) -> Result<()> {
         let txn = self.read_txn()?;
         let mut fresh = B256Set::default();
@@ -195,7 +194,7 @@ impl Database {
         Ok(())
     }
 
-    /// A short write transaction that makes no nodes.
+    /// A short write transaction without trie nodes.
     pub(super) fn write_alone<T>(&self, write: impl FnOnce(&mut RwTxn<'_>, &Tables) -> Result<T>) -> Result<T> {
         let _writer = self.writer()?;
         let mut txn = self.env.write_txn()?;
@@ -204,10 +203,10 @@ impl Database {
         Ok(done)
     }
 
-    /// Write the database as it is now, without its free pages, to a file or a pipe. Blocks may be written meanwhile; pages
-    /// that they free cannot be used again before this ends.
+    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile; pages they free are
+    /// reused only after the copy.
     pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
-        // SAFETY: the descriptor is open for as long as it is borrowed, and LMDB only writes to it.
+        // SAFETY: the descriptor is open while borrowed, and LMDB only writes to it.
         unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled) }?;
         Ok(())
     }
@@ -246,7 +245,7 @@ impl Database {
             }
         };
         txn.commit()?;
-        self.waiting.settle(written);
+        self.tx_index_buffer.settle(written);
         if let Some(head) = live {
             let mut live = self.live.lock().expect("no panic while locked");
             let before = live.head.replace(head);
@@ -295,7 +294,7 @@ impl Database {
         for (index, transaction) in body.hashes().iter().enumerate() {
             let place = (block_number, index as u32);
             tx_index::delete(self.tables.positions, txn, transaction, place)?;
-            self.waiting.remove(transaction, place);
+            self.tx_index_buffer.remove(transaction, place);
         }
         self.tables.canonical.delete(txn, &block_number.to_be_bytes())?;
         Ok(())
@@ -315,7 +314,7 @@ impl Database {
                 }
             };
             for (index, transaction) in hashes.iter().enumerate() {
-                self.waiting.add(transaction, (block_number, index as u32));
+                self.tx_index_buffer.add(transaction, (block_number, index as u32));
             }
             numbers.push(block_number);
             for fold in found {
@@ -329,16 +328,16 @@ impl Database {
             head.extend_from_slice(&block_number.to_be_bytes());
             self.tables.meta.put(txn, meta::HEAD, &head)?;
         }
-        // Keys in order cost 15 to 50 percent less.
+        // Sorted keys cost 15 to 50 percent less.
         logs.sort_unstable();
         logs.dedup();
         for key in &logs {
             self.tables.logs.put(txn, key, &[])?;
         }
-        self.waiting.write(&self.tables, txn, numbers)
+        self.tx_index_buffer.write(&self.tables, txn, numbers)
     }
 
-    /// Bring the flat tables to the state of the new head; its trie.
+    /// Move the flat tables to the state of the new head; returns its trie.
     fn move_flat(
         self: &Arc<Self>,
         txn: &mut RwTxn<'_>,
@@ -348,7 +347,7 @@ impl Database {
     ) -> Result<HeadTrie> {
         let flat_root = self.tables.meta.get(txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice);
         let straight = straight(fresh, added, flat_root);
-        // Whoever applies the changes of the others knows their accounts by hashes.
+        // Flat changes of side blocks name accounts by hash only, so note their addresses.
         for block in fresh.values().filter(|block| straight.is_none() || !added.contains(&block.hash)) {
             block.effects.flat.note_addresses(txn, &self.tables)?;
         }
@@ -372,7 +371,7 @@ impl Database {
         Ok(HeadTrie { root, trie, weight })
     }
 
-    /// The trie of a root that was written.
+    /// Trie of a stored root.
     pub(super) fn stored_trie(&self, txn: &RoTxn<'_>, root: B256) -> Result<Trie<Account>> {
         if root == EMPTY_ROOT {
             return Ok(Trie::default());
@@ -382,7 +381,7 @@ impl Database {
     }
 }
 
-/// Changes of blocks that were not written before and follow each other upon the state that the flat tables show.
+/// Changes of new blocks that follow each other directly on the flat state.
 fn straight(fresh: &B256Map<&BlockRecord>, added: &[B256], flat_root: B256) -> Option<FlatChanges> {
     let mut reached = flat_root;
     let mut changes = FlatChanges::default();
@@ -394,7 +393,7 @@ fn straight(fresh: &B256Map<&BlockRecord>, added: &[B256], flat_root: B256) -> O
     Some(changes)
 }
 
-/// The error for a state that is not kept.
+/// Error for a state that is not stored.
 pub(crate) fn missing(root: B256) -> Error {
     Error::MissingState(format!("the state {root} is not in the database"))
 }

@@ -1,17 +1,17 @@
-//! Rows: tables of rooms that decide themselves what lies in them, in the same file and under the same one writer.
+//! Tables whose rows other packages define, in the same file and behind the same writer lock.
 //!
 //! | table    | key                                   | value                                                      |
 //! |----------|---------------------------------------|------------------------------------------------------------|
 //! | payloads | key of the payload                    | sealed record, see the crate `enclave`                     |
-//! | arrivals | enclave key (32), number (8)          | kind (1) and id of what came for it, in order of arrival   |
+//! | arrivals | enclave key (32), number (8)          | kind (1) and id, in order of arrival                       |
 //! | groups   | group id                              | group record (`ophion/enclave/group_record.py`)            |
 //! | lookup   | id of a set of members (32), group id | nothing                                                    |
-//! | outbox   | enclave key (32), number (8)          | kind (1) and id of what it has not acknowledged yet        |
-//! | cursors  | node id (64), enclave key (32)        | number (8) up to which its arrivals were seen              |
-//! | handed   | key of a payload                      | what a member of a flexible group was told of before its time |
+//! | outbox   | enclave key (32), number (8)          | kind (1) and id of an unacknowledged message               |
+//! | cursors  | node id (64), enclave key (32)        | number (8) up to which its arrivals were read              |
+//! | handed   | key of a payload                      | payload handed over to a new member of a flexible group    |
 //!
-//! They are made when a database is first opened for writing by a program that knows them, so a database of an older
-//! one has none yet: reading finds them empty.
+//! The tables are created when a database is opened for writing. A database of an older version has none; reads return
+//! nothing.
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -22,10 +22,11 @@ use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// Tables of payloads: what arrives in them after its marker was passed is noted for the follower of private transactions.
+/// Payload tables: payloads that arrive after their marker was processed are noted for the private transaction
+/// processor.
 const LATE: [usize; 2] = [0, 6];
 
-/// Table, key, value; without a value the row is deleted.
+/// Table, key, value; None deletes the row.
 pub type Change<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 
 /// A row: key and value.
@@ -37,12 +38,12 @@ fn place(name: &str) -> Result<usize> {
 }
 
 impl Database {
-    /// Change rows in one write transaction, all or nothing.
+    /// Change rows in one transaction.
     pub fn write_rows(&self, changes: &[Change<'_>]) -> Result<()> {
         self.write_alone(|txn, _| self.put_rows(txn, changes))
     }
 
-    /// Forget every row of some tables.
+    /// Delete all rows of some tables.
     pub fn clear_rows(&self, names: &[String]) -> Result<()> {
         self.write_alone(|txn, _| {
             for name in names {
@@ -54,7 +55,7 @@ impl Database {
         })
     }
 
-    /// As a part of a transaction that writes more.
+    /// Change rows as part of a larger transaction.
     pub(super) fn put_rows(&self, txn: &mut RwTxn<'_>, changes: &[Change<'_>]) -> Result<()> {
         for (name, key, value) in changes {
             let place = place(name)?;
@@ -77,7 +78,7 @@ impl Database {
         Ok(())
     }
 
-    /// Whether a payload is here, whichever way it came.
+    /// Whether a payload is stored, in either table.
     pub(super) fn has_payload(&self, txn: &RoTxn<'_>, key: &B256) -> Result<bool> {
         for table in LATE.iter().filter_map(|place| self.row_tables[*place]) {
             if table.get(txn, key.as_slice())?.is_some() {
@@ -96,11 +97,11 @@ impl Snapshot {
         }
     }
 
-    /// Rows whose key begins with `prefix`, in order, from the first key above `after`; at most `limit`.
+    /// Up to `limit` rows whose key starts with `prefix`, in order, after key `after`.
     pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
         let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        // no key is empty, and LMDB looks for none that is
+        // LMDB rejects empty keys
         for row in table.from(self.txn(), prefix.max(after).max(&[0]))? {
             let (key, value) = row?;
             if found.len() >= limit || !key.starts_with(prefix) {
@@ -113,7 +114,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// The last row whose key begins with `prefix`.
+    /// The last row whose key starts with `prefix`.
     pub fn last_row(&self, table: &str, prefix: &[u8]) -> Result<Option<Row<'_>>> {
         match self.inner.row_tables[place(table)?] {
             Some(table) => table.last_with_prefix(self.txn(), prefix),
@@ -121,7 +122,7 @@ impl Snapshot {
         }
     }
 
-    /// Name, entries and bytes of those tables that hold something.
+    /// Name, entries and bytes of non-empty tables.
     pub(super) fn rows_usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in ROW_TABLES.iter().zip(self.inner.row_tables) {

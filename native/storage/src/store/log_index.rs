@@ -1,9 +1,8 @@
-//! The log index: which blocks may hold a log with a certain address or topic.
+//! Log index: blocks that may hold a log with an address or topic.
 
 use crate::chain::receipts::ReceiptData;
 
-/// Eight bytes that stand for an address or topic in the log index. Two values may share them: the index names
-/// candidates, the receipts decide.
+/// Eight-byte hash of an address or topic. Collisions are harmless: the index gives candidates, the receipts decide.
 pub fn fold(value: &[u8]) -> u64 {
     value.chunks(8).fold(0x9e37_79b9_7f4a_7c15, |state: u64, chunk| {
         let mut word = [0u8; 8];
@@ -12,7 +11,7 @@ pub fn fold(value: &[u8]) -> u64 {
     })
 }
 
-/// Everything that a block's receipts put into the index.
+/// All index entries of a block's receipts.
 pub fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
     let mut found = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {

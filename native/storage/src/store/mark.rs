@@ -1,15 +1,15 @@
-//! Which trie nodes can be reached from the states that are kept.
+//! Marks trie nodes reachable from the stored states (pruning).
 
 use ophion_primitives::errors::Result;
 
 use super::records::Nodes;
 use crate::trie::{Account, Slot, references};
 
-/// Ids in one chunk of the marks.
+/// Ids per chunk.
 const CHUNK: u64 = 1 << 16;
 type Chunk = [u64; CHUNK as usize / 64];
 
-/// A set of ids: a bit for each, in chunks that are made when needed.
+/// A set of ids: one bit each, in chunks allocated on demand.
 #[derive(Default)]
 pub struct Marks {
     chunks: Vec<Option<Box<Chunk>>>,
@@ -17,7 +17,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// False when it was there already.
+    /// Returns false if the id was present.
     fn insert(&mut self, id: u64) -> bool {
         let at = (id / CHUNK) as usize;
         if at >= self.chunks.len() {
@@ -47,11 +47,11 @@ enum Kind {
     Storage,
 }
 
-/// A walk over everything that hangs below some roots; each node is visited once, however many states share it.
+/// Walks everything below some roots; visits each node once.
 #[derive(Default)]
 pub struct Reach {
     visited: Marks,
-    /// What was visited, and the earlier versions that some of it is put together from; others may lead nowhere.
+    /// Visited nodes, and earlier versions that their deltas need.
     pub needed: Marks,
     open: Vec<(u64, Kind)>,
 }
@@ -66,10 +66,10 @@ impl Reach {
         self.open.is_empty()
     }
 
-    /// Visit up to `most` nodes; false when there are no more. The id of a node that cannot be read is told with it.
-    pub fn advance(&mut self, nodes: &Nodes<'_>, most: usize) -> Result<bool> {
+    /// Visit up to `max` nodes; returns false at the end. An unreadable node is an error with its id.
+    pub fn advance(&mut self, nodes: &Nodes<'_>, max: usize) -> Result<bool> {
         let (mut own, mut below) = (Vec::new(), Vec::new());
-        for _ in 0..most {
+        for _ in 0..max {
             let Some((id, kind)) = self.open.pop() else { return Ok(false) };
             if !self.visited.insert(id) {
                 continue;

@@ -1,31 +1,31 @@
 //! The database.
 //!
-//! | file         | question it answers                                  |
-//! |--------------|------------------------------------------------------|
-//! | tables.rs    | which tables are there, what are key and value       |
-//! | opening.rs   | how is it opened, and what can be wrong with it      |
-//! | database.rs  | what is kept in memory, how is anything written      |
-//! | block.rs     | what of a block is written                           |
-//! | snapshot.rs  | how are blocks, bodies and receipts read             |
-//! | records.rs   | how they look in their tables                        |
-//! | roots.rs     | which states are kept                                |
-//! | flat.rs      | how do the tables of the head's state follow it      |
-//! | positions.rs | where on the chain does a transaction lie            |
-//! | waiting.rs   | and one of the last blocks                           |
-//! | rows.rs      | which tables belong to other rooms, how they are used |
-//! | log_index.rs | what does the index of logs hold                     |
-//! | private.rs   | what do private transactions leave                   |
-//! | reach.rs     | which trie nodes do the kept states need             |
-//! | node_writer.rs | how do trie nodes get their numbers               |
-//! | pruning.rs   | how are old states dropped                           |
-//! | check.rs     | is everything as it should be                        |
-//! | check_private.rs | and what private transactions have left         |
+//! | file                | contents                                                  |
+//! |---------------------|-----------------------------------------------------------|
+//! | tables.rs           | all tables with their keys and values                     |
+//! | opening.rs          | opening, and diagnosis of failures                        |
+//! | database.rs         | caches, writer lock, commit                               |
+//! | block.rs            | records of a block to be written                          |
+//! | snapshot.rs         | reads of blocks, bodies and receipts                      |
+//! | records.rs          | record formats                                            |
+//! | roots.rs            | list of stored states                                     |
+//! | flat_state.rs       | accounts and storage of the head's state                  |
+//! | tx_index.rs         | position of a transaction on the chain                    |
+//! | tx_index_buffer.rs  | index rows of the last blocks, in memory                  |
+//! | key_value_tables.rs | tables of other packages                                  |
+//! | log_index.rs        | blocks by log address and topic                           |
+//! | private.rs          | results of private transactions                           |
+//! | mark.rs             | trie nodes that the stored states need                    |
+//! | node_writer.rs      | ids of new trie nodes                                     |
+//! | pruning.rs          | deletion of old states                                    |
+//! | check.rs            | integrity of the database                                 |
+//! | check_private.rs    | integrity of private data                                 |
 
 mod block;
 mod check;
 mod check_private;
 mod database;
-mod flat;
+mod flat_state;
 mod key_value_tables;
 mod log_index;
 mod mark;
@@ -43,7 +43,7 @@ mod tx_index_buffer;
 pub use block::{BlockRecord, Effects};
 pub use check::{Watch, check};
 pub use database::Database;
-pub use flat::{AccountChange, FlatChanges, address_of, storage_key};
+pub use flat_state::{AccountChange, FlatChanges, address_of, storage_key};
 pub use key_value_tables::Change;
 pub use log_index::{fold, folds};
 pub use private::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites, note_late};

@@ -1,4 +1,4 @@
-//! Writing trie nodes: numbers in order, and what stood in their place before.
+//! Writes trie nodes: sequential ids, and lookups of earlier versions for deltas.
 
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
@@ -7,7 +7,7 @@ use super::records::Nodes;
 use super::tables::Table;
 use crate::trie::{Saver, Version, version};
 
-/// Appends nodes; they are collected first, so that saving a trie may read meanwhile.
+/// Collects nodes before appending them, so that saving a trie can read meanwhile.
 pub(super) struct NodeWriter {
     table: Table,
     pub(super) next: u64,
@@ -19,7 +19,7 @@ impl NodeWriter {
         NodeWriter { table, next, buffer: Vec::new() }
     }
 
-    /// Takes nodes, and gives those of the table and those that wait.
+    /// A saver that also finds stored and collected nodes.
     pub(super) fn beside<'a>(&'a mut self, txn: &'a RoTxn<'a>) -> impl Saver + 'a {
         NodeSaver { nodes: Nodes { table: self.table, txn }, writer: self }
     }
@@ -57,7 +57,7 @@ impl Saver for NodeSaver<'_> {
     fn version(&self, id: u64) -> Result<Version> {
         let first = self.writer.first();
         version(id, |id| match id.checked_sub(first).and_then(|at| self.writer.buffer.get(at as usize)) {
-            Some(waiting) => Ok(&waiting[..]),
+            Some(row) => Ok(&row[..]),
             None => self.nodes.row(id),
         })
     }

@@ -1,4 +1,4 @@
-//! Opening the database, and what can be wrong with it.
+//! Opens the database and diagnoses failures.
 
 use std::path::Path;
 use std::sync::Once;
@@ -9,18 +9,17 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the map, of a large file so many times its length; halved while the system refuses it. Only what is
-/// used takes memory or disk.
+/// Virtual map size; larger for large files, halved while the system refuses it. Only used pages take memory or disk.
 const MAP_SIZE: usize = 1 << 38;
-const MAP_ROOM: usize = 4;
-const SMALLEST_MAP: usize = 1 << 30;
-/// LMDB begins a file with two pages of this size at least; a shorter one was never finished.
+const MAP_GROWTH_FACTOR: usize = 4;
+const MIN_MAP_BYTES: usize = 1 << 30;
+/// LMDB starts a file with two meta pages; a shorter file is incomplete.
 const TWO_PAGES: u64 = 8192;
 
 /// The environment with its tables.
 pub type Opened = (Env<WithoutTls>, Tables, RowTables);
 
-/// Open the environment and its tables, made anew where asked for.
+/// Open the environment and its tables; `create` makes missing ones.
 pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Opened> {
     let place = path.display();
     let file = path.join("data.mdb");
@@ -28,7 +27,7 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     if create && !read_only {
         std::fs::create_dir_all(path).map_err(|cause| Error::Storage(format!("cannot create {place}: {cause}")))?;
         if length.is_some_and(|length| length < TWO_PAGES) {
-            // The disk was full, or the process killed, before anything was stored: LMDB begins again with an empty file.
+            // The disk was full or the process was killed before anything was stored: start with an empty file.
             let emptied = std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(0));
             emptied.map_err(|cause| Error::Storage(format!("cannot write {}: {cause}", file.display())))?;
         }
@@ -57,22 +56,21 @@ fn nothing_yet(path: &Path) -> Error {
     Error::Storage(format!("there is no chain in {} yet", path.display()))
 }
 
-/// Whoever has filled a map gets a larger one with the next start.
+/// A full map gets larger at the next start.
 fn map_size(length: u64) -> usize {
-    let wanted = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_ROOM);
-    wanted.clamp(MAP_SIZE, 1 << 46).next_multiple_of(SMALLEST_MAP)
+    let log_filter = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_GROWTH_FACTOR);
+    log_filter.clamp(MAP_SIZE, 1 << 46).next_multiple_of(MIN_MAP_BYTES)
 }
 
 fn open_env(path: &Path, flags: EnvFlags, mut size: usize) -> Result<Env<WithoutTls>> {
     loop {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(size).max_dbs((Tables::NAMES.len() + ROW_TABLES.len()) as u32).max_readers(1024);
-        // SAFETY: the data directory's lock keeps other processes out, and the flags used here never
-        // weaken what a reader sees.
+        // SAFETY: the lock of the data directory keeps other processes out, and no flag weakens isolation.
         let opened = unsafe { options.flags(flags).open(path) };
         match opened {
             Ok(env) => return Ok(env),
-            Err(heed::Error::Io(cause)) if cause.raw_os_error() == Some(12) && size > SMALLEST_MAP => size /= 2,
+            Err(heed::Error::Io(cause)) if cause.raw_os_error() == Some(12) && size > MIN_MAP_BYTES => size /= 2,
             Err(cause) => {
                 let advice = match cause {
                     heed::Error::Mdb(heed::MdbError::Invalid | heed::MdbError::VersionMismatch) => {
@@ -86,9 +84,8 @@ fn open_env(path: &Path, flags: EnvFlags, mut size: usize) -> Result<Env<Without
     }
 }
 
-/// All tables, and the layout's version, in one transaction: either everything is there or nothing. In a database
-/// that is in use a missing table is damage, and making an empty one would hide it; but tables that came with a later
-/// version are made in a database that never had them.
+/// Create all tables and the layout version in one transaction. A missing table in a used database is damage, and an
+/// empty one would hide it. Tables of later versions are created in databases that never had them.
 fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     let txn = env.write_txn()?;
     let databases = env
@@ -108,7 +105,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                     None => lost.push(*name),
                 }
             }
-            // Tables are made together, so some without the others are what is left of all of them.
+            // Tables are created together, so a part of them means that the others were lost.
             if made.is_some() || (!lost.is_empty() && !databases.is_empty()) {
                 refuse_lost(&lost)?;
             }
@@ -120,7 +117,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if made != Some(Tables::NAMES.len()) || is_older {
-                // What is there stays as it is; programs that do not know the rows to come shall say so.
+                // Existing rows stay; older programs that cannot read new rows must report the layout.
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
@@ -130,13 +127,13 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table)))
 }
 
-/// How many of the names a database was made with.
+/// Number of tables that the database was created with.
 fn tables_made(record: Option<&[u8]>) -> usize {
     let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
     count.min(Tables::NAMES.len())
 }
 
-/// Damage that names the tables which are not there.
+/// Error that names lost tables.
 fn refuse_lost(lost: &[&str]) -> Result<()> {
     match lost {
         [] => Ok(()),
@@ -145,7 +142,7 @@ fn refuse_lost(lost: &[&str]) -> Result<()> {
     }
 }
 
-/// None while the tables have not been made.
+/// None if the tables do not exist yet.
 fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     let txn = env.read_txn()?;
     let databases = env.open_databases_and_commit(txn, |opener, txn| -> Result<_> {
@@ -177,8 +174,7 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     })
 }
 
-/// The tables of other rooms. Empty ones are no loss that could be told from a database of an older program, so they are
-/// made where they are missing; their rooms say what they miss.
+/// Tables of other packages. They are created if missing, because a lost one cannot be distinguished from an older database.
 fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
     let mut found: RowTables = [None; ROW_TABLES.len()];
     if read_only {
@@ -202,7 +198,7 @@ fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
 }
 
 fn table(database: Database<'_, Raw, Raw>) -> Table {
-    // SAFETY: only the lifetime changes. The handle is a number that stays valid while the environment is open, and
+    // SAFETY: only the lifetime changes. The handle is a number that is valid while the environment is open, and
     // `Database` owns both.
     Table::new(unsafe { std::mem::transmute::<Database<'_, Raw, Raw>, Database<'static, Raw, Raw>>(database) })
 }
@@ -219,8 +215,8 @@ fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
     }
 }
 
-/// A page that is not in the file any more, or a failing disk, kills the process with SIGBUS, since the file is
-/// mapped. Nothing can be rescued then, but it can be said. Whoever has a handler of their own keeps it.
+/// Explain SIGBUS: a truncated file or a failing disk kills the process, since the file is mapped. An existing handler
+/// stays.
 fn explain_bus_errors() {
     static ONCE: Once = Once::new();
     extern "C" fn explain(_: libc::c_int) {
@@ -233,7 +229,7 @@ fn explain_bus_errors() {
         }
     }
     ONCE.call_once(|| {
-        // SAFETY: plain calls of sigaction with structures of our own; the handler is async-signal-safe.
+        // SAFETY: sigaction with local structures; the handler is async-signal-safe.
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_DFL {
@@ -250,7 +246,7 @@ fn explain_bus_errors() {
 mod tests {
     use super::*;
 
-    /// A database with these tables alone, as an older version left it.
+    /// A database with only these tables, as an older version created it.
     fn older(name: &str, tables: &[&str]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -275,7 +271,7 @@ mod tests {
     fn a_map_has_room_for_a_file_to_grow() {
         assert_eq!(map_size(0), MAP_SIZE);
         assert_eq!(map_size(1 << 36), MAP_SIZE);
-        assert_eq!(map_size((1 << 37) + 4096), (1 << 39) + SMALLEST_MAP);
+        assert_eq!(map_size((1 << 37) + 4096), (1 << 39) + MIN_MAP_BYTES);
         assert_eq!(map_size(u64::MAX), 1 << 46);
     }
 

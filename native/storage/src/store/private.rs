@@ -1,7 +1,7 @@
-//! What private transactions leave: states of groups, results, and which markers have been passed.
+//! Private transaction results: group states, receipts, processed markers.
 //!
-//! Everything is kept under the hash of a public block, so that a reorganisation has nothing to undo: what belongs to
-//! blocks that are not on the canonical chain is passed over when it is read.
+//! Everything is keyed by public block hash, so a reorganisation needs no rollback: reads skip blocks off the canonical
+//! chain.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,48 +24,48 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 pub enum PrivateStatus {
     Failed = 0,
     Succeeded = 1,
-    /// It could not be run at all: a wrong nonce, signature or group.
+    /// Not run: wrong nonce, signature or group.
     Invalid = 2,
 }
 
-/// What became of a private transaction.
+/// Result of a private transaction.
 #[derive(Clone, Debug)]
 pub struct PrivateReceipt {
     pub status: PrivateStatus,
     pub group: B256,
-    /// Of the group, after it.
+    /// Group state root after it.
     pub root: B256,
     pub payload_key: B256,
     /// Position of the marker in its block.
     pub index: u32,
-    /// Hash of the private transaction itself; zero when it could not be read.
+    /// Hash of the private transaction; zero if it was unreadable.
     pub hash: B256,
     pub sender: Address,
     pub to: Option<Address>,
     pub created: Option<Address>,
     pub private_from: Bytes,
-    /// None where a group was named.
+    /// None if the transaction names a group.
     pub private_for: Option<Vec<Bytes>>,
     pub output: Bytes,
-    /// What a reverted transaction gave back.
+    /// Output of a reverted transaction.
     pub revert_data: Bytes,
-    /// Why it failed or could not be run, in words.
+    /// Why it failed or did not run.
     pub reason: String,
     pub logs: Vec<Log>,
 }
 
-/// States of one group in one block: after each of its transactions.
+/// States of one group in one block, one per transaction.
 pub struct GroupStates {
     pub group: B256,
     pub block: B256,
     pub number: u64,
-    /// Marker, and the root after it.
+    /// Marker and the root after it.
     pub roots: Vec<(B256, B256)>,
-    /// The state that the last one left.
+    /// State after the last transaction.
     pub trie: Trie<Account>,
 }
 
-/// A marker on the chain, whoever it was meant for.
+/// A marker on the chain, for any recipient.
 pub struct Marker {
     pub payload_key: B256,
     pub number: u64,
@@ -74,16 +74,16 @@ pub struct Marker {
     pub hash: B256,
 }
 
-/// Everything that one step of the follower writes.
+/// Everything that one step of the private transaction processor writes.
 #[derive(Default)]
 pub struct PrivateWrites {
     pub states: Vec<GroupStates>,
     pub receipts: Vec<(B256, B256, PrivateReceipt)>,
     pub markers: Vec<Marker>,
     pub codes: Vec<(B256, Bytes)>,
-    /// The block up to which everything has been run now; None leaves it as it is.
+    /// Last processed block; None keeps the stored one.
     pub followed: Option<(B256, u64)>,
-    /// Payloads that came late and have been dealt with.
+    /// Late payloads that have been processed.
     pub settled: Vec<B256>,
 }
 
@@ -185,9 +185,9 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 }
 
 impl Database {
-    /// Write a step of the follower, all or nothing.
+    /// Write one step of the private transaction processor, in one transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // Nodes get their ids before the write is sure: after a failure nothing may be built on them.
+        // Nodes get ids before the write succeeds; after a failure nothing may refer to them.
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 
@@ -233,8 +233,8 @@ impl Database {
         Ok(())
     }
 
-    /// A payload that arrived between the follower's look for it and this write had no marker then, and was not noted
-    /// as late: nobody would ever run it.
+    /// Note payloads that arrived after the processor looked for them and before this write. Without it they would
+    /// never run.
     fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
         for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {
@@ -245,12 +245,12 @@ impl Database {
         Ok(())
     }
 
-    /// Note payloads that have turned up, so that the follower looks at them again.
+    /// Note late payloads for the private transaction processor.
     pub fn note_late(self: &Arc<Self>, keys: &[B256]) -> Result<()> {
         self.write_alone(|txn, _| keys.iter().try_for_each(|key| note_late(&self.tables, txn, key).map(drop)))
     }
 
-    /// Forget every private state and result, so that all of it is made anew. Payloads stay where they are.
+    /// Delete all private states and results, for a rebuild. Payloads stay.
     pub fn clear_private(self: &Arc<Self>) -> Result<()> {
         self.write_alone(|txn, _| {
             let Tables { private_nodes, private_code, private_groups, private_receipts, .. } = &self.tables;
@@ -265,7 +265,7 @@ impl Database {
     }
 }
 
-/// The state of a group in some block.
+/// State of a group in a block.
 pub struct GroupState {
     pub block: B256,
     pub number: u64,
@@ -274,18 +274,18 @@ pub struct GroupState {
 }
 
 impl Snapshot {
-    /// Where the nodes of private tries lie.
+    /// Source of private trie nodes.
     pub(crate) fn private_nodes(&self) -> Nodes<'_> {
         Nodes { table: self.tables().private_nodes, txn: self.txn() }
     }
 
-    /// The block up to which private transactions have been run.
+    /// Last block processed for private transactions.
     pub fn followed(&self) -> Result<Option<(B256, u64)>> {
         let mark = self.tables().meta.get(self.txn(), meta::FOLLOWED)?;
         Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
     }
 
-    /// The latest state of a group in the canonical blocks up to a number; None while there is none.
+    /// Latest state of a group in canonical blocks up to a number; None if there is none.
     pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
         let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
         let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;
@@ -306,14 +306,14 @@ impl Snapshot {
         Ok(record.map(roots_of).unwrap_or_default())
     }
 
-    /// The canonical blocks from a number on in which a group has transactions.
-    pub fn group_blocks(&self, group: &B256, from: u64, most: usize) -> Result<Vec<(u64, B256)>> {
+    /// Canonical blocks from a number on with transactions of a group.
+    pub fn group_blocks(&self, group: &B256, from: u64, max: usize) -> Result<Vec<(u64, B256)>> {
         let mut found = Vec::new();
         for entry in self.tables().private_groups.from(self.txn(), &group_key(group, from, &B256::ZERO))? {
             let Some((block, at)) = split_group_key(entry?.0, group) else { break };
             if self.canonical_hash(at)? == Some(block) {
                 found.push((at, block));
-                if found.len() == most {
+                if found.len() == max {
                     break;
                 }
             }
@@ -321,11 +321,11 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Every group that has a state, from an id on.
-    pub fn groups_from(&self, start: &B256, most: usize) -> Result<Vec<B256>> {
+    /// All groups with a state, from an id on.
+    pub fn groups_from(&self, start: &B256, max: usize) -> Result<Vec<B256>> {
         let mut found: Vec<B256> = Vec::new();
         let mut at = group_key(start, 0, &B256::ZERO);
-        while found.len() < most {
+        while found.len() < max {
             let Some(entry) = self.tables().private_groups.from(self.txn(), &at)?.next() else { break };
             let group = B256::from_slice(&entry?.0[..32]);
             found.push(group);
@@ -339,7 +339,7 @@ impl Snapshot {
         record.map(PrivateReceipt::restore).transpose()
     }
 
-    /// Where on the canonical chain markers with this payload stand: number, index, block and hash of each.
+    /// Canonical markers of a payload: number, index, block hash and marker hash.
     pub fn markers_of(&self, payload_key: &B256) -> Result<Vec<Marker>> {
         let mut found = Vec::new();
         for entry in self.tables().private_markers.prefix(self.txn(), payload_key.as_slice())? {
@@ -363,13 +363,13 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Payloads of canonical markers that have no result here, from a key on; and the key to go on from.
-    pub fn unread(&self, start: &[u8], most: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
+    /// Payloads of canonical markers without a result, from a key on; and the next key.
+    pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
-        // no key is empty, and LMDB looks for none that is
+        // LMDB rejects empty keys
         for entry in self.tables().private_markers.from(self.txn(), start.max(&[0]))? {
             let (key, value) = entry?;
-            if found.len() == most {
+            if found.len() == max {
                 return Ok((found, Some(key.to_vec())));
             }
             let (Some(place), Some(payload), Some((block, marker))) =
@@ -386,11 +386,11 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Payloads that came after their markers had been passed.
-    pub fn late(&self, most: usize) -> Result<Vec<B256>> {
-        // no key is empty, and LMDB looks for none that is
+    /// Payloads that arrived after their markers were processed.
+    pub fn late(&self, max: usize) -> Result<Vec<B256>> {
+        // LMDB rejects empty keys
         let entries = self.tables().private_late.from(self.txn(), &[0])?;
-        entries.take(most).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
+        entries.take(max).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
     }
 
     pub(crate) fn private_code(&self, hash: &B256) -> Result<Option<&[u8]>> {
@@ -415,7 +415,7 @@ fn group_state(block: B256, at: u64, record: &[u8]) -> Result<GroupState> {
     Ok(GroupState { block, number: at, root, trie })
 }
 
-/// Mark a payload that has just arrived, when its marker has been passed already; whether it was so.
+/// Note an arriving payload if its marker was already processed; returns whether it was.
 pub fn note_late(tables: &Tables, txn: &mut RwTxn<'_>, payload_key: &B256) -> Result<bool> {
     let is_passed = has_marker(tables, txn, payload_key)?;
     if is_passed {

@@ -1,13 +1,14 @@
-//! Dropping old states: forget their roots, mark what the others reach, delete the rest.
+//! State pruning: forget old roots, mark what the other states reach, delete the rest
+//! (docs/decisions/0110-state-pruning-by-mark-and-sweep.md).
 //!
 //! ```text
-//! forget   roots of blocks below `oldest` leave the table of states       short write transactions
-//! mark     every node that the remaining states reach                     short read transactions
-//! sweep    nodes written before the marking began that were not marked    short write transactions
+//! forget   delete roots of blocks below `oldest`                          short write transactions
+//! mark     mark every node that the remaining states reach                short read transactions
+//! sweep    delete unmarked nodes written before marking started           short write transactions
 //! ```
-//! Whenever the process ends, the database is sound: a listed state is complete, and what is left over is found by the
-//! next round. Blocks may be written meanwhile. They are built on listed states, whose nodes are all marked (with the earlier
-//! versions they are changes of), and their own nodes have higher ids than those that are swept. docs/decisions/0110-state-pruning-by-mark-and-sweep.md says why it is done so.
+//! The database is sound at every moment: a listed state is complete, and the next round finds what is left over. Blocks may
+//! be written meanwhile. They are built on listed states, whose nodes are marked with the versions their deltas need, and
+//! their own nodes have higher ids than the swept ones.
 
 use std::sync::Arc;
 
@@ -20,26 +21,26 @@ use super::mark::Reach;
 use super::records::{decode_header, number};
 use super::roots::RootRecord;
 use super::snapshot::Snapshot;
-use super::tables::{Stretch, meta};
+use super::tables::meta;
 
 /// Greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// A stretch of nodes is written anew when that gives back one of so many pages; less waits for a later round. Most of what
-/// goes lies where the oldest kept state was written, and what is older than that would be copied for a handful each time.
+/// Repack a range only if that frees one of this many bytes; otherwise a later round does. Most deleted nodes are near
+/// the oldest kept state; repacking older ranges would copy much for few nodes.
 const WORTH: usize = 8;
 
-/// One round of dropping states. Its steps are made in order, each until it has nothing more to do.
+/// One pruning round. Call its steps in order, each until it returns false.
 pub struct Pruning {
     database: Arc<Database>,
-    /// The states of blocks from this number on stay.
+    /// States of blocks from this number on stay.
     oldest: u64,
     kept: B256Set,
     forget_from: Vec<u8>,
     reach: Option<Reach>,
-    /// Nodes from this id on were written after the marking had begun.
+    /// Nodes from this id on were written after marking started.
     bound: u64,
-    sweep_from: Stretch,
+    sweep_from: Vec<u8>,
     pub forgotten: u64,
     pub freed: u64,
 }
@@ -49,7 +50,7 @@ impl Pruning {
         let snapshot = database.snapshot()?;
         let mut kept = B256Set::default();
         let head = snapshot.head()?.map_or(0, |(_, number)| number);
-        // The genesis is always there to be asked for; the others only matter where a record has no number.
+        // The genesis state always stays; the others only matter for root records without a number.
         for at in std::iter::once(0).chain(oldest.min(head)..=head) {
             kept.insert(state_root(&snapshot, at)?);
         }
@@ -60,18 +61,18 @@ impl Pruning {
             forget_from: vec![0],
             reach: None,
             bound: 0,
-            sweep_from: Stretch::at(vec![0]),
+            sweep_from: vec![0],
             forgotten: 0,
             freed: 0,
         })
     }
 
-    /// Look at up to `most` states; true while there are more.
-    pub fn forget(&mut self, most: usize) -> Result<bool> {
+    /// Check up to `max` states; returns false at the end.
+    pub fn forget(&mut self, max: usize) -> Result<bool> {
         let (oldest, kept) = (self.oldest, &self.kept);
         let mut forgotten = 0;
         let next = self.database.write_alone(|txn, tables| {
-            tables.roots.sweep(txn, &self.forget_from, END, most, |root, record| {
+            tables.roots.sweep(txn, &self.forget_from, END, max, |root, record| {
                 let last = RootRecord::restore(record)?.number;
                 let stays = last.is_some_and(|number| number >= oldest) || kept.contains(&B256::from_slice(root));
                 forgotten += u64::from(!stays);
@@ -82,8 +83,8 @@ impl Pruning {
         Ok(next.map(|next| self.forget_from = next).is_some())
     }
 
-    /// Visit up to `most` nodes; true while there are more.
-    pub fn mark(&mut self, most: usize) -> Result<bool> {
+    /// Visit up to `max` nodes; returns false at the end.
+    pub fn mark(&mut self, max: usize) -> Result<bool> {
         let snapshot = self.database.snapshot()?;
         if self.reach.is_none() {
             let mut reach = Reach::default();
@@ -94,17 +95,17 @@ impl Pruning {
             self.reach = Some(reach);
         }
         let reach = self.reach.as_mut().expect("made above");
-        reach.advance(&snapshot.nodes(), most)
+        reach.advance(&snapshot.nodes(), max)
     }
 
-    /// Look at up to `most` nodes and delete those that no state reaches; true while there are more.
-    pub fn sweep(&mut self, most: usize) -> Result<bool> {
+    /// Check up to `max` nodes and delete unreachable ones; returns false at the end.
+    pub fn sweep(&mut self, max: usize) -> Result<bool> {
         let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
-            return Err(Error::Storage("nothing is deleted before everything that stays is marked".into()));
+            return Err(Error::Storage("sweep called before mark has finished".into()));
         };
         let (freed, next) = self.database.write_alone(|txn, tables| {
             let (from, bound) = (&self.sweep_from, self.bound.to_be_bytes());
-            tables.nodes.repack(txn, from, &bound, most, WORTH, |id| needed.contains(number(id)))
+            tables.nodes.repack(txn, from, &bound, max, WORTH, |id| needed.contains(number(id)))
         })?;
         self.freed += freed as u64;
         Ok(next.map(|next| self.sweep_from = next).is_some())

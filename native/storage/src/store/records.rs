@@ -1,4 +1,4 @@
-//! Headers, bodies, receipts and trie nodes as their tables hold them.
+//! Records of headers, bodies, receipts and trie nodes.
 
 use alloy_consensus::Header;
 use alloy_primitives::map::AddressMap;
@@ -13,7 +13,7 @@ use crate::chain::body::{BodyData, Known, decode_body};
 use crate::chain::receipts::{self, ReceiptData};
 use crate::trie::{Source, load};
 
-/// Where the trie reads its nodes in the database.
+/// Source of trie nodes in the database.
 pub struct Nodes<'t> {
     pub table: Table,
     pub txn: &'t RoTxn<'t>,
@@ -25,7 +25,7 @@ impl<'t> Nodes<'t> {
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 
-    /// As `load`; `earlier` is told of every further row that the node is put together from.
+    /// As `load`; calls `earlier` for each further row that the node consists of.
     pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), earlier, |whole, _| read(whole))
     }
@@ -58,8 +58,8 @@ pub fn decode_header(rlp: &[u8]) -> Result<Header> {
 const FIELDS_UP_TO_BASE_FEE: usize = 16;
 const GAPPED_FIELDS: usize = 18;
 
-/// Some versions of Besu write Cancun headers of 18 fields: blob gas used and excess blob gas right after the base fee,
-/// without the withdrawals root between them. Gives the fields up to the base fee, and the two.
+/// Some versions of Besu write Cancun headers of 18 fields: blob gas used and excess blob gas directly after the base
+/// fee, without a withdrawals root. Returns the fields up to the base fee, and these two.
 fn split_gapped(mut rlp: &[u8]) -> Option<(&[u8], &[u8])> {
     let payload = alloy_rlp::Header::decode_bytes(&mut rlp, true).ok()?;
     let mut rest = payload;
@@ -86,7 +86,7 @@ fn decode_gapped(fields: &[u8], mut tail: &[u8]) -> alloy_rlp::Result<Header> {
     Ok(header)
 }
 
-/// Where the RLP begins in a record of the table `headers`.
+/// Offset of the RLP in a `headers` record.
 pub const HEADER_AT: usize = 8 + 32 + 16;
 
 /// Number, total difficulty and RLP of a header.
@@ -110,14 +110,14 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
     Ok(Some(body.with_known(known)))
 }
 
-/// Senders and hashes of a stored body's transactions, and its RLP.
+/// Hashes and senders of a stored body, and its RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
     let mut known = Vec::new();
     let rest = visit_known(record, |_, hash, sender| known.push(one_known(hash, sender)));
     Ok((known, rest.map_err(|_| Error::damaged(format!("the body of block {hash} is too short")))?))
 }
 
-/// Hash and sender of one transaction of a stored body, and the body's RLP; None where it has no such transaction.
+/// Hash and sender of one transaction of a stored body, and the body's RLP; None if out of range.
 pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
     let mut found = None;
     let rest = visit_known(record, |place, hash, sender| {
@@ -128,7 +128,7 @@ pub fn known_at(record: &[u8], index: usize) -> Result<Option<(Known, &[u8])>> {
     Ok(found.map(|known| (known, rest)))
 }
 
-/// How many transactions a stored body has, and its RLP.
+/// Number of transactions of a stored body, and its RLP.
 pub fn counted(record: &[u8]) -> Result<(usize, &[u8])> {
     let mut count = 0;
     let rest = visit_known(record, |_, _, _| count += 1)?;
@@ -139,15 +139,15 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
     Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }
 }
 
-/// Set in the count of a record that names each sender once.
+/// Flag in the count of a record that lists each sender once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
-/// See place, hash and sender of each transaction; what is left is the RLP.
+/// Visit index, hash and sender of each transaction; returns the RLP.
 pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> Result<&[u8]> {
     let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));
     if count & SENDERS_ONCE == 0 {
-        // As it was written before: sender and hash of each.
+        // Layout 1: sender and hash of each transaction.
         let known = reader.take(count as usize * (20 + 32))?.chunks_exact(20 + 32);
         known.enumerate().for_each(|(place, one)| see(place, &one[20..], &one[..20]));
         return Ok(reader.rest());
@@ -162,8 +162,8 @@ pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> R
     Ok(reader.rest())
 }
 
-/// What stands before the RLP of a stored body: count (4), hash (32) of each transaction, number of senders, address (20)
-/// of each of them, and whose each transaction is, unless all are of one.
+/// Prefix of a stored body: count (4), hash (32) of each transaction, number of senders, their addresses (20 each), and
+/// the sender index of each transaction unless all have the same.
 pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     out.extend_from_slice(&(known.len() as u32 | SENDERS_ONCE).to_be_bytes());
     let mut numbers: AddressMap<u64> = AddressMap::default();
@@ -183,7 +183,7 @@ pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
     }
 }
 
-/// Hash of one transaction of a stored body; None where it has no such.
+/// Hash of one transaction of a stored body; None if out of range.
 pub fn stored_hash(record: &[u8], index: usize) -> Option<&[u8]> {
     let count = u32::from_be_bytes(*record.first_chunk()?);
     if index >= (count & !SENDERS_ONCE) as usize {

@@ -1,11 +1,11 @@
-//! The table of states: which are kept, where they begin, and up to which block they are somebody's.
+//! Table of stored states: root node ids and the last block of each.
 //!
 //! ```text
 //! number (8) of the last block with this root | id (8) of its root node | further ids (8 each)
-//! id (8)                                        as it was written before states could be dropped
+//! id (8)                                        format of versions without pruning
 //! ```
-//! Two blocks that come to the same state on different ways (siblings with the same transactions) have written it twice.
-//! Both roots are listed, because what was built on either refers to nodes of its own.
+//! Two blocks with the same state (siblings with equal transactions) write it twice. Both root nodes are listed, because
+//! later states refer to nodes of either.
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -13,9 +13,9 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::Tables;
 
-/// What is known of one state.
+/// Record of one state.
 pub struct RootRecord {
-    /// None where it was not noted.
+    /// None in records of older versions.
     pub number: Option<u64>,
     pub ids: Vec<u64>,
 }
@@ -37,13 +37,13 @@ impl RootRecord {
     }
 }
 
-/// Id of the root node of a state; None when it is not kept.
+/// Id of a state's root node; None if the state is not stored.
 pub fn root_id(tables: &Tables, txn: &RoTxn<'_>, root: &B256) -> Result<Option<u64>> {
     let Some(record) = tables.roots.get(txn, root.as_slice())? else { return Ok(None) };
     Ok(RootRecord::restore(record)?.ids.first().copied())
 }
 
-/// A block ends in this state, whose root node has this id.
+/// Record that a block ends in this state.
 pub fn note_root(tables: &Tables, txn: &mut RwTxn<'_>, root: &B256, id: u64, number: u64) -> Result<()> {
     let mut record = match tables.roots.get(txn, root.as_slice())? {
         Some(bytes) => RootRecord::restore(bytes)?,

@@ -1,4 +1,4 @@
-//! Reading: one consistent view of the database.
+//! Consistent read access to the database.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::chain::body::{BodyData, Known, decode_rest};
 use crate::chain::receipts::{self, Placed, ReceiptData};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
-/// A consistent view of the database for as long as it lives; keep it short.
+/// A read transaction; keep it short.
 pub struct Snapshot {
     txn: RoTxn<'static, WithoutTls>,
     pub inner: Arc<Database>,
@@ -58,7 +58,7 @@ impl Snapshot {
         read_header(self.tables(), &self.txn, hash)
     }
 
-    /// Price of blob gas in a block, from Cancun on.
+    /// Blob gas price of a block, from Cancun on.
     pub fn blob_price(&self, hash: &B256) -> Result<Option<u128>> {
         let record = self.tables().headers.get(&self.txn, hash.as_slice())?;
         let price = record.and_then(|record| record.get(40..HEADER_AT));
@@ -74,48 +74,48 @@ impl Snapshot {
         read_receipts(self.tables(), &self.txn, hash)
     }
 
-    /// One of them; one that takes more than `max_bytes` in the database is refused.
+    /// One receipt; an error if its record exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<Placed>> {
         let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
         Ok(record.map(|record| receipts::restore_at(record, index, max_bytes)).transpose()?.flatten())
     }
 
-    /// Number of the block and index in it of a transaction on the canonical chain.
+    /// Block number and index of a canonical transaction.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
         let (tables, txn) = (self.tables(), &self.txn);
-        // First, since a row leaves memory when it is in the database.
-        let waiting = self.inner.waiting.places(transaction);
-        if let Some(place) = tx_index::confirmed(tables, txn, transaction, waiting)? {
+        // Before the database: a row leaves the buffer only after it was written.
+        let tx_index_buffer = self.inner.tx_index_buffer.places(transaction);
+        if let Some(place) = tx_index::confirmed(tables, txn, transaction, tx_index_buffer)? {
             return Ok(Some(place));
         }
         if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
-        // It may have left memory since this view was opened.
+        // It may have left the buffer since this snapshot was opened.
         let later = self.inner.read_txn()?;
         tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }
 
-    /// Hash and sender of each transaction of a block, and the RLP of its body, undecoded.
+    /// Hash and sender of each transaction of a block, and the undecoded body.
     pub fn stored_body(&self, hash: &B256) -> Result<Option<(Vec<Known>, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         record.map(|record| split_body(record, hash)).transpose()
     }
 
-    /// Hash and sender of one transaction of a block, and the RLP of its body, undecoded.
+    /// Hash and sender of one transaction, and the undecoded body.
     pub fn stored_transaction(&self, hash: &B256, index: usize) -> Result<Option<(Known, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         Ok(record.map(|record| known_at(record, index)).transpose()?.flatten())
     }
 
-    /// How many transactions and ommers a block has.
+    /// Number of transactions and ommers of a block.
     pub fn counts(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
         let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
         let (transactions, payload) = counted(record)?;
         Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }
 
-    /// The trie of a state root, and the bytes that its nodes take: the one in memory when it is the head's.
+    /// Trie of a state root and its size in memory; the cached trie if it is the head's.
     pub fn trie(&self, root: B256) -> Result<(Trie<Account>, usize)> {
         match self.inner.live_trie(root) {
             Some(found) => Ok(found),
@@ -123,7 +123,7 @@ impl Snapshot {
         }
     }
 
-    /// Refuse a state that has been dropped since it was asked for.
+    /// Fail if a state was pruned meanwhile.
     pub(crate) fn expect_state(&self, root: &B256) -> Result<()> {
         match root_id(self.tables(), &self.txn, root)? {
             Some(_) => Ok(()),
@@ -131,17 +131,17 @@ impl Snapshot {
         }
     }
 
-    /// How many trie nodes have been written since the database was made.
+    /// Trie nodes written since the database was created.
     pub fn nodes_written(&self) -> Result<u64> {
         Ok(self.tables().meta.get(&self.txn, meta::NEXT_NODE)?.map_or(0, |next| number(next) - 1))
     }
 
-    /// A small value that the node keeps under a name.
+    /// A small named value of the node.
     pub fn meta(&self, key: &str) -> Result<Option<&[u8]>> {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
 
-    /// Name, entries and bytes of every table; those of other rooms where they hold something.
+    /// Name, entries and bytes of every table; key-value tables only if not empty.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (name, table) in self.tables().each() {
@@ -152,7 +152,7 @@ impl Snapshot {
         Ok(used)
     }
 
-    /// Numbers of the canonical blocks from `first` to `last` that may hold a log with the value of this fold.
+    /// Canonical blocks from `first` to `last` that may hold a log with this fold.
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
         let mut start = [0u8; 16];
         start[..8].copy_from_slice(&fold.to_be_bytes());

@@ -1,83 +1,46 @@
-//! Every LMDB table: name, key, value. Numbers are big-endian so that keys sort as numbers do.
+//! All LMDB tables: name, key, value. Numbers are big-endian, so keys sort numerically.
 //!
 //! | table      | key                          | value                                                        |
 //! |------------|------------------------------|--------------------------------------------------------------|
-//! | meta       | name                         | small named values: head, flat root, next node id, node's own |
+//! | meta       | name                         | named values: head, flat root, next node id, those of the node |
 //! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
 //! | bodies     | block hash                   | hash and sender of each transaction, see records.rs, then RLP |
-//! | receipts   | block hash                   | our form of the receipts, see receipts.rs                    |
+//! | receipts   | block hash                   | receipts, see receipts.rs                                    |
 //! | canonical  | number                       | block hash                                                   |
-//! | positions  | first bytes of a transaction's hash | block and index, see positions.rs                     |
-//! | logs       | fold of address or topic (8), number (8) | nothing: which blocks may hold a matching log    |
+//! | positions  | first bytes of a transaction's hash | block and index, see tx_index.rs                      |
+//! | logs       | fold of address or topic (8), number (8) | nothing: this block may hold a matching log      |
 //! | nodes      | id                           | trie node, see trie/codec.rs                                 |
 //! | roots      | state root                   | last block with it, id of the root node, see roots.rs        |
 //! | code       | code hash                    | contract code                                                |
-//! | accounts   | keccak(address)              | account of the head's state, and its address                 |
+//! | accounts   | keccak(address)              | account of the head's state, with its address                |
 //! | storage    | keccak(address), keccak(slot)| storage value of the head's state, without leading zeros     |
-//! | preimages  | keccak(x)                    | x: a slot (32), or an address (20) that is not in accounts   |
+//! | preimages  | keccak(x)                    | x: a slot (32), or the address (20) of a deleted account     |
 //!
-//! Private state lies in tables of its own, so that what is public never holds anything of it:
+//! Private state has separate tables:
 //!
 //! | table            | key                                   | value                                          |
 //! |------------------|---------------------------------------|------------------------------------------------|
 //! | private_nodes    | id                                    | trie node                                      |
 //! | private_code     | code hash                             | contract code                                  |
 //! | private_groups   | group (32), number (8), block hash    | id of the last root, then marker and root (32 each) of each transaction |
-//! | private_receipts | block hash, marker hash               | what became of it, see private.rs              |
+//! | private_receipts | block hash, marker hash               | result, see private.rs                         |
 //! | private_markers  | payload key (32), number (8), index (4) | hash of the block (32) and of the marker (32) |
-//! | private_late     | payload key (32)                      | nothing: it came after its marker was passed   |
+//! | private_late     | payload key (32)                      | nothing: it arrived after its marker was processed |
 //!
-//! Tables that other rooms fill with rows of their own: rows.rs.
+//! Tables of other packages: key_value_tables.rs.
 
 use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
-/// What a page has for rows, and for itself; what a row takes besides key and value.
-const PAGE: usize = 4096 - HEAD;
-const HEAD: usize = 16;
-const ROW: usize = 8 + 2;
+/// LMDB's overhead per row besides key and value.
+const ROW_HEADER_BYTES: usize = 8 + 2;
 
-/// Rows put into pages one after the other.
-#[derive(Default)]
-struct Filling {
-    full: usize,
-    last: usize,
+fn row_bytes(key: &[u8], value: &[u8]) -> usize {
+    (ROW_HEADER_BYTES + key.len() + value.len()).next_multiple_of(2)
 }
 
-impl Filling {
-    /// Whether it begins a page.
-    fn add(&mut self, key: &[u8], value: &[u8]) -> bool {
-        let size = (ROW + key.len() + value.len()).next_multiple_of(2);
-        let is_first = self.last == 0 || self.last + size > PAGE;
-        if is_first {
-            self.full += usize::from(self.last > 0);
-            self.last = 0;
-        }
-        self.last += size;
-        is_first
-    }
-
-    fn bytes(&self) -> usize {
-        self.full * PAGE + self.last
-    }
-}
-
-/// Where putting anew goes on.
-pub struct Stretch {
-    /// Where the last page begins that was filled so far: its rows are taken along, or every stretch would leave a page half
-    /// empty, and few rows of a stretch may stay.
-    filling: Vec<u8>,
-    from: Vec<u8>,
-}
-
-impl Stretch {
-    pub fn at(from: Vec<u8>) -> Self {
-        Stretch { filling: from.clone(), from }
-    }
-}
-
-/// One table. The handle is a number; it must not outlive the environment, which `Database` sees to.
+/// One table. The handle must not outlive the environment; `Database` owns both.
 #[derive(Clone, Copy)]
 pub struct Table(Database<'static, Bytes, Bytes>);
 
@@ -94,7 +57,7 @@ impl Table {
         Ok(self.0.put(txn, key, value)?)
     }
 
-    /// Put a key that is not there yet; false, and nothing is changed, where it is.
+    /// Insert a new key; returns false and changes nothing if it exists.
     pub fn put_new(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<bool> {
         match self.0.put_with_flags(txn, heed::PutFlags::NO_OVERWRITE, key, value) {
             Ok(()) => Ok(true),
@@ -103,7 +66,7 @@ impl Table {
         }
     }
 
-    /// Put a key that is greater than every other key of the table: fills pages instead of splitting them.
+    /// Insert a key greater than all others; fills pages instead of splitting them.
     pub fn append(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put_with_flags(txn, heed::PutFlags::APPEND, key, value)?)
     }
@@ -125,21 +88,21 @@ impl Table {
         Ok(())
     }
 
-    /// Visit up to `most` entries from `start` to before `end` and delete those that `keep` refuses; the key to go on
-    /// from, None when there are no more.
+    /// Delete entries that `keep` rejects among the first `max` from `start` to before `end`. Returns the next key, None at
+    /// the end.
     pub fn sweep(
         &self,
         txn: &mut RwTxn<'_>,
         start: &[u8],
         end: &[u8],
-        most: usize,
+        max: usize,
         mut keep: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<Option<Vec<u8>>> {
         let range = (std::ops::Bound::Included(start), std::ops::Bound::Excluded(end));
         let mut entries = self.0.range_mut(txn, &range)?;
         let mut visited = 0;
         while let Some((key, value)) = entries.next().transpose()? {
-            if visited == most {
+            if visited == max {
                 return Ok(Some(key.to_vec()));
             }
             visited += 1;
@@ -151,62 +114,44 @@ impl Table {
         Ok(None)
     }
 
-    /// Look at `most` entries from `place` to before `end`, and the rest of a page. Where that gives one of `worth` pages back,
-    /// those that `keep` refuses go, and the others are put anew: in order they fill their pages, which deletions alone would
-    /// leave three quarters empty. How many went, and the place to go on from, None when there are no more.
+    /// Delete rows that `keep` rejects among the first `max` from `start` to before `end`, and write the others again. In
+    /// order they fill their pages; after mere deletions LMDB leaves pages up to three quarters empty. Does nothing unless
+    /// one of `worth` bytes is deleted. Returns the number of deleted rows and the next key, None at the end.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,
-        place: &Stretch,
+        start: &[u8],
         end: &[u8],
-        most: usize,
+        max: usize,
         worth: usize,
         keep: impl Fn(&[u8]) -> bool,
-    ) -> Result<(usize, Option<Stretch>)> {
+    ) -> Result<(usize, Option<Vec<u8>>)> {
         use std::ops::Bound::{Excluded, Included};
-        let (mut seen, mut after, mut going) = (Vec::with_capacity(most), None, 0);
-        let (mut pages, mut page, mut needed) = (0, 0, Filling::default());
-        for entry in self.0.range(txn, &(Included(&place.from[..]), Excluded(end)))? {
+        let (mut kept, mut next, mut deleted) = (Vec::with_capacity(max), None, 0);
+        let (mut kept_bytes, mut deleted_bytes) = (0, 0);
+        for entry in self.0.range(txn, &(Included(start), Excluded(end)))? {
             let (key, value) = entry?;
-            // Rows stand where their page is mapped to. A stretch ends with a page: put before what is left of one, rows would
-            // split it over and over, and leave halves behind.
-            let at = value.as_ptr() as usize / (PAGE + HEAD);
-            if at != page {
-                if seen.len() >= most {
-                    after = Some(key.to_vec());
-                    break;
-                }
-                (page, pages) = (at, pages + 1);
+            if kept.len() + deleted == max {
+                next = Some(key.to_vec());
+                break;
             }
             if keep(key) {
-                needed.add(key, value);
+                kept_bytes += row_bytes(key, value);
+                kept.push((key, value));
             } else {
-                going += 1;
+                deleted_bytes += row_bytes(key, value);
+                deleted += 1;
             }
-            seen.push((key, value));
         }
-        let gained = (pages * PAGE).saturating_sub(needed.bytes());
-        if gained * worth < pages * PAGE || pages == 0 {
-            return Ok((0, after.map(Stretch::at)));
+        if deleted == 0 || deleted_bytes * worth < deleted_bytes + kept_bytes {
+            return Ok((0, next));
         }
-        let mut staying = Vec::with_capacity(seen.len() - going + 64);
-        for entry in self.0.range(txn, &(Included(&place.filling[..]), Excluded(&place.from[..])))? {
-            let (key, value) = entry?;
-            staying.push((key.to_vec(), value.to_vec()));
-        }
-        let seen = seen.into_iter().filter(|(key, _)| keep(key));
-        staying.extend(seen.map(|(key, value)| (key.to_vec(), value.to_vec())));
-        let until = after.as_deref().unwrap_or(end);
-        self.0.delete_range(txn, &(Included(&place.filling[..]), Excluded(until)))?;
-        let (mut filling, mut filled) = (until, Filling::default());
-        for (key, value) in &staying {
+        let kept: Vec<_> = kept.into_iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        self.0.delete_range(txn, &(Included(start), Excluded(next.as_deref().unwrap_or(end))))?;
+        for (key, value) in &kept {
             self.0.put(txn, key, value)?;
-            if filled.add(key, value) {
-                filling = key;
-            }
         }
-        let filling = filling.to_vec();
-        Ok((going, after.map(|from| Stretch { filling, from })))
+        Ok((deleted, next))
     }
 
     pub fn prefix<'t>(
@@ -230,12 +175,12 @@ impl Table {
         Ok(self.0.rev_prefix_iter(txn, prefix)?.next().transpose()?)
     }
 
-    /// The greatest entry whose key is not above this one.
+    /// The entry with the greatest key up to this one.
     pub fn up_to<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than_or_equal_to(txn, key)?)
     }
 
-    /// The greatest entry whose key is below this one.
+    /// The entry with the greatest key below this one.
     pub fn below<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than(txn, key)?)
     }
@@ -295,38 +240,38 @@ tables!(
 );
 
 impl Tables {
-    /// Tables that every database has had from the beginning; later ones are made in a database that lacks them all.
+    /// Tables of the first version; later ones are created in a database that lacks all of them.
     pub const FIRST: usize = 13;
 }
 
-/// Names of the tables that other rooms fill.
+/// Names of the tables of other packages.
 pub const ROW_TABLES: [&str; 7] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"];
 
-/// Those tables, open; None where the database has none yet.
+/// Those tables, open; None if the database has none yet.
 pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 
-/// Keys of the meta table that the engine itself uses; the node's own are put behind "node:".
+/// Keys of the meta table. Values of the node have the prefix "node:".
 pub mod meta {
     /// Hash and number (8) of the head.
     pub const HEAD: &[u8] = b"head";
-    /// State root that the tables `accounts` and `storage` show.
+    /// State root of the tables `accounts` and `storage`.
     pub const FLAT_ROOT: &[u8] = b"flat root";
-    /// Id that the next trie node gets.
+    /// Id of the next trie node.
     pub const NEXT_NODE: &[u8] = b"next node";
-    /// Id that the next node of a private trie gets.
+    /// Id of the next private trie node.
     pub const NEXT_PRIVATE_NODE: &[u8] = b"next private node";
-    /// Hash and number (8) of the block up to which private transactions have been run.
+    /// Hash and number (8) of the last block processed for private transactions.
     pub const FOLLOWED: &[u8] = b"private followed";
-    /// Layout of this file's tables.
+    /// Version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[4];
-    /// Whose rows are read as they are. 1: transactions by their whole hash, bodies with each sender, accounts without address.
-    /// 2: trie nodes are whole. 3: the index has the transactions of every block.
+    /// Layouts whose rows can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
+    /// 2: no deltas of trie nodes. 3: no buffered index rows.
     pub const OLDER_LAYOUTS: [&[u8]; 3] = [&[1], &[2], &[3]];
-    /// How many of the tables were made (1); absent in a database that has the first ones alone.
+    /// Number of tables (1); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
-    /// Key of a value of the node's own.
+    /// Key of a value of the node.
     pub fn own(key: &str) -> Vec<u8> {
         format!("node:{key}").into_bytes()
     }
@@ -338,7 +283,7 @@ mod tests {
     use crate::store::opening;
 
     #[test]
-    fn what_stays_fills_its_pages() {
+    fn repacked_rows_fill_their_pages() {
         let path = std::env::temp_dir().join(format!("ophion-tables-{}", std::process::id()));
         let (env, tables, _) = opening::open(&path, true, false, false).unwrap();
         let (table, end) = (tables.nodes, [0xff; 8]);
@@ -347,27 +292,24 @@ mod tests {
             table.append(&mut txn, &id.to_be_bytes(), &vec![7; 60 + (id * 7919 % 97) as usize]).unwrap();
         }
         txn.commit().unwrap();
-        // as it is in life: a part goes in each round, most of it where others went before
+        // each round deletes a part, mostly near earlier deletions
         for kept in [10, 30, 5] {
             let keep = |key: &[u8]| {
                 u64::from_be_bytes(key.try_into().unwrap()).wrapping_mul(0x9e3779b97f4a7c15) >> 32 & 31 < kept
             };
-            let mut place = Some(Stretch::at(vec![0]));
-            while let Some(here) = place {
+            let mut next = Some(vec![0]);
+            while let Some(start) = next {
                 let mut txn = env.write_txn().unwrap();
-                place = table.repack(&mut txn, &here, &end, 500, 8, keep).unwrap().1;
+                next = table.repack(&mut txn, &start, &end, 500, 8, keep).unwrap().1;
                 txn.commit().unwrap();
             }
         }
         let txn = env.read_txn().unwrap();
-        let mut needed = Filling::default();
-        for row in table.from(&txn, &[0]).unwrap() {
-            let (key, value) = row.unwrap();
-            needed.add(key, value);
-        }
+        let rows = table.from(&txn, &[0]).unwrap().map(Result::unwrap);
+        let needed: usize = rows.map(|(key, value)| row_bytes(key, value)).sum();
         let (rows, bytes) = table.usage(&txn).unwrap();
         assert!((5_000..15_000).contains(&rows), "{rows} rows");
-        assert!(bytes as usize * 3 < needed.bytes() * 4, "{bytes} bytes for {}", needed.bytes());
+        assert!(bytes as usize * 3 < needed * 4, "{bytes} bytes for {needed}");
         drop(txn);
         std::fs::remove_dir_all(&path).unwrap();
     }

@@ -1,11 +1,11 @@
-//! The index of transactions: where on the canonical chain one lies.
+//! Transaction index: position of a transaction on the canonical chain.
 //!
 //! ```text
-//! first bytes (6) of the hash | number of the block (5) and index (3) of each transaction whose hash begins so
-//! hash (32)                   | number (8), index (4)     as it was written before
+//! first bytes (6) of the hash | block number (5) and index (3) of each transaction with this prefix
+//! hash (32)                   | number (8), index (4)     older format
 //! ```
-//! The whole hash stands in the body of the block, which decides: rows of a third of the length, in the table that
-//! grows with every transaction. Rows of the last blocks wait in memory (waiting.rs).
+//! The body of the block holds the full hash and decides. So rows take a third of the space. Rows of the last blocks are in
+//! memory (tx_index_buffer.rs).
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -15,13 +15,13 @@ use super::records::{number, stored_hash};
 use super::tables::{Table, Tables};
 
 pub const KEY: usize = 6;
-/// Bits of the index below the number of the block.
+/// Bits of the index below the block number.
 const INDEX_BITS: u32 = 24;
 
-/// Where a transaction lies: number of the block, index in it.
+/// Block number and index of a transaction.
 pub type Place = (u64, u32);
 
-/// A place as rows hold it.
+/// Stored form of a place.
 pub type Packed = [u8; 8];
 
 pub fn packed((block, index): Place) -> Packed {
@@ -33,7 +33,7 @@ pub fn restore(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
     places.map(|place| (place >> INDEX_BITS, (place & ((1 << INDEX_BITS) - 1)) as u32))
 }
 
-/// Note where a transaction lies whose hash begins so.
+/// Add the place of a transaction.
 pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -> Result<()> {
     if table.put_new(txn, key, place)? {
         return Ok(());
@@ -46,7 +46,7 @@ pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -
     Ok(())
 }
 
-/// Forget where a transaction lay.
+/// Delete the place of a transaction.
 pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
     let key = &transaction[..KEY];
     let before = table.get(txn, key)?.unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Where a transaction lies, by the rows that the index has for it.
+/// Place of a transaction by the rows of the index.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
     if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
         return Ok(Some(place));
@@ -69,12 +69,12 @@ pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Opti
     Ok(Some((number(&place[..8]), u32::from_be_bytes(place[8..].try_into().expect("four bytes")))))
 }
 
-/// Where a transaction may lie by the index, which knows the beginning of its hash.
+/// Candidate places by the first bytes of the hash.
 pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Vec<Place>> {
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }
 
-/// The one of these places at which a transaction lies.
+/// The candidate that holds this transaction.
 pub fn confirmed(
     tables: &Tables,
     txn: &RoTxn<'_>,
@@ -98,7 +98,7 @@ mod tests {
     use crate::store::opening;
     use crate::store::records::store_known;
 
-    /// Hashes that begin alike.
+    /// Hashes with a common prefix.
     fn alike(last: u8) -> B256 {
         let mut hash = [7; 32];
         hash[31] = last;

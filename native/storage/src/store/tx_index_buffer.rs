@@ -1,9 +1,9 @@
-//! Places of transactions that the index does not hold yet.
+//! Buffered rows of the transaction index.
 //!
-//! The hashes of a block's transactions lie all over the index: 8,000 rows would touch nearly as many pages, and take longer
-//! with each page that the index grows. So rows wait in memory, and each block writes one part of the index: the rows of all
-//! blocks since that part was last written, side by side. Which part that is the number of the block says. So the number of
-//! the head tells what is not written yet, and after a restart it is found in the bodies of the last blocks.
+//! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So rows wait in memory,
+//! and each block writes one partition with the rows of all blocks since its last write. The block number selects the
+//! partition. After a restart the head number tells which rows are missing, and the bodies of the last blocks provide
+//! them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,8 @@ const PARTS: u64 = 64;
 
 type Row = ([u8; KEY], Packed);
 
-/// One set for each part, so that whoever looks for a transaction does not wait while a block's are added.
-pub struct Waiting {
+/// One set per partition, so that lookups do not wait while rows of a block are added.
+pub struct TxIndexBuffer {
     parts: [Mutex<BTreeSet<Row>>; PARTS as usize],
 }
 
@@ -33,16 +33,16 @@ fn part(transaction: &[u8]) -> u64 {
     u64::from(transaction[0]) * PARTS / 256
 }
 
-/// The last block up to `head` that has written a part.
+/// The last block up to `head` that wrote a partition.
 fn written(part: u64, head: u64) -> Option<u64> {
     head.checked_sub((head + PARTS - part) % PARTS)
 }
 
-impl Waiting {
-    /// What waits in the database as it is. What cannot be read is left out: whoever checks the database says so.
+impl TxIndexBuffer {
+    /// Buffered rows of an existing database. Unreadable blocks are skipped; `ophion storage check` reports them.
     pub fn find(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self> {
-        let waiting = Waiting { parts: std::array::from_fn(|_| Mutex::default()) };
-        let Some((_, head)) = head(tables, txn)? else { return Ok(waiting) };
+        let tx_index_buffer = TxIndexBuffer { parts: std::array::from_fn(|_| Mutex::default()) };
+        let Some((_, head)) = head(tables, txn)? else { return Ok(tx_index_buffer) };
         let mut rows: [Vec<Row>; PARTS as usize] = std::array::from_fn(|_| Vec::new());
         for number in head.saturating_sub(PARTS - 2)..=head {
             let Some(hash) = tables.canonical.get(txn, &number.to_be_bytes())? else { continue };
@@ -54,17 +54,17 @@ impl Waiting {
                 }
             });
         }
-        for (part, rows) in waiting.parts.iter().zip(rows) {
+        for (part, rows) in tx_index_buffer.parts.iter().zip(rows) {
             *locked(part) = rows.into_iter().collect();
         }
-        Ok(waiting)
+        Ok(tx_index_buffer)
     }
 
     fn of(&self, transaction: &[u8]) -> MutexGuard<'_, BTreeSet<Row>> {
         locked(&self.parts[part(transaction) as usize])
     }
 
-    /// Where a transaction may lie: of its hash not all is known.
+    /// Candidate places: only the first bytes of the hash are stored.
     pub fn places(&self, transaction: &B256) -> Vec<Place> {
         let key = row(&transaction[..], (0, 0)).0;
         let rows = (key, [0; 8])..=(key, [255; 8]);
@@ -79,7 +79,7 @@ impl Waiting {
         self.of(&transaction[..]).remove(&row(&transaction[..], place));
     }
 
-    /// Write the parts that are up to these blocks; `settle` follows when that has reached the disk.
+    /// Write the partitions due at these blocks; call `settle` once they are on disk.
     pub fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>, blocks: impl IntoIterator<Item = u64>) -> Result<Parts> {
         let parts: BTreeSet<u64> = blocks.into_iter().map(|number| number % PARTS).collect();
         for part in &parts {
@@ -91,13 +91,13 @@ impl Waiting {
         Ok(Parts(parts))
     }
 
-    /// Forget what was written.
+    /// Drop written rows.
     pub fn settle(&self, written: Parts) {
         written.0.into_iter().for_each(|part| locked(&self.parts[part as usize]).clear());
     }
 }
 
-/// Parts of the index that were written.
+/// Written partitions.
 pub struct Parts(BTreeSet<u64>);
 
 fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {
@@ -120,7 +120,7 @@ mod tests {
         keccak256([number.to_be_bytes(), index.to_be_bytes()].concat())
     }
 
-    /// A block that holds nothing but hashes.
+    /// A block with transaction hashes only.
     fn block(number: u64, transactions: u64) -> Arc<BlockRecord> {
         let known = (0..transactions).map(|index| Known { hash: hash_of(number, index), sender: Default::default() });
         let effects = Effects {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_found_while_it_waits_and_when_it_is_written() {
-        let path = std::env::temp_dir().join(format!("ophion-waiting-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("ophion-tx_index_buffer-{}", std::process::id()));
         let mut db = open(&path, false);
         let mut all = Vec::new();
         for number in 0..300 {
@@ -158,7 +158,7 @@ mod tests {
             let earlier = db.snapshot().unwrap();
             let new = block(number, transactions);
             db.commit(std::slice::from_ref(&new), &[], &[new.hash], &[]).unwrap();
-            // rows that this block has written left memory after this view was opened, and are not in the index there
+            // rows of this block left the buffer after the snapshot was opened, and are not in its index
             for (hash, place) in &all {
                 assert_eq!(earlier.position(hash).unwrap(), Some(*place), "at {number}");
             }
@@ -183,7 +183,7 @@ mod tests {
             "nothing waits any more"
         );
         for (hash, _) in &all {
-            assert!(snapshot.inner.waiting.places(hash).is_empty());
+            assert!(snapshot.inner.tx_index_buffer.places(hash).is_empty());
         }
         drop(snapshot);
         drop(db);

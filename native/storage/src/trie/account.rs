@@ -1,4 +1,4 @@
-//! What the two kinds of tries hold: accounts and storage slots.
+//! Values of tries: accounts and storage slots.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use alloy_rlp::{Encodable, Header};
@@ -9,7 +9,7 @@ use super::codec::save_root;
 use super::node::{Child, EMPTY_ROOT, Trie, Value};
 use super::source::Saver;
 
-/// The value of a storage slot; never zero, since a zero slot is an absent one.
+/// Value of a storage slot; zero slots are absent.
 #[derive(Clone, Copy)]
 pub struct Slot(pub U256);
 
@@ -35,7 +35,7 @@ impl Value for Slot {
     }
 }
 
-/// An account as the state trie holds it, its storage trie hanging below.
+/// An account of the state trie, with its storage trie.
 #[derive(Clone)]
 pub struct Account {
     pub nonce: u64,
@@ -95,8 +95,8 @@ impl Value for Account {
         Ok(Account { nonce, balance, code_hash, storage: Trie { root } })
     }
 
-    fn cool(&mut self, last: u64) {
-        self.storage.cool(last);
+    fn evict(&mut self, last: u64) {
+        self.storage.evict(last);
     }
 
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()> {
@@ -113,7 +113,7 @@ impl Value for Account {
 
 const HAS_CODE: u8 = 1;
 const HAS_STORAGE: u8 = 2;
-/// In the flat table: the address stands at the end.
+/// Flag of a flat record: the address follows.
 const HAS_ADDRESS: u8 = 4;
 
 fn store_head(nonce: u64, balance: &U256, code_hash: &B256, flags: u8, out: &mut Vec<u8>) {
@@ -135,7 +135,7 @@ fn restore_head(reader: &mut Reader<'_>) -> Result<(u64, U256, B256, u8)> {
     Ok((nonce, balance, code_hash, flags))
 }
 
-/// An account as the flat table holds it: the storage root instead of the storage trie.
+/// An account of the flat table: storage root instead of storage trie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlatAccount {
     pub nonce: u64,
@@ -145,7 +145,7 @@ pub struct FlatAccount {
 }
 
 impl FlatAccount {
-    /// With the address, so that whoever knows the hash alone finds it.
+    /// Store with the address, so that it can be found by hash.
     pub fn store(&self, address: Option<&Address>) -> Vec<u8> {
         let mut out = Vec::with_capacity(96);
         let has_storage = self.storage_root != EMPTY_ROOT;
@@ -164,7 +164,7 @@ impl FlatAccount {
         Self::restore_whole(bytes).map(|(account, _)| account)
     }
 
-    /// The account, and its address where it was stored with it.
+    /// The account, and its address if stored.
     pub fn restore_whole(bytes: &[u8]) -> Result<(Self, Option<Address>)> {
         let mut reader = Reader(bytes);
         let (nonce, balance, code_hash, flags) = restore_head(&mut reader)?;

@@ -1,31 +1,30 @@
-//! A branch stored as what has changed in it since an earlier version.
+//! A branch stored as a delta of an earlier version (docs/decisions/0111-delta-encoded-trie-branches.md).
 //!
 //! ```text
-//! change     03 | steps (1) | back to the earlier version | mask (2) | changed (2) | child ... of those that changed
-//! child      00 | back to the node | hash (32)
+//! delta      03 | steps (1) | distance to the earlier version | mask (2) | changed (2) | changed children ...
+//! child      00 | distance to the node | hash (32)
 //!            01 | length (2) | stored form
 //! ```
-//! *Back* is by how much an id is smaller than that of the row: few bytes, since a block writes children right before parents.
+//! A *distance* is the id of this row minus the other id. It takes few bytes, since children are written right before their
+//! parents.
 //!
-//! A block that touches one child of a branch writes sixteen references anew, one of which is. Where old states are dropped,
-//! most of what stays are such copies: the branches of the last blocks. A change takes a tenth; whoever reads
-//! it puts it together from the version before it, which may be a change again, for `MAX_STEPS` at most. The earlier version is
-//! one of the state that the block was built on, so it is there; whoever drops states keeps it for as long as its
-//! changes are needed.
+//! A block that changes one child would write all sixteen references of a branch again. A delta takes a tenth. Reading it
+//! applies it to the earlier version, which may be a delta too, up to `MAX_STEPS`. The earlier version belongs to the parent
+//! state, so it exists; pruning keeps it as long as a delta needs it.
 
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
 use super::node_parts::{child_id, mask, put_reference, skip_child};
 
-/// How many rows a node is put together from at most, besides the whole one.
+/// Maximum deltas that a node consists of, besides the full row.
 pub const MAX_STEPS: u8 = 16;
 const BRANCH: u8 = 2;
 const CHANGE: u8 = 3;
 
 type Children<T> = [Option<T>; 16];
 
-/// The children of a whole branch by their nibbles; None for what is no branch, or holds a value itself.
+/// Children of a full branch by nibble; None for other nodes and branches with a value.
 pub fn children(whole: &[u8]) -> Result<Option<Children<&[u8]>>> {
     if whole.first() != Some(&BRANCH) {
         return Ok(None);
@@ -44,7 +43,7 @@ fn nibbles(mask: u16) -> impl Iterator<Item = usize> {
     (0..16).filter(move |nibble| mask & 1 << nibble != 0)
 }
 
-/// A node as it was written before.
+/// A stored version of a node.
 pub struct Version {
     id: u64,
     steps: u8,
@@ -52,8 +51,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// What turns this version into the one with these bytes, which gets this id; None unless that takes less than half of
-    /// them.
+    /// Delta from this version to `whole` under a new id; None unless it takes less than half the bytes.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);
@@ -77,7 +75,7 @@ impl Version {
     }
 }
 
-/// A child of a whole node, as the change with this id holds it.
+/// Encode a child for the delta with this id.
 fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader(child);
     if reader.byte()? != 0 {
@@ -91,14 +89,14 @@ fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A child as a change holds it.
+/// A child in a delta.
 #[derive(Clone, Copy)]
 enum Changed<'a> {
     Node { id: u64, hash: &'a [u8] },
     Held(&'a [u8]),
 }
 
-/// A row that is a change.
+/// A decoded delta row.
 struct Change<'a> {
     steps: u8,
     base: u64,
@@ -135,7 +133,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// An id that is smaller than this one by what is read.
+/// Read an id relative to `id`.
 fn before(id: u64, reader: &mut Reader<'_>) -> Result<u64> {
     match reader.varint()? {
         back if back > 0 && back < id => Ok(id - back),
@@ -147,8 +145,8 @@ fn later(id: u64) -> Error {
     Error::damaged(format!("trie node {id} refers to a later one"))
 }
 
-/// Hand the whole form of a node to `read`, with how many changes it is put together from; `row` gives what is stored under
-/// an id, and `earlier` is told the id of every row besides its own.
+/// Pass the full form of a node to `read`, with its number of deltas. `row` loads a row by id; `earlier` gets the id of
+/// every further row.
 pub fn load<'t, T>(
     id: u64,
     row: impl Fn(u64) -> Result<&'t [u8]>,
@@ -156,9 +154,9 @@ pub fn load<'t, T>(
     read: impl FnOnce(&[u8], u8) -> Result<T>,
 ) -> Result<T> {
     let stored = row(id)?;
-    let Some(newest) = Change::of(stored, id)? else { return read(stored, 0) };
-    let (wanted, steps) = (newest.mask, newest.steps);
-    let (mut found, mut step) = ([None; 16], newest);
+    let Some(latest) = Change::of(stored, id)? else { return read(stored, 0) };
+    let (log_filter, steps) = (latest.mask, latest.steps);
+    let (mut found, mut step) = ([None; 16], latest);
     let base = loop {
         for (place, child) in found.iter_mut().zip(step.children) {
             *place = place.or(child);
@@ -175,8 +173,8 @@ pub fn load<'t, T>(
     let base = children(base)?.ok_or_else(|| Error::damaged(format!("trie node {id} is a change of no branch")))?;
     let mut whole = Vec::with_capacity(3 + 16 * 39);
     whole.push(BRANCH);
-    whole.extend_from_slice(&wanted.to_be_bytes());
-    for nibble in nibbles(wanted) {
+    whole.extend_from_slice(&log_filter.to_be_bytes());
+    for nibble in nibbles(log_filter) {
         match (found[nibble], base[nibble]) {
             (Some(Changed::Node { id, hash }), _) => put_reference(id, hash, &mut whole),
             (Some(Changed::Held(child)), _) | (None, Some(child)) => whole.extend_from_slice(child),
@@ -186,7 +184,7 @@ pub fn load<'t, T>(
     read(&whole, steps)
 }
 
-/// A node as somebody may change it.
+/// Load a node as the base of a delta.
 pub fn version<'t>(id: u64, row: impl Fn(u64) -> Result<&'t [u8]>) -> Result<Version> {
     load(id, row, |_| (), |whole, steps| Ok(Version { id, steps, whole: whole.to_vec() }))
 }

@@ -1,17 +1,15 @@
-//! The stored form of nodes, and saving a trie.
+//! Stored form of nodes, and saving of tries.
 //!
 //! ```text
 //! leaf       00 | nibbles | packed path | value
 //! extension  01 | nibbles | packed path | child
-//! branch     02 | mask (2) | child ... | value when there is one
-//! child      00 | id (6) | hash (32)            a node of its own
-//!            01 | length (2) | stored form      a node that its parent holds verbatim
+//! branch     02 | mask (2) | child ... | value, if any
+//! child      00 | id (6) | hash (32)            a separate node
+//!            01 | length (2) | stored form      a node stored verbatim in its parent
 //! ```
-//! A branch may also stand as what has changed in it, see change.rs; everything here has it whole.
-//! Integers are big-endian. The hash of a child is kept with its parent: neither hashing a changed parent nor
-//! proving anything has to load the siblings. A parent holds verbatim what has no hash (nodes whose RLP is shorter than
-//! one), and small leaves: an account without code takes no more bytes than a reference to it would, and its hash is
-//! worked out from them.
+//! A branch may also be stored as a delta (branch_delta.rs); this module handles the full form. Integers are big-endian.
+//! Parents hold the hashes of their children, so hashing and proofs do not load siblings. Parents store verbatim the nodes
+//! without a hash (RLP shorter than 32 bytes) and small leaves: an account without code is no longer than a reference.
 
 use std::sync::Arc;
 
@@ -25,19 +23,19 @@ use super::node::{Cell, Child, Node, Reference, Value};
 use super::node_parts::{child_id, held, mask, put_reference, stored_id};
 use super::source::Saver;
 
-/// Leaves up to this length stand in their parent. A reference takes 39 bytes, a node of its own 18 besides.
-const LONGEST_HELD: usize = 48;
+/// Leaves up to this length are stored in their parent. A reference takes 39 bytes, a separate node 18 more.
+const MAX_INLINE_BYTES: usize = 48;
 
-/// Whether the parent of this node holds it verbatim.
+/// Whether the parent stores this node verbatim.
 fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     match &cell.node {
-        Node::Leaf { path, value } if 2 + path.len().div_ceil(2) + value.stored_length() <= LONGEST_HELD => true,
+        Node::Leaf { path, value } if 2 + path.len().div_ceil(2) + value.stored_length() <= MAX_INLINE_BYTES => true,
         _ => matches!(cell.reference(), Reference::Inline(_)),
     }
 }
 
-/// Write every node of the trie below `child` that is not in the database yet; id of the root. `before` is the root node of the
-/// state that was changed, where branches shall be written as what has changed in them.
+/// Write every new node below `child`; returns the id of the root. `before` is the root of the previous state, if
+/// branches are to be written as deltas.
 pub fn save_root<V: Value>(child: &Child<V>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
     match child {
         Child::Stored { id, .. } => Ok(*id),
@@ -63,7 +61,7 @@ fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Save
     Ok(id)
 }
 
-/// `before` is the whole form of the node that stood in this place.
+/// `before` is the full form of the previous node at this position.
 fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn Saver) -> Result<()> {
     let mut child = |child: &Child<V>, before: Option<u64>| -> Result<()> {
         let Child::Live(cell) = child else { return Ok(()) };
@@ -89,7 +87,7 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
     }
 }
 
-/// Id of what hangs below the value of a leaf, where the node is one.
+/// Id of the trie below the value of a leaf.
 fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 0 {
@@ -99,7 +97,7 @@ fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     Ok(V::restore(reader.rest())?.below())
 }
 
-/// Id of the child of an extension, where the node is one with this path.
+/// Id of an extension's child, if the node is an extension with this path.
 fn under_extension(bytes: &[u8], path: &Nibbles) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 1 || decode_path(&mut reader)? != *path {
@@ -176,7 +174,7 @@ pub(super) fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
     Ok(path)
 }
 
-/// How many nibbles a path has, and the bytes that hold them.
+/// Number of nibbles of a path, and its bytes.
 fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
     let length = reader.byte()? as usize;
     if length > 64 {
@@ -196,7 +194,7 @@ fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
 /// Hash and id of a node.
 pub type Link = (B256, u64);
 
-/// RLP of a stored node, and hash and id of every node that it refers to; for checks that trust nothing.
+/// RLP of a stored node, and hash and id of each referenced node; for integrity checks.
 pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     let cell = Cell::<V>::new(decode(bytes)?);
     let mut rlp = Vec::new();
@@ -206,8 +204,8 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     Ok((rlp, found))
 }
 
-/// Ids of the nodes that a stored node refers to: in its own trie, and as roots of tries that hang below its values.
-/// Read from the bytes as they stand, since whoever drops old states asks for every node there is.
+/// Ids referenced by a stored node: in its own trie, and roots of tries below its values. Works on the bytes without
+/// decoding values, since pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {

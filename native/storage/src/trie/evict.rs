@@ -1,25 +1,25 @@
-//! Letting go of nodes that can be read again.
+//! Evicts nodes that can be read again from the database.
 
 use std::sync::Arc;
 
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Let go of all nodes up to an id, which whoever goes on with this trie finds in the database. What changed since
-    /// stays, and so does what somebody else has changed who has not written it yet: it gets its ids from him.
-    pub fn cool(&mut self, last: u64) {
+    /// Evict all nodes up to id `last`. Changed nodes stay, including those that another block has changed and not yet
+    /// written.
+    pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
-            root.cool(last);
+            root.evict(last);
         }
     }
 }
 
 impl<V: Value> Child<V> {
-    fn cool(&mut self, last: u64) {
+    fn evict(&mut self, last: u64) {
         let Child::Live(cell) = self else { return };
         let id = cell.id();
         if id != 0 {
-            // one without a hash stands in its parent
+            // nodes without a hash are part of their parent
             if id <= last
                 && let Reference::Hash(hash) = *cell.reference()
             {
@@ -28,19 +28,19 @@ impl<V: Value> Child<V> {
             return;
         }
         match Arc::get_mut(cell).map(|cell| &mut cell.node) {
-            Some(Node::Leaf { value, .. }) => value.cool(last),
-            Some(Node::Extension { child, .. }) => child.cool(last),
+            Some(Node::Leaf { value, .. }) => value.evict(last),
+            Some(Node::Extension { child, .. }) => child.evict(last),
             Some(Node::Branch { children, value, .. }) => {
-                children.iter_mut().for_each(|child| child.cool(last));
+                children.iter_mut().for_each(|child| child.evict(last));
                 if let Some(value) = value {
-                    value.cool(last);
+                    value.evict(last);
                 }
             }
             None => {}
         }
     }
 
-    /// How many nodes are in memory.
+    /// Number of nodes in memory.
     #[cfg(test)]
     pub fn live(&self) -> usize {
         let Child::Live(cell) = self else { return 0 };

@@ -1,7 +1,7 @@
-//! Looking up one key: along what is in memory, then along stored nodes as they lie in the database.
+//! Key lookup: in memory first, then in stored nodes without decoding them.
 //!
-//! A stored branch holds up to sixteen children, small leaves among them verbatim. Whoever asks for one key needs one of
-//! them, so nothing is built of the others: they are passed over by their lengths.
+//! A stored branch holds up to sixteen children, small leaves verbatim. A lookup needs one of them and skips the others
+//! by length.
 
 use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;
@@ -54,14 +54,14 @@ impl<V: Value> Trie<V> {
 enum Found<V> {
     Value(V),
     Nothing,
-    /// Further in the node with this id; so many nibbles are behind us.
+    /// Continue in the node with this id; `at` nibbles are consumed.
     Below {
         id: u64,
         at: usize,
     },
 }
 
-/// Follow a key from nibble `at` through a stored node, and through what it holds verbatim.
+/// Follow a key from nibble `at` through a stored node and its verbatim children.
 fn seek<V: Value>(bytes: &[u8], key: &Nibbles, mut at: usize) -> Result<Found<V>> {
     let mut reader = Reader(bytes);
     loop {

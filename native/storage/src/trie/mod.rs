@@ -1,24 +1,22 @@
 //! A persistent Merkle-Patricia trie.
 //!
-//! Nodes are shared (`Arc`) and never changed once somebody else can see them, so several versions of one
-//! trie live side by side in memory: the head, a proposal on it, the block after an uncommitted block.
-//! A node that was written to the database has a number (its *id*); parents remember id and hash of their
-//! children, so an unloaded subtree costs forty bytes. Ids are handed out in order of writing, which makes
-//! every write an append; docs/decisions says why that matters.
+//! Nodes are shared (`Arc`) and immutable once shared, so several versions of a trie coexist in memory. A stored node has an
+//! *id*; parents hold id and hash of their children, so an unloaded subtree takes forty bytes. Ids are sequential, so every
+//! write is an append (docs/decisions/0010-sequential-trie-node-ids.md).
 //!
-//! | file       | question it answers                                    |
-//! |------------|--------------------------------------------------------|
-//! | node.rs    | what is a trie, what is a node, how is it hashed       |
-//! | source.rs  | where do nodes come from and go to                     |
-//! | lookup.rs  | what a key holds                                       |
-//! | update.rs  | insert, remove                                         |
-//! | cooling.rs | which nodes need not stay in memory                    |
-//! | codec.rs   | how a node looks in the database, how a trie is saved  |
-//! | pieces.rs  | masks and children in stored nodes                     |
-//! | change.rs  | how a branch stands as what has changed in it         |
-//! | walk.rs    | proofs, iteration, difference of two versions          |
-//! | account.rs | what the two kinds of tries hold                       |
-//! | plain.rs   | tries of bytes, proofs: for tools                      |
+//! | file            | contents                                               |
+//! |-----------------|--------------------------------------------------------|
+//! | node.rs         | tries, nodes and their hashes                          |
+//! | source.rs       | interfaces to node storage                             |
+//! | lookup.rs       | key lookup                                             |
+//! | update.rs       | insertion and removal                                  |
+//! | evict.rs        | eviction of nodes from memory                          |
+//! | codec.rs        | stored form of nodes, saving                           |
+//! | node_parts.rs   | masks and children of stored nodes                     |
+//! | branch_delta.rs | branches stored as deltas                              |
+//! | walk.rs         | proofs, iteration, differences                         |
+//! | account.rs      | values: accounts and slots                             |
+//! | plain.rs        | tries of bytes, for tools                              |
 
 mod account;
 mod branch_delta;

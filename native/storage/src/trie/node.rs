@@ -13,27 +13,26 @@ use super::source::Saver;
 /// Root of a trie without entries: keccak(rlp("")).
 pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
 
-/// What a leaf holds.
+/// Value of a leaf.
 pub trait Value: Clone {
-    /// The bytes that Ethereum hashes.
+    /// Append the RLP that Ethereum hashes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// The bytes we store; may know more (ids of further tries), must be enough to rebuild the value.
+    /// Append the stored form; it may include more (ids of further tries) and must suffice to restore the value.
     fn store(&self, out: &mut Vec<u8>);
-    /// How many they are.
+    /// Length of the stored form.
     fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
-    /// Write what hangs below this value (the storage trie of an account) before the value is stored; `before` is the root
-    /// of what hung there.
+    /// Write the trie below this value (an account's storage) first; `before` is the root of its previous version.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
-    /// Let go of the nodes up to an id that hang below this value.
-    fn cool(&mut self, _last: u64) {}
-    /// Id of the root of what hangs below this value, once it was stored.
+    /// Evict nodes up to an id below this value.
+    fn evict(&mut self, _last: u64) {}
+    /// Id of the root of the trie below this value, once stored.
     fn below(&self) -> Option<u64> {
         None
     }
 }
 
-/// A trie: nothing, or a root node.
+/// A trie: empty, or a root node.
 #[derive(Clone)]
 pub struct Trie<V> {
     pub root: Option<Child<V>>,
@@ -54,7 +53,7 @@ pub enum Node<V> {
         path: Nibbles,
         child: Child<V>,
     },
-    /// `mask` has bit n set when child n exists; `children` holds just those, in order.
+    /// Bit n of `mask` is set if child n exists; `children` holds only those, in order.
     Branch {
         mask: u16,
         children: Vec<Child<V>>,
@@ -74,17 +73,17 @@ impl<V: Clone> Clone for Node<V> {
     }
 }
 
-/// How a parent names a node: by hash, or verbatim when its encoding is shorter than a hash.
+/// Reference in a parent: by hash, or verbatim if the RLP is shorter than a hash.
 pub enum Reference {
     Hash(B256),
     Inline(Box<[u8]>),
 }
 
-/// A node with what is known about it.
+/// A node with its cached hash and id.
 pub struct Cell<V> {
     pub node: Node<V>,
     reference: OnceLock<Reference>,
-    /// Number in the database; zero while it has not been written.
+    /// Id in the database; zero before it is written.
     id: AtomicU64,
 }
 
@@ -112,7 +111,7 @@ impl<V> Cell<V> {
         Cell { node, reference: OnceLock::new(), id: AtomicU64::new(0) }
     }
 
-    /// A node as it came from the database.
+    /// A node loaded from the database.
     pub fn loaded(node: Node<V>, hash: B256, id: u64) -> Self {
         Cell { node, reference: OnceLock::from(Reference::Hash(hash)), id: AtomicU64::new(id) }
     }
@@ -125,8 +124,8 @@ impl<V> Cell<V> {
         self.id.store(id, Ordering::Release);
     }
 
-    /// Forget hash and id, because the node is about to change.
-    pub fn soil(&mut self) {
+    /// Clear hash and id before a change.
+    pub fn invalidate(&mut self) {
         self.reference = OnceLock::new();
         *self.id.get_mut() = 0;
     }
@@ -141,7 +140,7 @@ impl<V: Value> Cell<V> {
         })
     }
 
-    /// Hash of this node when it is the root of a trie: a root is hashed however short it is.
+    /// Hash as the root of a trie; a root is hashed even if its RLP is short.
     pub fn root_hash(&self) -> B256 {
         match self.reference() {
             Reference::Hash(hash) => *hash,
@@ -205,7 +204,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Two children with equal hashes (or the same cell) hold the same entries.
+    /// Children with equal hashes (or the same cell) hold the same entries.
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Child::Live(a), Child::Live(b)) if Arc::ptr_eq(a, b) => true,
@@ -219,7 +218,7 @@ fn list(payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// Compact encoding of a path: flags and odd nibble first, then two nibbles a byte.
+/// Hex-prefix encoding of a path (Yellow Paper, appendix C).
 fn hex_prefix(path: &Nibbles, leaf: bool) -> Vec<u8> {
     let flag = if leaf { 0x20 } else { 0 };
     let mut out = Vec::with_capacity(path.len() / 2 + 1);

@@ -1,4 +1,4 @@
-//! Pieces of stored nodes: masks, and children as they stand in their parent.
+//! Parts of stored nodes: masks and child references.
 
 use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
@@ -8,7 +8,7 @@ pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
     Ok(u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")))
 }
 
-/// Pass over a child.
+/// Skip a child.
 pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
     match reader.byte()? {
         0 => reader.take(6 + 32).map(drop),
@@ -17,7 +17,7 @@ pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// The stored form of a child that its parent holds verbatim, after the tag.
+/// Stored form of a verbatim child, after the tag.
 pub(super) fn held<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes"));
     reader.take(length.into())
@@ -29,13 +29,13 @@ pub(super) fn child_id(reader: &mut Reader<'_>) -> Result<u64> {
     Ok(u64::from_be_bytes(id))
 }
 
-/// Id of a child that is a node of its own.
+/// Id of a separately stored child.
 pub(super) fn stored_id(child: &[u8]) -> Option<u64> {
     let mut reader = Reader(child);
     if reader.byte().ok()? == 0 { child_id(&mut reader).ok() } else { None }
 }
 
-/// A child that is a node of its own.
+/// Append a reference to a separately stored child.
 pub(super) fn put_reference(id: u64, hash: &[u8], out: &mut Vec<u8>) {
     out.push(0);
     out.extend_from_slice(&id.to_be_bytes()[2..]);

@@ -1,4 +1,4 @@
-//! Small tries of bytes in memory, and proofs about any: for tools and tests.
+//! In-memory tries of bytes, and proof verification; for tools and tests.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_trie::Nibbles;
@@ -8,7 +8,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::node::{Trie, Value};
 use super::source::{NoSource, Saver};
 
-/// A value that is hashed as it stands.
+/// A value without further encoding.
 #[derive(Clone)]
 struct Plain(Vec<u8>);
 
@@ -34,7 +34,7 @@ impl Value for Plain {
     }
 }
 
-/// Root of a trie after these changes, one after another; None and empty values remove. A secure trie hashes its keys.
+/// Root of a trie after these changes, in order; None and empty values remove. A secure trie hashes its keys.
 pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -> Result<B256> {
     let mut trie: Trie<Plain> = Trie::default();
     for (key, value) in changes {
@@ -51,7 +51,7 @@ pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -
     Ok(trie.hash())
 }
 
-/// What the nodes of a proof say about a key under a root; None when they prove that there is nothing.
+/// Value of a key according to a proof; None if the proof shows its absence.
 pub fn proven(root: B256, key: &[u8], nodes: &[Bytes]) -> Result<Option<Vec<u8>>> {
     let path = Nibbles::unpack(keccak256(key));
     let wrong = |cause: ProofVerificationError| Error::Decode(format!("proof: {cause}"));

@@ -1,16 +1,16 @@
-//! Where the nodes of a trie come from, and where they go.
+//! Interfaces to node storage.
 
 use ophion_primitives::errors::{Error, Result};
 
 use super::branch_delta::Version;
 
-/// Where nodes that are not in memory come from.
+/// Source of nodes that are not in memory.
 pub trait Source {
-    /// Hand the whole stored form of a node to `read`.
+    /// Pass the full stored form of a node to `read`.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
 }
 
-/// A source without nodes, for tries that live in memory only.
+/// A source without nodes, for tries in memory only.
 pub struct NoSource;
 
 impl Source for NoSource {
@@ -19,11 +19,11 @@ impl Source for NoSource {
     }
 }
 
-/// Takes new nodes and gives them numbers.
+/// Stores new nodes and assigns ids.
 pub trait Saver {
     fn put(&mut self, stored: &[u8]) -> Result<u64>;
-    /// The number of the next one.
+    /// Id of the next node.
     fn next(&self) -> u64;
-    /// A node that was put before.
+    /// A node that was stored before.
     fn version(&self, id: u64) -> Result<Version>;
 }

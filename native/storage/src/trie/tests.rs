@@ -1,4 +1,4 @@
-//! The trie against alloy's hash builder, through saving and loading, with random histories.
+//! Compares the trie with alloy's hash builder, through saving and loading, with random histories.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -42,10 +42,10 @@ impl Source for Memory {
     }
 }
 
-/// A small deterministic source of numbers.
-struct Dice(u64);
+/// A deterministic random number generator.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % sides
@@ -60,12 +60,12 @@ fn expected_root(entries: &BTreeMap<B256, U256>) -> B256 {
     builder.root()
 }
 
-/// Keys that share long prefixes now and then, so that every kind of node comes up, inline ones too.
-fn key(dice: &mut Dice) -> B256 {
+/// Keys with long common prefixes, so that every kind of node occurs.
+fn key(random: &mut Random) -> B256 {
     let mut key = [0u8; 32];
-    key[0] = (dice.roll(3) << 4) as u8;
-    key[15] = dice.roll(4) as u8;
-    key[31] = dice.roll(64) as u8;
+    key[0] = (random.roll(3) << 4) as u8;
+    key[15] = random.roll(4) as u8;
+    key[31] = random.roll(64) as u8;
     B256::from(key)
 }
 
@@ -73,7 +73,7 @@ fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     save_on(None, trie, memory)
 }
 
-/// As changes of an earlier version, where there is one.
+/// Save as deltas of an earlier version, if there is one.
 fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     let before = before.and_then(|trie| match trie.root {
         Some(Child::Stored { id, .. }) => Some(id),
@@ -87,26 +87,26 @@ fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) 
 #[test]
 fn random_histories_give_the_roots_of_the_hash_builder() {
     for seed in 0..60 {
-        let mut dice = Dice(seed);
+        let mut random = Random(seed);
         let mut memory = Memory::default();
         let mut trie: Trie<Slot> = Trie::default();
         let mut entries = BTreeMap::new();
         let mut saved: Option<Trie<Slot>> = None;
         for step in 0..300 {
-            let key = key(&mut dice);
-            if dice.roll(3) == 0 {
+            let key = key(&mut random);
+            if random.roll(3) == 0 {
                 let was_there = trie.remove(&Nibbles::unpack(key), &memory).unwrap();
                 assert_eq!(was_there, entries.remove(&key).is_some());
             } else {
-                let value = U256::from(dice.roll(1 << 20) + 1) << (dice.roll(2) * 200) as usize;
+                let value = U256::from(random.roll(1 << 20) + 1) << (random.roll(2) * 200) as usize;
                 trie.insert(Nibbles::unpack(key), Slot(value), &memory).unwrap();
                 entries.insert(key, value);
             }
-            if dice.roll(10) == 0 {
+            if random.roll(10) == 0 {
                 assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
                 trie = save_on(saved.as_ref(), &trie, &mut memory);
                 for _ in 0..20 {
-                    let asked = self::key(&mut dice);
+                    let asked = self::key(&mut random);
                     let found = trie.get(&Nibbles::unpack(asked), &memory).unwrap();
                     assert_eq!(found.map(|slot| slot.0), entries.get(&asked).copied(), "seed {seed}, step {step}");
                 }
@@ -119,23 +119,23 @@ fn random_histories_give_the_roots_of_the_hash_builder() {
 
 #[test]
 fn a_version_stays_as_it_was_when_another_is_changed() {
-    let mut dice = Dice(7);
+    let mut random = Random(7);
     let memory = Memory::default();
     let mut first: Trie<Slot> = Trie::default();
     for _ in 0..100 {
-        first.insert(Nibbles::unpack(key(&mut dice)), Slot(U256::from(1)), &memory).unwrap();
+        first.insert(Nibbles::unpack(key(&mut random)), Slot(U256::from(1)), &memory).unwrap();
     }
     let root = first.hash();
     let mut second = first.clone();
     for _ in 0..50 {
-        second.insert(Nibbles::unpack(key(&mut dice)), Slot(U256::from(2)), &memory).unwrap();
-        second.remove(&Nibbles::unpack(key(&mut dice)), &memory).unwrap();
+        second.insert(Nibbles::unpack(key(&mut random)), Slot(U256::from(2)), &memory).unwrap();
+        second.remove(&Nibbles::unpack(key(&mut random)), &memory).unwrap();
     }
     assert_ne!(second.hash(), root);
     assert_eq!(first.hash(), root);
 }
 
-/// A database as somebody sees it who opened it some nodes ago.
+/// A snapshot of the database taken some nodes ago.
 struct Seen<'a>(&'a Memory, u64);
 
 impl Source for Seen<'_> {
@@ -148,15 +148,15 @@ impl Source for Seen<'_> {
 #[test]
 fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
     for seed in 0..60 {
-        let mut dice = Dice(seed + 500);
+        let mut random = Random(seed + 500);
         let mut memory = Memory::default();
         let mut trie: Trie<Slot> = Trie::default();
         let mut entries = BTreeMap::new();
-        // changed, and on its way to the database: the block before
+        // changed and not yet written: the previous block
         let mut parent: Trie<Slot> = Trie::default();
         for step in 0..200 {
-            // writing the parent has ended, goes on, or has not begun when this one is opened
-            let writing = dice.roll(3);
+            // when this one is opened, writing the parent has finished, is running or has not started
+            let writing = random.roll(3);
             if writing == 0 {
                 save(&parent, &mut memory);
             }
@@ -165,26 +165,27 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
                 save(&parent, &mut memory);
             }
             for _ in 0..5 {
-                let key = if dice.roll(2) == 0 { key(&mut dice) } else { keccak256(dice.roll(4000).to_be_bytes()) };
-                if dice.roll(4) == 0 {
+                let key =
+                    if random.roll(2) == 0 { key(&mut random) } else { keccak256(random.roll(4000).to_be_bytes()) };
+                if random.roll(4) == 0 {
                     trie.remove(&Nibbles::unpack(key), &Seen(&memory, seen)).unwrap();
                     entries.remove(&key);
                 } else {
-                    let value = U256::from(dice.roll(1 << 20) + 1);
+                    let value = U256::from(random.roll(1 << 20) + 1);
                     trie.insert(Nibbles::unpack(key), Slot(value), &Seen(&memory, seen)).unwrap();
                     entries.insert(key, value);
                 }
             }
             assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
-            if dice.roll(4) == 0 {
-                trie.cool(seen);
+            if random.roll(4) == 0 {
+                trie.evict(seen);
                 assert_eq!(trie.hash(), expected_root(&entries), "seed {seed}, step {step}");
                 for (key, value) in &entries {
                     let found = trie.get(&Nibbles::unpack(key), &Seen(&memory, seen)).unwrap();
                     assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
                 }
                 if writing == 0 {
-                    // the five paths, with small leaves that stand in their branches
+                    // the five paths, with small leaves stored in their branches
                     let live = trie.root.as_ref().map_or(0, Child::live);
                     assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
                 }
@@ -196,7 +197,7 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
         }
         save(&trie, &mut memory);
         drop(parent);
-        trie.cool(memory.next() - 1);
+        trie.evict(memory.next() - 1);
         assert_eq!(trie.root.as_ref().map_or(0, Child::live), 0);
         assert_eq!(trie.hash(), expected_root(&entries));
     }
@@ -224,17 +225,17 @@ fn proofs_verify_for_present_and_absent_keys() {
 
 #[test]
 fn a_walk_visits_every_key_from_its_start_in_order() {
-    let mut dice = Dice(11);
+    let mut random = Random(11);
     let memory = Memory::default();
     let mut trie: Trie<Slot> = Trie::default();
     let mut entries = BTreeMap::new();
     for _ in 0..150 {
-        let key = key(&mut dice);
+        let key = key(&mut random);
         trie.insert(Nibbles::unpack(key), Slot(U256::from(9)), &memory).unwrap();
         entries.insert(key, U256::from(9));
     }
     for _ in 0..40 {
-        let start = key(&mut dice);
+        let start = key(&mut random);
         let mut seen = Vec::new();
         let mut visit = |path: Nibbles, _: &Slot| {
             seen.push(B256::from_slice(&path.pack()));
@@ -248,20 +249,20 @@ fn a_walk_visits_every_key_from_its_start_in_order() {
 #[test]
 fn the_difference_of_two_versions_leads_from_one_to_the_other() {
     for seed in 0..40 {
-        let mut dice = Dice(seed + 1000);
+        let mut random = Random(seed + 1000);
         let mut memory = Memory::default();
         let mut before: Trie<Slot> = Trie::default();
-        for _ in 0..dice.roll(80) {
-            before.insert(Nibbles::unpack(key(&mut dice)), Slot(U256::from(dice.roll(5) + 1)), &memory).unwrap();
+        for _ in 0..random.roll(80) {
+            before.insert(Nibbles::unpack(key(&mut random)), Slot(U256::from(random.roll(5) + 1)), &memory).unwrap();
         }
         let before = save(&before, &mut memory);
         let mut after = before.clone();
-        for _ in 0..dice.roll(40) {
-            let key = Nibbles::unpack(key(&mut dice));
-            if dice.roll(2) == 0 {
+        for _ in 0..random.roll(40) {
+            let key = Nibbles::unpack(key(&mut random));
+            if random.roll(2) == 0 {
                 after.remove(&key, &memory).unwrap();
             } else {
-                after.insert(key, Slot(U256::from(dice.roll(5) + 1)), &memory).unwrap();
+                after.insert(key, Slot(U256::from(random.roll(5) + 1)), &memory).unwrap();
             }
         }
         let mut rebuilt = before.clone();
@@ -315,16 +316,19 @@ fn small_leaves_take_no_nodes_of_their_own_and_large_ones_do() {
 
 #[test]
 fn the_length_of_a_stored_value_is_known_without_storing_it() {
-    let mut dice = Dice(3);
+    let mut random = Random(3);
     for _ in 0..2_000 {
-        let wide = |dice: &mut Dice| U256::from(dice.roll(1 << 31)) << dice.roll(226) as usize;
-        let value = Slot(wide(&mut dice));
-        let mut account =
-            Account { nonce: dice.roll(1 << 31) << dice.roll(34), balance: wide(&mut dice), ..Account::default() };
-        if dice.roll(2) == 0 {
+        let wide = |random: &mut Random| U256::from(random.roll(1 << 31)) << random.roll(226) as usize;
+        let value = Slot(wide(&mut random));
+        let mut account = Account {
+            nonce: random.roll(1 << 31) << random.roll(34),
+            balance: wide(&mut random),
+            ..Account::default()
+        };
+        if random.roll(2) == 0 {
             account.code_hash = B256::ZERO;
         }
-        if dice.roll(2) == 0 {
+        if random.roll(2) == 0 {
             account.storage.root = Some(Child::Stored { hash: B256::ZERO, id: 9 });
         }
         let (mut slot, mut whole) = (Vec::new(), Vec::new());
@@ -355,19 +359,19 @@ fn damaged_nodes_are_errors() {
     }
 }
 
-/// Some states of a trie with many wide branches, each saved as changes of the one before.
+/// States of a trie with many wide branches, each saved as deltas of the previous one.
 fn versions(memory: &mut Memory) -> Vec<(Trie<Slot>, BTreeMap<B256, U256>)> {
-    let mut dice = Dice(5);
+    let mut random = Random(5);
     let (mut trie, mut entries) = (Trie::default(), BTreeMap::new());
     let mut found: Vec<(Trie<Slot>, BTreeMap<B256, U256>)> = Vec::new();
     for version in 0..40u64 {
         for _ in 0..if version == 0 { 2_000 } else { 5 } {
-            let key = keccak256(dice.roll(2_500).to_be_bytes());
-            if dice.roll(5) == 0 {
+            let key = keccak256(random.roll(2_500).to_be_bytes());
+            if random.roll(5) == 0 {
                 trie.remove(&Nibbles::unpack(key), memory).unwrap();
                 entries.remove(&key);
             } else {
-                let value = U256::from(dice.roll(1 << 30) + 1) << 200;
+                let value = U256::from(random.roll(1 << 30) + 1) << 200;
                 trie.insert(Nibbles::unpack(key), Slot(value), memory).unwrap();
                 entries.insert(key, value);
             }
@@ -411,7 +415,7 @@ fn a_branch_may_be_stored_as_what_has_changed_in_it() {
         .unwrap();
         assert_eq!(earlier.len(), usize::from(memory.nodes[&id][1]));
         assert!(earlier.len() <= 16 && earlier.is_sorted_by(|a, b| a > b) && earlier[0] < id);
-        // every one of them is needed, and cut short or turned around it is an error that names something
+        // every row is needed; truncated or altered rows give an error
         let whole = memory.nodes[&id].clone();
         for length in 1..whole.len() {
             memory.nodes.insert(id, whole[..length].to_vec());

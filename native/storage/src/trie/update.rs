@@ -1,4 +1,4 @@
-//! Changing a trie.
+//! Inserts into and removes from a trie.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::node::{Cell, Child, EMPTY_ROOT, Node, Trie, Value, rank};
 use super::source::Source;
 
 impl<V: Value> Child<V> {
-    /// The node behind this child, loaded when needed but not kept.
+    /// The node of this child, loaded if needed but not cached.
     pub fn open(&self, source: &impl Source) -> Result<Arc<Cell<V>>> {
         match self {
             Child::Live(cell) => Ok(cell.clone()),
@@ -21,7 +21,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// The node behind this child, ours alone and free to change.
+    /// The node of this child, unshared and mutable.
     fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
         if let Child::Stored { .. } = self {
             *self = Child::Live(self.open(source)?);
@@ -31,7 +31,7 @@ impl<V: Value> Child<V> {
             *cell = Arc::new(Cell::new(cell.node.clone()));
         }
         let cell = Arc::get_mut(cell).expect("just made unique");
-        cell.soil();
+        cell.invalidate();
         Ok(cell)
     }
 
@@ -45,7 +45,7 @@ impl<V: Value> Trie<V> {
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
     }
 
-    /// Put what `make` returns; it is given the value that stood there.
+    /// Insert the result of `make`, which gets the previous value.
     pub fn upsert(
         &mut self,
         key: Nibbles,
@@ -63,9 +63,9 @@ impl<V: Value> Trie<V> {
         self.upsert(key, source, |_| Ok(value))
     }
 
-    /// Take an entry out; false when there was none.
+    /// Remove an entry; returns false if there was none.
     pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
-        // Looked up first, so that a key that is absent leaves every node as it is.
+        // Look up first, so that an absent key changes no node.
         if self.get(key, source)?.is_none() {
             return Ok(false);
         }
@@ -131,7 +131,7 @@ fn upsert<V: Value>(
     Ok(())
 }
 
-/// A branch in the making where two paths part.
+/// A new branch where two paths diverge.
 struct Fork<V> {
     mask: u16,
     children: Vec<Child<V>>,
@@ -164,7 +164,7 @@ impl<V: Value> Fork<V> {
     }
 }
 
-/// What is left of a subtree after a removal.
+/// Result of removing from a subtree.
 #[derive(PartialEq)]
 enum Left {
     Something,
@@ -213,7 +213,7 @@ fn remove<V: Value>(child: &mut Child<V>, key: Nibbles, source: &impl Source) ->
     Ok(Left::Something)
 }
 
-/// `path` put before a leaf or an extension gives one node; None when the child is a branch.
+/// Merge `path` with a leaf or an extension into one node; None if the child is a branch.
 fn prefixed<V: Value>(path: &Nibbles, child: &Child<V>, source: &impl Source) -> Result<Option<Node<V>>> {
     Ok(match &child.open(source)?.node {
         Node::Leaf { path: tail, value } => Some(Node::Leaf { path: path.join(tail), value: value.clone() }),

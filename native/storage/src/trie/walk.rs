@@ -1,4 +1,4 @@
-//! Proofs, iteration in key order, and the difference of two versions of a trie.
+//! Proofs, iteration in key order, and differences of two versions.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use ophion_primitives::errors::Result;
 use super::node::{Child, Node, Reference, Trie, Value, rank};
 use super::source::Source;
 
-/// RLP of the nodes from the root towards `key`; the last one shows the value or its absence.
-/// Nodes shorter than a hash stand inside their parent and are not listed on their own.
+/// RLP of the nodes from the root towards `key`; the last one shows the value or its absence. Nodes shorter than a hash
+/// are part of their parent and not listed.
 pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> Result<Vec<Vec<u8>>> {
     let mut nodes = Vec::new();
     let Some(root) = &trie.root else { return Ok(nodes) };
@@ -47,7 +47,7 @@ pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> R
 }
 
 impl<V: Value> Trie<V> {
-    /// Visit the entries whose key is at least `start`, in order, until `visit` answers false.
+    /// Visit entries with keys from `start` on, in order, until `visit` returns false.
     pub fn walk(
         &self,
         start: &Nibbles,
@@ -61,7 +61,7 @@ impl<V: Value> Trie<V> {
     }
 }
 
-/// True while the walk goes on.
+/// Returns false when the walk stops.
 fn walk<V: Value>(
     child: &Child<V>,
     prefix: Nibbles,
@@ -100,17 +100,17 @@ fn walk<V: Value>(
     }
 }
 
-/// Every key below `prefix` is smaller than `start`.
+/// Whether every key below `prefix` is smaller than `start`.
 fn ends_before(prefix: &Nibbles, start: &Nibbles) -> bool {
     let length = prefix.len().min(start.len());
     prefix.slice(..length) < start.slice(..length)
 }
 
-/// Key, value before, value after: of each entry that is not the same in both versions.
+/// Key, value before and value after of each differing entry.
 pub type Difference<V> = Vec<(Nibbles, Option<V>, Option<V>)>;
 
 impl<V: Value> Trie<V> {
-    /// What changes from `self` to `other`. Equal subtrees are recognised by their hash and not opened.
+    /// Changes from `self` to `other`. Subtrees with equal hashes are skipped.
     pub fn difference(&self, other: &Trie<V>, source: &impl Source) -> Result<Difference<V>> {
         let mut out = Vec::new();
         difference(self.root.as_ref(), other.root.as_ref(), Nibbles::new(), source, &mut out)?;
@@ -152,7 +152,7 @@ fn difference<V: Value>(
         {
             difference(Some(child_a), Some(child_b), prefix.join(path_a), source, out)
         }
-        // The shapes differ here: small subtrees in practice, so list both and compare.
+        // The shapes differ; these subtrees are small in practice, so list and compare both.
         _ => spread(before, after, prefix, source, out),
     }
 }

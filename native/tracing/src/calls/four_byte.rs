@@ -1,4 +1,4 @@
-//! 4byteTracer: how often each selector was called, with data of which length (json-rpc.md 7.3).
+//! 4byteTracer: counts calls by selector and size of the call data (json-rpc.md 7.3).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Report for Selectors {
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut FrameRecorder, _: &Ran) {
         let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-        // Neither init code nor the input of a precompiled contract begins with a selector.
+        // Init code and inputs of precompiled contracts have no selector.
         let calls = recorder.frames.iter().filter(|frame| !frame.kind.is_creation() && !frame.is_precompile);
         for frame in calls.filter(|frame| frame.was_entered() && frame.input.len() >= 4) {
             let selector = hex::encode(&frame.input[..4]);

@@ -1,4 +1,4 @@
-//! The calls and creations of a transaction as a tree: what the call tracer and the flat traces are written from.
+//! Call tree of a transaction: input of the call tracer and the flat traces.
 
 use alloy_primitives::{Address, Bytes, Log, U256};
 use ophion_execution::evm::context::{EvmContext, created_address, inheritance};
@@ -37,7 +37,7 @@ impl Kind {
 pub struct Frame {
     pub kind: Kind,
     pub from: Address,
-    /// The callee, or the contract that is created.
+    /// The callee, or the created contract.
     pub to: Address,
     pub value: U256,
     pub gas: u64,
@@ -45,10 +45,10 @@ pub struct Frame {
     pub input: Bytes,
     pub output: Bytes,
     pub result: InstructionResult,
-    /// What stopped the frame, in the words of the call tracer.
+    /// Why the frame failed, in the wording of the call tracer.
     pub error: Option<String>,
     pub is_precompile: bool,
-    /// (contract, heir, balance) when the frame ended with SELFDESTRUCT.
+    /// (contract, beneficiary, balance) if the frame ended with SELFDESTRUCT.
     pub end: Option<(Address, Address, U256)>,
     pub children: Vec<usize>,
     /// Each log with the number of calls made before it.
@@ -60,7 +60,7 @@ impl Frame {
         self.result.is_ok()
     }
 
-    /// A call or creation that was refused at the door: too deep, or more value than there is.
+    /// False for a call or creation that was rejected: too deep, or not enough balance.
     pub fn was_entered(&self) -> bool {
         use InstructionResult as R;
         !matches!(self.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow)
@@ -70,10 +70,10 @@ impl Frame {
 pub struct FrameRecorder {
     pub frames: Vec<Frame>,
     open: Vec<usize>,
-    /// Only the outermost frame is of interest.
+    /// Record only the outermost frame.
     only_top: bool,
     with_logs: bool,
-    /// The instruction that runs, for the words of an error.
+    /// The current instruction, for error texts.
     opcode: u8,
     stack: usize,
     ending: Option<(Address, Address, U256)>,
@@ -96,7 +96,7 @@ impl FrameRecorder {
         }
     }
 
-    /// The frames of a transaction that has run, the outermost with the gas of the whole; none when nothing ran.
+    /// Frames of a finished transaction, the outermost with the gas of the whole; empty if nothing ran.
     pub fn settled(&mut self, ran: &Ran) -> &[Frame] {
         if let Some(root) = self.frames.first_mut() {
             root.gas = ran.tx.gas_limit;
@@ -130,14 +130,14 @@ impl FrameRecorder {
         frame.result = result.result;
         frame.output = result.output.clone();
         frame.is_precompile = is_precompile;
-        // A halt takes all the gas of its frame, whatever the meter of the interpreter still shows.
+        // A halt consumes all gas of its frame, whatever the interpreter's meter shows.
         frame.gas_used = if result.result.is_ok_or_revert() { frame.gas - result.gas.remaining() } else { frame.gas };
         if let Some(address) = address {
             frame.to = address;
         }
         if !result.result.is_ok() {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
-                // The code had run to its end: what was not paid for is keeping the contract.
+                // The init code completed; the gas was missing for the code deposit.
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
                 InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input),
                 other => halt_words(other, 0, 0),
@@ -200,7 +200,7 @@ impl Inspector<EvmContext> for FrameRecorder {
             kind,
             from,
             to,
-            // A delegate call shows the value of the call that it belongs to.
+            // DELEGATECALL shows the value of the enclosing call.
             value: match (kind, recorder.open.last()) {
                 (Kind::DelegateCall, Some(parent)) => recorder.frames[*parent].value,
                 _ => inputs.call_value(),

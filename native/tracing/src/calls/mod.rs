@@ -1,4 +1,4 @@
-//! Calls as a tree.
+//! Call trees.
 
 pub mod four_byte;
 pub mod frames;

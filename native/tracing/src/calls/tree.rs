@@ -1,4 +1,4 @@
-//! callTracer: calls as a tree (json-rpc.md 7.3).
+//! callTracer: call tree (json-rpc.md 7.3).
 
 use ophion_primitives::json::{data, list, quantity, raw, wide};
 use revm::interpreter::InstructionResult;
@@ -65,9 +65,9 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
             text(out, ",\"revertReason\":", &reason);
         }
     }
-    // What a failed frame logged has not happened, nor what was logged below it.
+    // A failed frame reverts its logs and those below it.
     let logs_are_kept = logs_are_kept && frame.is_ok();
-    // Calls that were refused at the door are shown like any other that failed.
+    // Rejected calls are shown like other failed calls.
     if !frame.children.is_empty() || frame.end.is_some() {
         raw(out, ",\"calls\":[");
         let mut comma = "";

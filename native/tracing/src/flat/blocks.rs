@@ -1,4 +1,4 @@
-//! Flat traces of whole blocks: trace_block, trace_filter, trace_transaction.
+//! Flat traces of blocks: trace_block, trace_filter, trace_transaction.
 
 use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, U256};
@@ -11,14 +11,14 @@ use crate::output::sink::Sink;
 use crate::replay::block::Ran;
 use crate::replay::recording::{Recording, Report};
 
-/// Which entries are asked for, and how many of them.
+/// Filter and limits of entries.
 pub struct Selection {
-    /// Empty: any.
+    /// Empty means any.
     pub from: AddressSet,
     pub to: AddressSet,
     pub skip: u64,
     pub left: u64,
-    /// Only the entry at this address of its transaction.
+    /// Only the entry at this trace address.
     pub address: Option<Vec<usize>>,
 }
 
@@ -27,7 +27,7 @@ impl Selection {
         self.left == 0
     }
 
-    /// Count an entry that fits; whether it is to be written.
+    /// Count a matching entry; returns whether to write it.
     fn takes(&mut self, fits: bool) -> bool {
         if !fits || self.left == 0 {
             return false;
@@ -41,12 +41,12 @@ impl Selection {
     }
 
     fn takes_entry(&mut self, entry: &Entry) -> bool {
-        let is_among = |wanted: &AddressSet, found: Option<Address>| {
-            wanted.is_empty() || found.is_some_and(|found| wanted.contains(&found))
+        let is_among = |selected: &AddressSet, found: Option<Address>| {
+            selected.is_empty() || found.is_some_and(|found| selected.contains(&found))
         };
         let fits = is_among(&self.from, entry.from())
             && is_among(&self.to, entry.to())
-            && self.address.as_ref().is_none_or(|wanted| *wanted == entry.address);
+            && self.address.as_ref().is_none_or(|selected| *selected == entry.address);
         self.takes(fits)
     }
 
@@ -57,7 +57,7 @@ impl Selection {
     }
 }
 
-/// Writes the entries of many transactions into one list.
+/// Writes the entries of many transactions as one list.
 pub struct FlatList<'s> {
     selection: &'s mut Selection,
     is_first: &'s mut bool,
@@ -83,7 +83,7 @@ impl Report for FlatList<'_> {
     }
 }
 
-/// The reward that ends a block, or that of one of its ommers.
+/// Write the reward of a block or an ommer.
 pub fn write_reward(out: &mut Vec<u8>, author: &Address, value: U256, is_uncle: bool, block: (B256, u64)) {
     data(out, "{\"action\":{\"author\":", author);
     raw(out, if is_uncle { ",\"rewardType\":\"uncle\"" } else { ",\"rewardType\":\"block\"" });

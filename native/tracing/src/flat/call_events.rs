@@ -1,8 +1,8 @@
-//! The turns of a transaction: the few instructions that flat traces are derived from, in the order in which they ran.
+//! Call events: the instructions from which flat traces are derived, in order.
 //!
-//! The original client lists every instruction and reads its flat traces off that list (docs/decisions/0030). A turn is
-//! what it looks at there: calls, creations, the ends of frames, and whatever halted. A frame without code counts as one
-//! that stops at once.
+//! Besu 21.10 derives flat traces from a list of all instructions
+//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that matters there: calls,
+//! creations, ends of frames, halts. A frame without code counts as one that stops at once.
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_execution::evm::context::{EvmContext, created_address};
@@ -21,7 +21,7 @@ use crate::output::text::is_lack_of_gas;
 use crate::replay::recording::Recorder;
 use crate::struct_logs::cost::CALL_STIPEND;
 
-/// What the first instruction of a callee finds.
+/// State at the first instruction of a callee.
 pub struct Child {
     pub gas: u64,
     pub input: Bytes,
@@ -29,7 +29,7 @@ pub struct Child {
     pub value: U256,
 }
 
-/// What a precompiled contract did.
+/// Result of a precompiled contract.
 pub struct Precompiled {
     pub gas: u64,
     pub price: u64,
@@ -46,14 +46,14 @@ pub enum Turn {
         child: Option<Child>,
         precompiled: Option<Precompiled>,
     },
-    /// Without a child the creation was refused at the door.
+    /// `child` is None if the creation was rejected.
     Create {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD, at which an entry learns its value.
+    /// CALLDATALOAD, where an entry gets its value.
     Load,
-    /// RETURN or STOP; `refund` is what the transaction has earned so far.
+    /// RETURN or STOP; `refund` is the transaction's refund so far.
     Return {
         is_stop: bool,
         output: Bytes,
@@ -65,7 +65,7 @@ pub enum Turn {
         heir: Address,
         balance: U256,
     },
-    /// Any other instruction, here because of its halt.
+    /// Another instruction that halted.
     Other,
 }
 
@@ -73,12 +73,12 @@ pub struct Step {
     pub turn: Turn,
     pub depth: usize,
     pub gas: u64,
-    /// Without what is handed to a callee.
+    /// Without the gas passed to a callee.
     pub cost: u64,
     /// Cost of all instructions up to this one.
     pub spent: u64,
     pub recipient: Address,
-    /// What the frame believes to have been sent.
+    /// Value of the frame.
     pub value: U256,
     pub halt: Option<InstructionResult>,
 }
@@ -90,27 +90,27 @@ struct Live {
     gas: u64,
     input: Bytes,
     code: Bytes,
-    /// The step that called it.
+    /// Event that called it.
     caller: Option<usize>,
     has_begun: bool,
     has_ended_well: bool,
 }
 
-/// The last instruction that was no RETURN: where the refusal of a new contract's code is noted.
+/// The last instruction that is not RETURN; it gets the halt if the code of a new contract is rejected.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Steps up to it; whether it is the last of them.
+    /// Events up to it; whether it is the last of them.
     steps: usize,
-    is_turn: bool,
+    is_event: bool,
     depth: usize,
-    /// Which of the frames seen.
+    /// Index of its frame.
     frame: usize,
 }
 
 #[derive(Default)]
 pub struct Turns {
     pub steps: Vec<Step>,
-    /// By depth: whether the first frame that ended with RETURN or REVERT did so with REVERT.
+    /// By depth: whether the first frame that ended with RETURN or REVERT ended with REVERT.
     pub first_end_reverts: Vec<Option<bool>>,
     pub has_create2: bool,
     /// Gas and recipient of the outermost frame.
@@ -122,7 +122,7 @@ pub struct Turns {
     plain: Plain,
     /// Recipient and value of every frame.
     seen: Vec<(Address, U256)>,
-    // of the instruction that runs
+    // of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,
@@ -136,12 +136,12 @@ impl Turns {
         self.steps.push(Step { turn, depth, gas, cost, spent: self.spent, recipient, value, halt });
     }
 
-    /// Count an instruction, and remember it unless it is a RETURN.
-    fn count(&mut self, is_return: bool, is_turn: bool) {
+    /// Count an instruction, and remember it unless it is RETURN.
+    fn count(&mut self, is_return: bool, is_event: bool) {
         self.count += 1;
         if !is_return {
             let frame = self.live.last().map_or(0, |frame| frame.number);
-            self.plain = Plain { steps: self.steps.len(), is_turn, depth: self.live.len() - 1, frame };
+            self.plain = Plain { steps: self.steps.len(), is_event, depth: self.live.len() - 1, frame };
         }
     }
 
@@ -228,10 +228,10 @@ impl Turns {
         self.live.pop();
     }
 
-    /// The code that a creation returned is not accepted: the halt is put on the last instruction before the RETURN.
+    /// The code of a creation is rejected: put the halt on the last instruction before RETURN.
     fn refuse_code(&mut self, reason: InstructionResult) {
-        let Plain { steps, is_turn, depth, frame } = self.plain;
-        if is_turn {
+        let Plain { steps, is_event, depth, frame } = self.plain;
+        if is_event {
             self.steps[steps - 1].halt = Some(reason);
         } else {
             let (recipient, value) = self.seen[frame];
@@ -242,7 +242,7 @@ impl Turns {
     }
 }
 
-/// What the call of a precompiled contract cost, or would have; None for any other call.
+/// Price of a precompiled contract's call; None for other calls.
 pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &CallOutcome) -> Option<u64> {
     let used = inputs.gas_limit.saturating_sub(outcome.result.gas.remaining());
     match (outcome.was_precompile_called, outcome.result.result.is_ok()) {
@@ -294,7 +294,7 @@ impl Inspector<EvmContext> for Turns {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // Most instructions are no turn.
+            // Most instructions are not events.
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -315,7 +315,7 @@ impl Inspector<EvmContext> for Turns {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // Only the lack of gas is a halt that costs something; how much there is missing does not matter here.
+        // Only out-of-gas halts have a cost; the missing amount does not matter here.
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| Turn::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
@@ -329,7 +329,7 @@ impl Inspector<EvmContext> for Turns {
                 Some(Turn::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // Once is enough for a stretch of a frame.
+                // One per section of a frame suffices.
                 Some(Step { turn: Turn::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(Turn::Load),
             },
@@ -347,11 +347,11 @@ impl Inspector<EvmContext> for Turns {
             op::SELFDESTRUCT => Some(Turn::SelfDestruct { heir: self.target, balance: self.balance }),
             _ => halt.map(|_| Turn::Other),
         };
-        let is_turn = turn.is_some() || halt.is_some();
-        if is_turn {
+        let is_event = turn.is_some() || halt.is_some();
+        if is_event {
             self.push(turn.unwrap_or(Turn::Other), self.gas, cost, halt);
         }
-        self.count(self.opcode == op::RETURN, is_turn);
+        self.count(self.opcode == op::RETURN, is_event);
     }
 
     fn call(&mut self, context: &mut EvmContext, inputs: &mut CallInputs) -> Option<CallOutcome> {
@@ -373,7 +373,7 @@ impl Inspector<EvmContext> for Turns {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // What the entry shows as its init code is the code of the frame on top: the new one, if there is one.
+        // The entry shows the code of the topmost frame as init code: the new frame's, if there is one.
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

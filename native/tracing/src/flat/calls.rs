@@ -1,4 +1,4 @@
-//! flatCallTracer: what the call tracer shows as a tree, each call before the calls it makes, as one list.
+//! flatCallTracer: the call tree as a list, each call before its calls.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::replay::recording::{Recording, Report};
 #[derive(Clone, Copy)]
 pub struct FlatCallOptions {
     pub with_precompiles: bool,
-    /// Errors in the words of trace_* instead of the call tracer's.
+    /// Error texts of trace_* instead of the call tracer's.
     pub with_trace_errors: bool,
 }
 
@@ -73,7 +73,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A call that stands in no block has the place of nothing.
+    /// A call outside of a block has null block fields.
     fn write_entry(&mut self, entry: &Entry) {
         let out = &mut self.sink.out;
         if out.last() != Some(&b'[') {
@@ -117,7 +117,7 @@ fn entry_of(frame: &Frame, address: Vec<usize>, with_trace_errors: bool) -> Entr
         true => trace_words(&words).map_or(words.into(), Cow::Borrowed),
         false => words.into(),
     });
-    // What a frame reverted with is worth showing.
+    // Reverted frames show their output.
     entry.outcome = (frame.is_ok() || frame.result == InstructionResult::Revert).then_some(outcome);
     entry
 }

@@ -1,4 +1,4 @@
-//! Entries of flat traces: each call, creation and self-destruction by itself (json-rpc.md 7.3).
+//! Entries of flat traces: one per call, creation and self-destruct (json-rpc.md 7.3).
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::output::sink::Sink;
 use crate::output::text::text;
 use crate::replay::block::Place;
 
-/// What happened.
+/// Action of an entry.
 pub enum Action {
     Call {
         kind: Kind,
@@ -32,9 +32,9 @@ pub enum Action {
     },
 }
 
-/// What came of it.
+/// Result of an entry.
 pub struct Outcome {
-    /// Below zero in entries that nothing closed.
+    /// Negative in entries that were never closed.
     pub gas_used: i64,
     pub output: Option<Bytes>,
     pub code: Option<Bytes>,
@@ -47,24 +47,24 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Code stands instead of an output.
+    /// Set code instead of output.
     pub fn set_code(&mut self, code: Bytes) {
         self.code = Some(code);
         self.output = None;
     }
 }
 
-/// One entry before it is written.
+/// An entry before it is written.
 pub struct Entry {
     pub action: Action,
     pub gas: u64,
     pub value: U256,
     pub address: Vec<usize>,
     pub subtraces: usize,
-    /// An entry with an error shows no outcome.
+    /// An entry with an error has no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
-    /// None for ends.
+    /// None for SELFDESTRUCT.
     pub outcome: Option<Outcome>,
 }
 
@@ -88,7 +88,8 @@ impl Entry {
     }
 }
 
-/// An entry of trace_*. `names_method`: those of mined transactions say how a contract was created, those of calls do not.
+/// Write an entry of trace_*. `names_method`: entries of mined transactions name the creation method, those of calls do
+/// not.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {
@@ -174,7 +175,7 @@ pub fn write_outcome(out: &mut Vec<u8>, action: &Action, outcome: &Outcome) {
     out.push(b'}');
 }
 
-/// All entries of one transaction in brackets, without the place that the transaction has.
+/// Write all entries of one transaction in brackets, without the transaction's position.
 pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     let mut is_first = true;
     sink.out.push(b'[');
@@ -187,7 +188,7 @@ pub fn write_list(sink: &mut Sink, entries: &[Entry], names_method: bool) {
     sink.settle();
 }
 
-/// A comma before every entry but the first.
+/// Write a comma before every entry but the first.
 pub fn separate(sink: &mut Sink, is_first: &mut bool) {
     if !std::mem::replace(is_first, false) {
         sink.out.push(b',');

@@ -1,8 +1,8 @@
-//! From the turns of a transaction to the entries of its flat trace, by the original client's rules.
+//! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
-//! It keeps a stack of open entries and lets every RETURN, STOP, REVERT, SELFDESTRUCT and halt close the topmost one,
-//! whichever frame it came from. Where that is not the frame's own (a creation that was refused at the door, code that
-//! was not accepted) the entries show it, and so do ours: docs/decisions/0030 has the list.
+//! Besu keeps a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost one,
+//! whatever frame it comes from. Where that is another frame's entry (rejected creations, rejected code), the entries
+//! show it, and so do ours: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
@@ -15,10 +15,10 @@ use crate::calls::frames::Kind;
 use crate::output::text::halt_phrase;
 use crate::struct_logs::cost::CALL_STIPEND;
 
-/// Price of a byte of new code.
+/// Gas per byte of deployed code.
 const CODE_DEPOSIT: i64 = 200;
 
-/// An entry that is still open.
+/// An open entry.
 struct Open {
     entry: usize,
     is_create_instruction: bool,
@@ -28,13 +28,13 @@ struct Listing<'a> {
     turns: &'a Turns,
     entries: Vec<Entry>,
     open: Vec<Open>,
-    /// Of the transaction, with refunds.
+    /// Gas left of the transaction, with refunds.
     gas_left: u64,
-    /// The contract that the transaction itself creates.
+    /// Contract created by the transaction itself.
     created: Option<Address>,
 }
 
-/// The entries of a transaction that has run.
+/// Entries of a finished transaction.
 pub fn list(turns: &Turns, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
     let created = tx.kind.is_create().then_some(turns.root.1);
     let gas_left = tx.gas_limit.saturating_sub(result.tx_gas_used());
@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.turns.root_precompiled {
             outcome.gas_used = *price as i64;
-            // The price was not taken off when there was too little.
+            // The price was not deducted when gas was missing.
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }
@@ -93,7 +93,7 @@ impl Listing<'_> {
             Turn::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // The value is the caller's own until the callee says otherwise.
+                // The value is the caller's until an event of the callee sets it.
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -169,7 +169,7 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // Shows only in entries that nothing closes.
+            // Visible only in entries that are never closed.
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
@@ -195,7 +195,7 @@ impl Listing<'_> {
         self.close();
     }
 
-    /// Calls of precompiled contracts are listed when they carry value.
+    /// Calls of precompiled contracts are listed if they transfer value.
     fn list_precompiled(&mut self, step: &Step, kind: Kind, to: Address, precompiled: &Precompiled) {
         if precompiled.value.is_zero() {
             return;
@@ -212,14 +212,14 @@ impl Listing<'_> {
         self.top().subtraces += 1;
     }
 
-    /// Whether the first RETURN or REVERT at this depth of the transaction is a REVERT.
+    /// Whether the first RETURN or REVERT at this depth is REVERT.
     fn has_reverting_end(&self, depth: usize) -> bool {
         self.turns.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
-    /// Who runs in the topmost entry.
+    /// Address that executes in the topmost entry.
     fn calling_address(&self) -> Address {
-        match &self.entries[self.open.last().expect("somebody calls").entry].action {
+        match &self.entries[self.open.last().expect("an open entry").entry].action {
             Action::Call { kind: Kind::DelegateCall | Kind::CallCode, from, .. } => *from,
             Action::Call { to, .. } => *to,
             Action::Create { address, .. } => *address,

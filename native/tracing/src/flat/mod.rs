@@ -1,4 +1,4 @@
-//! Calls as a list.
+//! Call lists.
 
 pub mod blocks;
 pub mod call_events;

@@ -1,4 +1,4 @@
-//! Prices of precompiled contracts, for calls that failed: the EVM then shows only that all the gas is gone.
+//! Prices of precompiled contracts for failed calls; the EVM only shows that all gas is consumed.
 
 use alloy_primitives::{Address, U256};
 use revm::precompile::modexp;
@@ -6,10 +6,10 @@ use revm::primitives::hardfork::SpecId;
 
 const PAIR: u64 = 192;
 const ROUNDS: usize = 4;
-/// Three lengths stand before the numbers of MODEXP.
+/// MODEXP input starts with three lengths.
 const MODEXP_HEAD: usize = 96;
 
-/// What a call of a precompiled contract costs; None where the price is not known here.
+/// Price of a precompiled contract; None if unknown here.
 pub fn price(address: &Address, input: &[u8], spec: SpecId) -> Option<u64> {
     let (head, number) = address.split_at(19);
     let words = input.len().div_ceil(32) as u64;

@@ -1,4 +1,4 @@
-//! Which tracer writes what.
+//! Selects the tracer of a request.
 
 use ophion_primitives::errors::Result;
 use revm::primitives::hardfork::SpecId;
@@ -13,7 +13,7 @@ use crate::state::prestate::{PrestateOptions, PrestateTracer};
 use crate::struct_logs::besu_struct_log::{StructOptions, StructTracer};
 use crate::struct_logs::geth_struct_log::{StandardOptions, StandardTracer};
 
-/// What is written about a transaction.
+/// Kinds of traces.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Struct(StructOptions),
@@ -25,7 +25,7 @@ pub enum Kind {
     Parity(ParityOptions),
 }
 
-/// Something to be done with a tracer of whichever kind.
+/// Work with a tracer of any kind.
 pub trait Job {
     fn run<T: Tracer>(self, tracer: T) -> Result<()>;
 }

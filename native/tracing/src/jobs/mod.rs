@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Trace requests.
 
 pub mod kinds;
 pub mod streams;

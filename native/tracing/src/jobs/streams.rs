@@ -1,4 +1,4 @@
-//! Traces of blocks, transactions and calls: every function starts a thread and gives the stream of its JSON text.
+//! Traces of blocks, transactions and calls: each function starts a thread and returns the stream of its JSON text.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,13 +23,13 @@ use crate::output::stream::Stream;
 use crate::parity::tracer::{ParityOptions, ParityTracer};
 use crate::replay::block::{Block, Tracer, start, trace_one};
 
-/// A block to be traced, with the state that it was built on and the rewards that end it.
+/// A block to trace, with its parent state and rewards.
 pub struct TracedBlock {
     pub parent: StateData,
     pub env: BlockEnv,
     pub body: Arc<BodyData>,
     pub hash: B256,
-    /// Of the block first, then of its ommers.
+    /// The block's reward first, then those of its ommers.
     pub rewards: Vec<(Address, U256)>,
 }
 
@@ -76,7 +76,7 @@ impl Job for BlockJob<'_> {
     }
 }
 
-/// All transactions of a block, each with its hash where `is_wrapped`.
+/// Trace all transactions of a block, each with its hash if `is_wrapped`.
 pub fn trace_block(block: Arc<TracedBlock>, kind: Kind, is_wrapped: bool, deadline: Instant) -> Result<Stream> {
     Stream::start(deadline, move |sink| {
         raw(&mut sink.out, "[");
@@ -136,7 +136,7 @@ impl Job for SignedJob<'_> {
     }
 }
 
-/// A signed transaction that stands in no block: every rule of transactions applies, but none of blocks.
+/// Trace a signed transaction outside of a block: transaction rules apply, block rules do not.
 pub fn trace_signed(
     state: StateData,
     env: BlockEnv,
@@ -149,8 +149,8 @@ pub fn trace_signed(
     })
 }
 
-/// Calls one after another, each with the changes of those before it; all of the kind `Parity`. As with the original,
-/// what a changed slot costs is counted against the state before the first of them.
+/// Trace calls one after another, each on the changes of those before it; all of kind `Parity`. As in Besu 21.10,
+/// SSTORE gas refers to the state before the first call.
 pub fn trace_calls(
     state: StateData,
     env: BlockEnv,
@@ -177,7 +177,7 @@ pub fn trace_calls(
     })
 }
 
-/// Flat traces of whole blocks, or of one transaction, as one list.
+/// Flat traces of blocks or of one transaction, as one list.
 pub fn trace_flat(
     blocks: Vec<Arc<TracedBlock>>,
     index: Option<usize>,

@@ -1,17 +1,17 @@
-//! What contracts on the curve of blobs (EIP-2537, EIP-4844) have against their input, in the words of the call tracer.
+//! Errors of BLS12-381 contracts (EIP-2537, EIP-4844) in the wording of the call tracer.
 //!
-//! Points are judged one after the other, each as far as possible before the next: what is wrong first is what is named.
-//! The arithmetic is that of the contracts themselves, asked about one point at a time.
+//! Points are checked in order, so the first fault is named. The precompiled contracts themselves check one point at a
+//! time.
 
 use alloy_primitives::{Address, U256, Uint, uint};
 use revm::precompile::{PrecompileHalt, Precompiles};
 
 use crate::output::precompiles::halt_of;
 
-/// Of the field in which points have their coordinates; one less than a multiple of four, so roots are easy.
+/// Modulus of the coordinate field; congruent to 3 modulo 4, so square roots are one exponentiation.
 const FIELD: U384 =
     uint!(0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab_U384);
-/// How many points there are in the group that counts.
+/// Order of the subgroup.
 const ORDER: U256 = uint!(52435875175126190479447740508185965837690552500527637822603658699938581184513_U256);
 
 type U384 = Uint<384, 6>;
@@ -24,7 +24,7 @@ const PAIRING: u8 = 0x0f;
 const MAP_1: u8 = 0x10;
 const MAP_2: u8 = 0x11;
 
-/// Bytes of an element of the field, of a point of either group, and of a factor.
+/// Bytes of a field element, a G1 point, a G2 point and a scalar.
 const ELEMENT: usize = 64;
 const POINT_1: usize = 2 * ELEMENT;
 const POINT_2: usize = 4 * ELEMENT;
@@ -37,7 +37,7 @@ const OUTSIDE_2: &str = "g2 point is not on correct subgroup";
 
 type Judgement = Result<(), &'static str>;
 
-/// Why one of the contracts of EIP-2537 failed; None for other contracts, and when nothing is wrong.
+/// Why a contract of EIP-2537 failed; None for other contracts and valid input.
 pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     let (number, rest) = contract.split_last().expect("an address has twenty bytes");
     if rest.iter().any(|byte| *byte != 0) {
@@ -66,7 +66,7 @@ pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     .err()
 }
 
-/// Why a proof about a blob is none: its numbers, its points, or that it proves something else.
+/// Why a KZG proof is invalid: field elements, points, or the proof itself.
 pub fn proof_words(input: &[u8]) -> &'static str {
     let (head, points) = input.split_at(3 * 32);
     if head.chunks_exact(32).skip(1).any(|scalar| U256::from_be_slice(scalar) >= ORDER) {
@@ -112,8 +112,7 @@ fn is_inside(encoded: &[u8], words: &'static str) -> Judgement {
     if found(encoded)? { Ok(()) } else { Err(words) }
 }
 
-/// Whether a point of either group, which is known by its length, is in the part that counts. The contract that
-/// multiplies points knows.
+/// Whether a point (its length tells the group) is in the subgroup, according to the multiplication contract.
 fn found(encoded: &[u8]) -> Result<bool, &'static str> {
     each(encoded, ELEMENT, is_element)?;
     let contract = if encoded.len() == POINT_1 { SUM_1 } else { SUM_2 };
@@ -125,7 +124,7 @@ fn found(encoded: &[u8]) -> Result<bool, &'static str> {
     }
 }
 
-/// A point of the first group by one coordinate, as commitments and proofs are written; the first three bits say how.
+/// Check a compressed G1 point, as in commitments and proofs; the first three bits are flags.
 fn is_short_point(encoded: &[u8]) -> Judgement {
     let mut bytes = encoded.to_vec();
     bytes[0] &= 0b0001_1111;

@@ -1,4 +1,4 @@
-//! Where a trace is written, and with which words.
+//! Output stream and texts of traces.
 
 mod curve;
 pub mod precompiles;

@@ -1,4 +1,4 @@
-//! What a precompiled contract has against its input, in the words of the call tracer.
+//! Errors of precompiled contracts in the wording of the call tracer.
 
 use alloy_primitives::{Address, U256, uint};
 use revm::precompile::{PrecompileHalt, PrecompileSpecId, PrecompileStatus, Precompiles};
@@ -6,10 +6,10 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::output::curve::{curve_words, proof_words};
 
-/// Of the field in which points of the pairing curve have their coordinates.
+/// Modulus of the coordinate field of BN254.
 const MODULUS: U256 = uint!(21888242871839275222246405745257275088696311157297823662689037894645226208583_U256);
 
-/// Why a precompiled contract failed. The EVM keeps no more than that it did, so the contract is asked again.
+/// Why a precompiled contract failed. The EVM only keeps that it did, so the contract runs again.
 pub fn precompile_words(spec: SpecId, contract: &Address, input: &[u8]) -> String {
     use PrecompileHalt as H;
     let contracts = Precompiles::new(PrecompileSpecId::from_spec_id(spec));
@@ -22,14 +22,14 @@ pub fn precompile_words(spec: SpecId, contract: &Address, input: &[u8]) -> Strin
         Some(H::Bn254PairLength) => "bad elliptic curve pairing size",
         Some(H::BlobMismatchedVersion) => "mismatched versioned hash",
         Some(H::BlobVerifyKzgProofFailed) => return format!("error verifying kzg proof: {}", proof_words(input)),
-        // contracts on the curve of blobs check more than one point, and in another order
+        // BLS12-381 contracts check several points, in another order
         Some(_) => curve_words(contract, input).unwrap_or("precompile failed"),
         None => "precompile failed",
     };
     words.to_owned()
 }
 
-/// What stops a contract; None when it goes well or is not there.
+/// Halt of a contract; None if it succeeds or does not exist.
 pub(super) fn halt_of(contracts: &Precompiles, contract: &Address, input: &[u8]) -> Option<PrecompileHalt> {
     match contracts.get(contract)?.execute(input, u64::MAX, 0).ok()?.status {
         PrecompileStatus::Halt(halt) => Some(halt),
@@ -37,7 +37,7 @@ pub(super) fn halt_of(contracts: &Precompiles, contract: &Address, input: &[u8])
     }
 }
 
-/// The first number that is too large decides; scalars stand behind the point that they belong to.
+/// The first number out of range decides; a scalar follows its point.
 fn coordinate_words(input: &[u8]) -> &'static str {
     let mut words = input.chunks(32).map(|chunk| {
         let mut word = [0; 32];

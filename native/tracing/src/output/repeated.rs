@@ -1,16 +1,16 @@
-//! A list of words that is written again and again with few changes, as the stack and memory are at every instruction.
+//! A list of words that is written repeatedly with few changes: stack and memory at every instruction.
 //!
-//! Turning words into digits is most of what a row costs. So the text of the list written last is kept, only words that
-//! differ are written into it anew, and the row gets a copy.
+//! Formatting words is most of the cost of a row. So the text of the last list is kept, only changed words are
+//! formatted again, and the row gets a copy.
 
 use alloy_primitives::U256;
 
 use crate::output::text;
 
-/// Of a word in the list: digits, quotes and the comma behind it.
+/// Text length of a word: digits, quotes and a comma.
 const WIDTH: usize = 67;
-/// What is kept of a list: all of any stack, the beginning of a large memory.
-const MOST: usize = 2048;
+/// Cached words: any whole stack, the beginning of a large memory.
+const MAX_WORDS: usize = 2048;
 
 pub trait Word: Copy + PartialEq {
     fn bytes(self) -> [u8; 32];
@@ -35,7 +35,7 @@ pub struct Repeated<T> {
     text: Vec<u8>,
 }
 
-// Not derived: that would ask the same of a word.
+// Not derived, because derive would require T: Default.
 impl<T> Default for Repeated<T> {
     fn default() -> Self {
         Repeated { words: Vec::new(), text: Vec::new() }
@@ -45,7 +45,7 @@ impl<T> Default for Repeated<T> {
 impl<T: Word> Repeated<T> {
     /// Append the list in brackets.
     pub fn write(&mut self, out: &mut Vec<u8>, list: &[T]) {
-        let (kept, beyond) = list.split_at(list.len().min(MOST));
+        let (kept, beyond) = list.split_at(list.len().min(MAX_WORDS));
         self.follow(kept);
         out.reserve(list.len() * WIDTH + 2);
         out.push(b'[');
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn every_list_is_written_in_full() {
         let mut repeated = Repeated::default();
-        let long: Vec<U256> = (0..MOST as u64 + 3).map(U256::from).collect();
+        let long: Vec<U256> = (0..MAX_WORDS as u64 + 3).map(U256::from).collect();
         let other: Vec<U256> = long.iter().rev().copied().collect();
         let lists: [&[U256]; 9] =
             [&[], &long[..3], &long[..2], &other[..3], &[], &long, &other, &long[1..], &long[5..6]];
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let mut repeated = Repeated::default();
-        repeated.write(&mut Vec::new(), &vec![[7_u8; 32]; 10 * MOST]);
-        assert_eq!((repeated.words.len(), repeated.text.len()), (MOST, MOST * WIDTH));
+        repeated.write(&mut Vec::new(), &vec![[7_u8; 32]; 10 * MAX_WORDS]);
+        assert_eq!((repeated.words.len(), repeated.text.len()), (MAX_WORDS, MAX_WORDS * WIDTH));
     }
 }

@@ -1,10 +1,10 @@
-//! Where a trace is written while it runs: chunks of JSON text on their way to whoever reads them.
+//! Output of a running trace: chunks of JSON text for the reader.
 //!
 //! ```text
 //! tracer -> Sink (one chunk being filled) -> bounded channel -> TraceStream.next() -> socket
 //! ```
-//! A full channel makes the EVM wait, so a slow reader costs no memory. When the reader is gone, or the time is up,
-//! the sink is stopped: tracers look at it at every step and end the run.
+//! A full channel blocks the EVM, so a slow reader costs no memory. The sink stops when the reader is gone or the deadline
+//! passes; tracers check it at every step and end the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,23 +15,23 @@ use ophion_primitives::errors::{Error, Result};
 use revm::interpreter::interpreter_types::LoopControl;
 use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, InterpreterTypes};
 
-/// Size of a chunk. Several of them are in flight at once: in the channel, in Python and in the socket's buffer.
+/// Chunk size. Several chunks are in flight: in the channel, in Python and in the socket's buffer.
 pub const CHUNK: usize = 256 * 1024;
-/// Steps between two looks at the clock.
+/// Steps between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// What a transaction without code counts for.
+/// Steps that a transaction without code counts as.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
-/// What travels through the channel.
+/// A message of the channel.
 pub enum Message {
     Chunk(Vec<u8>),
-    /// The trace is complete; a channel that closes without this says that the worker died.
+    /// The trace is complete. A channel that closes without it means that the worker died.
     End,
     Failed(Error),
 }
 
 pub struct Sink {
-    /// Tracers append here and call `settle` now and then.
+    /// Tracers append here and call `settle` regularly.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,
@@ -54,7 +54,7 @@ impl Sink {
         }
     }
 
-    /// Send what has been written when it is worth it.
+    /// Send the chunk if it is large enough.
     #[inline]
     pub fn settle(&mut self) {
         if self.out.len() >= CHUNK {
@@ -71,7 +71,7 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // The time that the reader takes is not ours.
+                // The reader's time does not count towards the deadline.
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -101,7 +101,7 @@ impl Sink {
         }
     }
 
-    /// Between two transactions: an error when there is nobody to trace for, or no time.
+    /// Between transactions: an error if the reader is gone or the deadline has passed.
     pub fn check(&mut self) -> Result<()> {
         self.steps += STEPS_PER_TRANSACTION;
         if self.steps >= STEPS_PER_LOOK {
@@ -117,11 +117,11 @@ impl Sink {
         if self.is_late {
             Error::Timeout("the trace took too long".into())
         } else {
-            Error::Timeout("nobody reads the trace".into())
+            Error::Timeout("the reader of the trace is gone".into())
         }
     }
 
-    /// The last message of a trace.
+    /// Send the last message.
     pub fn finish(mut self, outcome: Result<()>) {
         let last = match outcome {
             Ok(()) if self.is_stopped => Message::Failed(self.reason()),
@@ -133,12 +133,12 @@ impl Sink {
             }
             Err(cause) => Message::Failed(cause),
         };
-        // An error here means that the reader is gone.
+        // An error means that the reader is gone.
         let _ = self.channel.send(last);
     }
 }
 
-/// End the frame that runs; its callers meet the same at their next step.
+/// End the running frame; its callers end at their next step.
 #[cold]
 pub fn halt<W: InterpreterTypes>(interpreter: &mut Interpreter<W>) {
     interpreter.bytecode.set_action(InterpreterAction::new_halt(InstructionResult::OutOfGas, interpreter.gas));

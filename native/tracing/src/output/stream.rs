@@ -1,4 +1,4 @@
-//! A trace as its reader sees it: a thread of its own fills a bounded channel, `next` empties it.
+//! Reader side of a trace: a thread fills a bounded channel, `next` empties it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,27 +9,27 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::sink::{Message, Sink};
 
-/// Chunks that wait for the reader, who takes all that are there at once: asking costs more than a chunk does.
-const WAITING: usize = 4;
-/// Deep call chains need no stack of ours (revm keeps its frames on the heap), but a thread's default is little.
+/// Chunks in the channel. The reader takes all at once, because a call costs more than a chunk.
+const MAX_CHUNKS: usize = 4;
+/// revm keeps its frames on the heap, but the default stack of a thread is small.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
-    /// None once the trace has ended or was closed.
+    /// None after the end, or once closed.
     channel: Mutex<Option<Channel>>,
     is_closed: Arc<AtomicBool>,
 }
 
 struct Channel {
     receiver: Receiver<Message>,
-    /// The end, when it was there behind the chunks taken last.
+    /// The end message, if it followed the last chunks.
     last: Option<Message>,
 }
 
 impl Stream {
-    /// Run a job that writes into a sink, in a thread of its own.
+    /// Run a job that writes into a sink, on a new thread.
     pub fn start(deadline: Instant, job: impl FnOnce(&mut Sink) -> Result<()> + Send + 'static) -> Result<Self> {
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(MAX_CHUNKS);
         let is_closed = Arc::new(AtomicBool::new(false));
         let mut sink = Sink::new(sender, is_closed.clone(), deadline);
         std::thread::Builder::new()
@@ -43,20 +43,20 @@ impl Stream {
         Ok(Stream { channel: Mutex::new(Some(Channel { receiver, last: None })), is_closed })
     }
 
-    /// Wait for what comes next, one chunk or several; None after the last.
+    /// Wait for the next chunks; None after the last.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // Closed meanwhile: whoever did so could not take the channel, and the worker would wait for room in it.
+        // Closed meanwhile: `close` could not take the channel, and the worker would block on it.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }
         chunks
     }
 
-    /// Nobody reads any more: the thread ends soon.
+    /// Stop the trace; the thread ends soon.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        // Somebody in `next` may hold the lock, and looks at the flag after it.
+        // `next` may hold the lock; it checks the flag afterwards.
         if let Ok(mut channel) = self.channel.try_lock() {
             *channel = None;
         }
@@ -69,7 +69,7 @@ impl Stream {
         match first {
             Ok(Message::Chunk(chunk)) => {
                 let mut chunks = vec![chunk];
-                while chunks.len() < WAITING {
+                while chunks.len() < MAX_CHUNKS {
                     match channel.receiver.try_recv() {
                         Ok(Message::Chunk(chunk)) => chunks.push(chunk),
                         Ok(last) => {
@@ -119,7 +119,7 @@ mod tests {
         Stream::start(Instant::now() + Duration::from_secs(60), job).unwrap()
     }
 
-    /// Everything up to the end or the error.
+    /// All chunks, and the end or error.
     fn read(stream: &Stream) -> (Vec<u8>, Result<()>) {
         let mut bytes = Vec::new();
         loop {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn chunks_arrive_in_order_and_once_however_many_wait() {
-        for count in [0, 1, WAITING, WAITING + 1, 5 * WAITING + 2] {
+        for count in [0, 1, MAX_CHUNKS, MAX_CHUNKS + 1, 5 * MAX_CHUNKS + 2] {
             let stream = streamed(count, Ok(()));
             let (bytes, end) = read(&stream);
             assert!(bytes == expected(count) && end.is_ok());
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_error_comes_after_what_was_written_before_it() {
-        for count in [0, 1, WAITING, 2 * WAITING + 1] {
+        for count in [0, 1, MAX_CHUNKS, 2 * MAX_CHUNKS + 1] {
             let (bytes, end) = read(&streamed(count, Err(Error::Storage("gone".into()))));
             assert!(bytes == expected(count) && end.is_err());
         }

@@ -1,4 +1,4 @@
-//! Numbers, words and names as traces write them.
+//! Numbers, names and error texts of traces.
 
 use alloy_primitives::{Bytes, U256, hex};
 use ophion_primitives::json::raw;
@@ -25,13 +25,13 @@ pub fn digits(out: &mut Vec<u8>, before: &str, bytes: &[u8]) {
     hex::encode_to_slice(bytes, &mut out[start + 1..end]).expect("two digits a byte");
 }
 
-/// Text that may contain anything.
+/// Append arbitrary text as a JSON string.
 pub fn text(out: &mut Vec<u8>, before: &str, value: &str) {
     raw(out, before);
     serde_json::to_writer(out, value).expect("a buffer takes everything");
 }
 
-/// What an instruction is called; every byte without a meaning is INVALID.
+/// Name of an instruction; unassigned bytes are INVALID.
 #[inline]
 pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
     if opcode == DIFFICULTY && spec.is_enabled_in(SpecId::MERGE) {
@@ -40,13 +40,13 @@ pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
     OpCode::new(opcode).map_or("INVALID", OpCode::as_str)
 }
 
-/// The same for the original client's struct logs: what a later fork gave a meaning has none before it.
+/// The same for Besu struct logs: instructions of later forks are INVALID.
 #[inline]
 pub fn mnemonic_of_the_time(opcode: u8, spec: SpecId) -> &'static str {
     if spec.is_enabled_in(begins_with(opcode)) { mnemonic(opcode, spec) } else { "INVALID" }
 }
 
-/// The fork in which an instruction came.
+/// Fork that introduced an instruction.
 #[inline]
 fn begins_with(opcode: u8) -> SpecId {
     use revm::bytecode::opcode as op;
@@ -64,7 +64,7 @@ fn begins_with(opcode: u8) -> SpecId {
     }
 }
 
-/// An exceptional halt under the name that struct logs use.
+/// Halt reason in struct logs.
 pub fn halt_name(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
     match result {
@@ -85,7 +85,7 @@ pub fn is_lack_of_gas(halt: InstructionResult) -> bool {
     matches!(halt, R::OutOfGas | R::MemoryOOG | R::MemoryLimitOOG | R::InvalidOperandOOG | R::ReentrancySentryOOG)
 }
 
-/// The same as flat traces say it.
+/// Halt reason in flat traces.
 pub fn halt_phrase(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
     match result {
@@ -106,7 +106,7 @@ pub fn halt_phrase(result: InstructionResult) -> &'static str {
     }
 }
 
-/// The same in the words of the call tracer. `opcode` and the stack belong to the instruction that halted.
+/// Halt reason of the call tracer. `opcode` and the stack belong to the halted instruction.
 pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String {
     use InstructionResult as R;
     match result {
@@ -117,7 +117,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         }
         R::StackOverflow => format!("stack limit reached {stack} (1023)"),
         R::InvalidJump => "invalid jump destination".into(),
-        // An instruction of a later fork has a name all the same.
+        // Instructions of later forks keep their name.
         R::InvalidFEOpcode | R::OpcodeNotFound | R::NotActivated => match OpCode::new(opcode) {
             Some(known) => format!("invalid opcode: {}", known.as_str()),
             None => format!("invalid opcode: opcode {opcode:#x} not defined"),
@@ -136,7 +136,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
     }
 }
 
-/// The words of the call tracer as trace_* says it; None where it has no words of its own.
+/// Text of trace_* for a call tracer error; None if it has no own text.
 pub fn trace_words(words: &str) -> Option<&'static str> {
     match words {
         "execution reverted" => Some("Reverted"),
@@ -154,7 +154,7 @@ pub fn trace_words(words: &str) -> Option<&'static str> {
 const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
 
-/// What a revert says, when it follows Solidity's `Error(string)` or `Panic(uint256)`.
+/// Revert reason of Solidity's `Error(string)` or `Panic(uint256)`.
 pub fn revert_reason(output: &Bytes) -> Option<String> {
     let (selector, words) = output.split_first_chunk::<4>()?;
     match *selector {

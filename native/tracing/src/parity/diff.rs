@@ -1,4 +1,4 @@
-//! stateDiff: what a transaction changed, account by account.
+//! stateDiff: state changes of a transaction by account.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use revm::state::{Account, AccountInfo, EvmState};
 
 use crate::output::sink::Sink;
 
-/// Accounts that stayed as they were are left out.
+/// Write changed accounts only.
 pub fn write_state_diff(sink: &mut Sink, db: &mut ExecDb, changes: &EvmState) -> Result<()> {
     let accounts: BTreeMap<&Address, &Account> = changes.iter().filter(|(_, account)| account.is_touched()).collect();
     let mut comma = "";

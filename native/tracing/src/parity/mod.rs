@@ -1,4 +1,4 @@
-//! Everything about one transaction at once.
+//! trace_replay* and trace_call*.
 
 pub mod diff;
 pub mod tracer;

@@ -41,14 +41,14 @@ impl<'s> ParityTracer<'s> {
         tracer
     }
 
-    /// The next transaction is traced in another way.
+    /// Change the options for the next transaction.
     pub fn change(&mut self, options: ParityOptions, spec: SpecId) {
         self.turns = options.with_trace.then(Turns::default);
         self.vm = options.with_vm_trace.then(|| VmWriter::new(spec));
         self.options = options;
     }
 
-    /// Who records the turns of the run that is written.
+    /// The event recorder of the written run.
     fn turns(&mut self) -> Option<&mut Turns> {
         self.turns.as_mut().filter(|_| !self.is_surveying)
     }
@@ -153,7 +153,7 @@ impl Tracer for ParityTracer<'_> {
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
         match (&ran.place, ran.result.is_success()) {
-            // What a mined transaction reverted with is no output of it; a call has no other place for it.
+            // The revert output of a mined transaction is not its output; a call has no other place for it.
             (Some(place), false) => {
                 data(out, ",\"output\":\"0x\",\"transactionHash\":", place.hash);
                 if matches!(ran.result, ExecutionResult::Revert { .. }) {

@@ -1,8 +1,8 @@
-//! vmTrace: every instruction with its effects, calls nested into the instruction that made them (json-rpc.md 7.3).
+//! vmTrace: every instruction with its effects; calls nested in their instruction (json-rpc.md 7.3).
 //!
-//! The original client reads the effects of a call off its list of all instructions: off the instruction that follows
-//! in the caller, and off the RETURN that ends the caller (docs/decisions/0030). We keep no such list. The transaction
-//! runs twice: once to note what is looked up later (`Survey`), and once more to write every instruction as it runs.
+//! Besu 21.10 derives the effects of a call from its list of instructions: from the next instruction of the caller, and
+//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). We keep no list. The
+//! transaction runs twice: first to record what is needed later (`Survey`), then to write each instruction as it runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use crate::output::sink::Sink;
 use crate::output::text::is_lack_of_gas;
 use crate::struct_logs::cost::{CALL_STIPEND, Costs};
 
-/// Bytes of memory and where they lie.
+/// Memory offset and bytes.
 type Written = (usize, Bytes);
 
-/// The instruction that follows a call in its frame.
+/// The instruction after a call in the same frame.
 struct Continuation {
     index: u64,
     gas: u64,
@@ -30,29 +30,29 @@ struct Continuation {
     memory: Option<Written>,
 }
 
-/// What became of a call or a creation.
+/// Result of a call or creation.
 #[derive(Default)]
 struct Called {
-    /// Price of a precompiled contract, and how it ended.
+    /// Price of a precompiled contract, and its result.
     precompiled: Option<(u64, InstructionResult)>,
-    /// Instructions of the callee are in the list.
+    /// Instructions of the callee are in the trace.
     has_run: bool,
     was_refused: bool,
     has_collided: bool,
     code: Bytes,
 }
 
-/// What is known of a transaction once it has run.
+/// Results of the first run.
 #[derive(Default)]
 struct Survey {
     /// Number of instructions.
     count: u64,
     calls: Vec<Called>,
-    /// By depth: place and output of every RETURN.
+    /// By depth: index and output of every RETURN.
     returns: Vec<Vec<(u64, Bytes)>>,
     /// By depth and program counter.
     continuations: HashMap<(usize, usize), Vec<Continuation>>,
-    /// Instructions that carry the refusal of the code that their frame returned.
+    /// Instructions that carry the rejection of the code that their frame returned.
     refusals: HashMap<u64, InstructionResult>,
 }
 
@@ -64,7 +64,7 @@ impl Survey {
         self.returns[depth].push((index, output));
     }
 
-    /// The first RETURN of a depth after an instruction.
+    /// The first RETURN at a depth after an instruction.
     fn return_after(&self, depth: usize, index: u64) -> Option<&Bytes> {
         let all = self.returns.get(depth)?;
         all.get(all.partition_point(|(at, _)| *at <= index)).map(|(_, output)| output)
@@ -81,14 +81,14 @@ struct VmFrame {
     code: Bytes,
     has_begun: bool,
     has_ended_well: bool,
-    /// Which of the calls led here.
+    /// Index of the call that led here.
     call: Option<usize>,
-    /// The last instruction was a call; where its output goes.
+    /// The last instruction was a call; the range of its output.
     is_waiting: bool,
     output: Option<Range<usize>>,
 }
 
-/// A trace that is being written: the outermost one, or one below an operation.
+/// A trace being written: the outermost, or one below an operation.
 #[derive(Default)]
 struct OpenTrace {
     code: Bytes,
@@ -101,14 +101,14 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Instructions so far, those of them that were written, and calls.
+    /// Counts: instructions, written instructions, calls.
     index: u64,
     written: u64,
     calls: usize,
-    /// Depth of the last instruction that was written.
+    /// Depth of the last written instruction.
     last_depth: usize,
     last_plain: u64,
-    // of the instruction that runs
+    // of the current instruction
     pc: usize,
     opcode: u8,
     gas: u64,
@@ -143,14 +143,14 @@ impl VmWriter {
         }
     }
 
-    /// The first run begins.
+    /// Start the first run.
     pub fn begin_survey(&mut self) {
         self.is_surveying = true;
         self.survey = Survey::default();
         self.rewind();
     }
 
-    /// The run that is written begins; the code of a creation is that of the transaction.
+    /// Start the written run; `init` is the code of a creation.
     pub fn begin(&mut self, sink: &mut Sink, init: Option<&Bytes>) {
         self.is_surveying = false;
         self.survey.count = self.index;
@@ -166,7 +166,7 @@ impl VmWriter {
         self.continuation = None;
     }
 
-    /// It has ended.
+    /// End the written run.
     pub fn finish(&mut self, sink: &mut Sink) {
         while self.open.len() > 1 {
             self.close(sink);
@@ -177,7 +177,7 @@ impl VmWriter {
         }
     }
 
-    /// Close the innermost trace and the operation that it belongs to.
+    /// Close the innermost trace and its operation.
     fn close(&mut self, sink: &mut Sink) {
         if let Some(trace) = self.open.pop() {
             data(&mut sink.out, "],\"code\":", &trace.code);
@@ -185,13 +185,13 @@ impl VmWriter {
         }
     }
 
-    /// A call or a creation: the frame whose code may run next.
+    /// Enter a call or creation, whose code may run next.
     pub fn enter(&mut self, init: Option<&Bytes>) {
         let call = (!self.frames.is_empty()).then(|| self.calls - 1);
         self.frames.push(VmFrame { call, code: init.cloned().unwrap_or_default(), ..VmFrame::default() });
     }
 
-    /// The code of the frame begins.
+    /// Start the code of the frame.
     pub fn open(&mut self, interpreter: &Interpreter) {
         if let Some(frame) = self.frames.last_mut() {
             frame.has_begun = true;
@@ -242,7 +242,7 @@ impl VmWriter {
         };
     }
 
-    /// Whether the caller goes on after a call: then what that left in memory and on the stack.
+    /// If the caller continues after a call, record its memory and stack.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
@@ -347,7 +347,7 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
-            // Too little to go on with, though enough for the change itself.
+            // Not enough gas to continue, but enough for the change itself.
             Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
@@ -380,7 +380,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // The code of the frame on top: the callee's, unless there is none.
+            // Code of the topmost frame: the callee's, unless it has none.
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
@@ -429,10 +429,10 @@ impl VmWriter {
     }
 }
 
-/// A call or a creation that the instruction asks for.
+/// A call or creation by the current instruction.
 struct NewFrame {
     call: usize,
-    /// What the callee has, and what the caller gives: a stipend comes from nowhere.
+    /// Gas of the callee, and gas paid by the caller: the stipend is free.
     gas: u64,
     handed: u64,
 }
@@ -480,8 +480,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Whether an instruction is written: not the end of the code, nor what halted for another reason than the lack of gas,
-/// a bad jump or a change in a static call, nor a STOP that is all there is.
+/// Whether an instruction is written. Not written: the implicit STOP at the end, a lone STOP, and halts other than out
+/// of gas, bad jump or state change in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {
@@ -498,7 +498,7 @@ fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end
     }
 }
 
-/// What an instruction is said to cost that a static call does not allow.
+/// Cost shown for an instruction that a static call rejects.
 fn static_cost(opcode: u8, gas: u64, whole: u64) -> u64 {
     match opcode {
         op::SSTORE => gas,
@@ -514,7 +514,7 @@ fn shows_memory(opcode: u8) -> bool {
     )
 }
 
-/// Bytes of memory and where they lie; None for no bytes.
+/// Memory offset and bytes; None if empty.
 fn bytes_at(memory: &[u8], range: Range<usize>) -> Option<(usize, &[u8])> {
     let (start, end) = (range.start, range.end);
     if start >= end || end > memory.len() {

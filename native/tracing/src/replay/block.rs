@@ -1,12 +1,11 @@
-//! Running transactions again with somebody looking on.
+//! Re-executes transactions with a tracer.
 //!
-//! The transactions before the one that is asked for run through `Run`, exactly as they did when the block was
-//! imported; then its database is handed to an EVM with a tracer. What a traced transaction changed is committed like
-//! any other, so that the next one finds it.
+//! Earlier transactions of the block run through `Run`, exactly as during import. Then an EVM with a tracer gets the
+//! database. Changes of a traced transaction are committed for the next one.
 
 use alloy_primitives::B256;
 use ophion_execution::block::run::Run;
-use ophion_execution::call::calls::{BEYOND_ALL_MONEY, is_beyond_all_money};
+use ophion_execution::call::calls::{BEYOND_ALL_MONEY, exceeds_any_balance};
 use ophion_execution::call::outcome::refusal_text;
 use ophion_execution::evm::collision::CollisionGuard;
 use ophion_execution::evm::context::{EvmContext, tx_env};
@@ -27,7 +26,7 @@ use crate::output::sink::Sink;
 
 pub type Tracing<T> = Evm<(T, CollisionGuard)>;
 
-/// Where a traced transaction stands.
+/// Position of a traced transaction.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub block_hash: B256,
@@ -36,7 +35,7 @@ pub struct Place {
     pub index: usize,
 }
 
-/// A transaction that has run; its changes are not in the database yet.
+/// A finished transaction; its changes are not yet committed.
 pub struct Ran {
     pub tx: TxEnv,
     pub result: ExecutionResult,
@@ -45,23 +44,23 @@ pub struct Ran {
     pub place: Option<Place>,
 }
 
-/// Somebody who looks on and writes down what he saw.
+/// An inspector that writes a trace.
 pub trait Tracer: Inspector<EvmContext> {
     fn sink(&mut self) -> &mut Sink;
 
-    /// Whether the transaction has to run once before the run that is written.
+    /// Whether a transaction needs a run before the written one.
     fn begin_survey(&mut self) -> bool {
         false
     }
 
-    /// A transaction begins.
+    /// A transaction starts.
     fn begin(&mut self, tx: &TxEnv);
 
-    /// It has ended: write the result. The database shows the state before the transaction.
+    /// A transaction has ended: write the result. The database shows the state before it.
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()>;
 }
 
-/// One block with the state that it was built on.
+/// A block with its parent state.
 pub struct Block<'a> {
     pub parent: &'a StateData,
     pub env: &'a BlockEnv,
@@ -70,7 +69,7 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The state in which a transaction of the block ran.
+    /// State before a transaction of the block.
     pub fn before(&self, index: usize, sink: &mut Sink) -> Result<ExecDb> {
         let known = self.body.known()?;
         let mut run = Run::start(self.parent, self.env, false)?;
@@ -81,7 +80,7 @@ impl Block<'_> {
         Ok(run.into_db())
     }
 
-    /// Trace some transactions of the block, one after another.
+    /// Trace transactions of the block in order.
     pub fn trace<T: Tracer>(
         &self,
         tracer: T,
@@ -114,13 +113,13 @@ pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> T
     machine::build(env, db, cfg, (tracer, CollisionGuard))
 }
 
-/// Run one transaction, let the tracer write its result, and keep the changes.
+/// Run one transaction, let the tracer write the result, commit the changes.
 pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place>) -> Result<()> {
-    if is_beyond_all_money(&tx) {
+    if exceeds_any_balance(&tx) {
         return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
     }
     if evm.inspector.0.begin_survey() {
-        // What is wrong with the transaction comes to light again below.
+        // An error shows again in the written run.
         let _ = evm.inspect_one_tx(tx.clone());
         evm.finalize();
         evm.inspector.0.sink().check()?;
@@ -128,7 +127,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     evm.inspector.0.begin(&tx);
     let result = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
-    // It has been lent to the EVM, which is given another before it runs again.
+    // The EVM gets another transaction before it runs again.
     let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! Transactions run again.
+//! Re-execution of transactions.
 
 pub mod block;
 pub mod recording;

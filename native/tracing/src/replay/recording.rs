@@ -1,4 +1,4 @@
-//! Tracers that record a transaction while it runs and write when it has ended.
+//! Tracers that record a transaction and write after it has ended.
 
 use alloy_primitives::Log;
 use ophion_execution::evm::context::EvmContext;
@@ -11,20 +11,20 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use super::block::{Ran, Tracer};
 use crate::output::sink::{Sink, halt};
 
-/// Somebody who looks on and remembers.
+/// An inspector that records.
 pub trait Recorder: Inspector<EvmContext> {
-    /// Forget the transaction before.
+    /// Discard the previous transaction.
     fn clear(&mut self);
 }
 
-/// What is written of a record.
+/// Writes a record.
 pub trait Report {
     type Recorder: Recorder;
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
 }
 
-/// A recorder, and who writes down what it saw.
+/// A recorder and its writer.
 pub struct Recording<'s, R: Report> {
     sink: &'s mut Sink,
     recorder: R::Recorder,
@@ -37,7 +37,7 @@ impl<'s, R: Report> Recording<'s, R> {
     }
 }
 
-/// Every hook goes to the recorder; the run is stopped when the sink says so.
+/// Forwards every hook to the recorder; stops the run when the sink stops.
 impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.recorder.initialize_interp(interpreter, context);

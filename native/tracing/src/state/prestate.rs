@@ -1,7 +1,7 @@
-//! prestateTracer: what a transaction has looked at, as it was before, and what became of it (json-rpc.md 7.3).
+//! prestateTracer: accounts and slots that a transaction accesses, before it, and its changes (json-rpc.md 7.3).
 //!
-//! Accounts and slots are noted where an instruction names them, exactly as geth does it, and not where the EVM happens
-//! to load them: a creation that fails names an address all the same.
+//! Accounts and slots count when an instruction names them, as in geth, not when the EVM loads them: a failed creation
+//! still names an address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,20 +31,20 @@ pub struct PrestateOptions {
     pub is_diff: bool,
     pub with_code: bool,
     pub with_storage: bool,
-    /// Show accounts that were not there, or held nothing.
+    /// Show accounts that did not exist or were empty.
     pub with_empty: bool,
 }
 
 pub struct PrestateTracer<'s> {
     sink: &'s mut Sink,
     options: PrestateOptions,
-    /// Since EIP-6780 only contracts of the same transaction go.
+    /// EIP-6780: only contracts of the same transaction are deleted.
     only_new_ones_go: bool,
-    /// Accounts that were named, with their slots.
+    /// Named accounts with their slots.
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
-    /// What the instruction that runs names.
+    /// What the current instruction names.
     naming: Option<Naming>,
 }
 
@@ -82,7 +82,7 @@ impl<'s> PrestateTracer<'s> {
     }
 }
 
-/// Halts that come before an instruction begins its work: it has named nothing.
+/// Halts before an instruction does any work: it names nothing.
 fn is_before_work(result: InstructionResult) -> bool {
     let is_in_work = matches!(
         result,
@@ -179,7 +179,7 @@ impl Tracer for PrestateTracer<'_> {
     }
 }
 
-/// Members of an account in one of the two states.
+/// Account fields in one of the two states.
 #[derive(Default)]
 struct Shown {
     balance: Option<U256>,
@@ -190,7 +190,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// As a member of an object that may have some already.
+    /// Write as a member of an object.
     fn write(&self, out: &mut Vec<u8>, address: &Address) {
         data(out, if matches!(out.last(), None | Some(b'{')) { "" } else { "," }, address);
         raw(out, ":{");
@@ -234,13 +234,13 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
-            // Whoever does not want the code still learns which one it is.
+            // Without code, the code hash is still shown.
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })
     }
 
-    /// Whether an account shows in the state before: one that held nothing does when it was asked for.
+    /// Whether an account appears in the state before; empty accounts only on request.
     fn is_shown(&self, before: &AccountInfo) -> bool {
         self.options.with_empty || !before.is_empty()
     }
@@ -276,7 +276,7 @@ impl PrestateTracer<'_> {
             for slot in slots.iter().filter(|_| self.options.with_storage) {
                 let before = db.storage(*address, *slot)?;
                 let now = value_after(before, account, slot);
-                // All that is known of the storage of an account that is gone is part of what it was.
+                // All known slots of a deleted account are part of its previous state.
                 if is_gone || before != now && !before.is_zero() {
                     left.storage.insert(*slot, before);
                 }
@@ -303,9 +303,9 @@ impl PrestateTracer<'_> {
         Ok(())
     }
 
-    /// The members of an account that are not what they were, and whether there are any.
+    /// Changed fields of an account, and whether there are any.
     fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
-        // Who does not exist has no code hash, not even that of no code; geth tells the two apart, and so do we.
+        // As in geth, a nonexistent account has no code hash, not even that of empty code.
         let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
         let shown = Shown {
             balance: (now.balance != was.balance).then_some(now.balance),
@@ -317,7 +317,7 @@ impl PrestateTracer<'_> {
             code_hash: (code_hash != was.code_hash).then_some(code_hash),
             storage: BTreeMap::new(),
         };
-        // Who was named and neither existed before nor exists now has not changed.
+        // An account that exists neither before nor after has not changed.
         let is_other_code = shown.code_hash.is_some() && !(was.is_empty() && now.is_empty());
         let is_changed = shown.balance.is_some() || now.nonce != was.nonce || is_other_code;
         Ok((shown, is_changed))

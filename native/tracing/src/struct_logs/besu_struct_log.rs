@@ -1,7 +1,7 @@
-//! Struct logs: one row for each instruction, written as it runs (json-rpc.md 5.9).
+//! Struct logs in the form of Besu: one row per instruction, written as it runs (json-rpc.md 5.9).
 //!
-//! A row shows gas, stack and memory before its instruction and storage after it. The first half is written in
-//! `step`, the second in `step_end`, so nothing is kept but the storage that has been written so far.
+//! A row shows gas, stack and memory before its instruction and storage after it. `step` writes the first half,
+//! `step_end` the second, so only written slots are kept.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct StructTracer<'s> {
     rows: u64,
     frames: Vec<Frame>,
     storage: Storage,
-    /// Of the row that is half written.
+    /// Of the half-written row.
     gas_before: u64,
     opcode: u8,
     write: Option<(U256, U256)>,
@@ -50,15 +50,15 @@ pub struct StructTracer<'s> {
 
 struct Frame {
     has_rows: bool,
-    /// Length of the storage's history when the frame began.
+    /// Length of the storage history at the start of the frame.
     mark: usize,
 }
 
-/// Slots that were written so far, by account, and the text of the account shown last.
+/// Written slots by account, and the cached text of the last account.
 #[derive(Default)]
 struct Storage {
     written: AddressMap<BTreeMap<U256, U256>>,
-    /// What to put back when a frame fails.
+    /// Values to restore when a frame fails.
     history: Vec<(Address, U256, Option<U256>)>,
     shown: Option<Address>,
     text: Vec<u8>,
@@ -222,7 +222,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // An account without code ends at once, which shows as the one instruction that it would have run.
+        // An account without code shows as a single STOP.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_rows) {
             self.head(0, "STOP", inputs.gas_limit, self.frames.len());

@@ -1,5 +1,4 @@
-//! What an instruction would have cost, for rows on which the gas ran out or something else was against the rules: the
-//! EVM has stopped before it knew.
+//! Cost of an instruction that failed before the EVM computed its gas.
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
@@ -13,11 +12,10 @@ use revm::interpreter::instructions::{GasTable, gas_table_spec};
 use revm::interpreter::interpreter_types::{InputsTr, MemoryTr, RuntimeFlag};
 use revm::primitives::hardfork::SpecId;
 
-/// What a caller of a value-transferring call gives on top of what it is charged.
+/// Gas that a value-transferring call adds for free.
 pub const CALL_STIPEND: u64 = 2300;
-/// With more gas than this no access to an account or a slot can fail for the lack of it; in a static call a write fails
-/// all the same.
-const ACCESS_MOST: u64 = 60_000;
+/// With more gas no account or slot access can run out of gas; a write in a static call still fails.
+const MAX_ACCESS_GAS: u64 = 60_000;
 
 pub struct Costs {
     table: GasTable,
@@ -29,7 +27,7 @@ impl Costs {
         Costs { table: gas_table_spec(spec), spec }
     }
 
-    /// The whole cost of the instruction that comes next, without what is handed to a callee.
+    /// Cost of the next instruction, without the gas passed to a callee.
     pub fn next(&self, opcode: u8, gas: u64, interpreter: &Interpreter, context: &mut EvmContext) -> u64 {
         let fixed = u64::from(self.table[opcode as usize]);
         let has_variable_part = matches!(
@@ -57,7 +55,7 @@ impl Costs {
         let size = |at: usize| usize::try_from(top(at)).unwrap_or(usize::MAX);
         let memory = |offset: usize, length: usize| expansion(&params, interpreter, size(offset), size(length));
         let word = |offset: usize, length: usize| expansion(&params, interpreter, size(offset), length);
-        let may_fail = gas < ACCESS_MOST || interpreter.runtime_flag.is_static();
+        let may_fail = gas < MAX_ACCESS_GAS || interpreter.runtime_flag.is_static();
         let access = |context: &mut EvmContext, at: usize| match may_fail {
             true => self.account(&params, context, Address::from_word(top(at).into())),
             false => 0,
@@ -99,7 +97,7 @@ impl Costs {
             }
             op::DELEGATECALL | op::STATICCALL => memory(2, 3).max(memory(4, 5)).saturating_add(access(context, 1)),
             op::RETURN | op::REVERT => memory(0, 1),
-            // other than for calls, an account that is known already costs nothing at all
+            // unlike for calls, a warm account costs nothing
             op::SELFDESTRUCT => match access(context, 0) {
                 0 => 0,
                 _ => params.selfdestruct_cold_cost(),
@@ -109,14 +107,14 @@ impl Costs {
         fixed.saturating_add(variable)
     }
 
-    /// What a call would hand to its callee beside its cost.
+    /// Gas that a call would pass to its callee.
     pub fn handed_on(&self, opcode: u8, gas: u64, cost: u64, interpreter: &Interpreter) -> u64 {
         let stack = interpreter.stack.data();
         match (opcode, stack.last()) {
             (op::CALL | op::CALLCODE, Some(asked)) if gas > cost => {
                 let rest = gas - cost;
-                let most = if self.spec.is_enabled_in(SpecId::TANGERINE) { rest - rest / 64 } else { rest };
-                most.min(asked.saturating_to())
+                let max = if self.spec.is_enabled_in(SpecId::TANGERINE) { rest - rest / 64 } else { rest };
+                max.min(asked.saturating_to())
             }
             _ => 0,
         }
@@ -160,14 +158,14 @@ impl Costs {
             let value = context.db_mut().storage(account, slot).unwrap_or_default();
             (value, value)
         });
-        let original_value = context.db().first_held(&account, &slot).unwrap_or(original_value);
+        let original_value = context.db().original_value_of(&account, &slot).unwrap_or(original_value);
         let change = SStoreResult { original_value, present_value, new_value: value };
         let is_net_metered = self.spec.is_enabled_in(SpecId::ISTANBUL);
         params.sstore_static_gas() + params.sstore_dynamic_gas(is_net_metered, &change, is_cold)
     }
 }
 
-/// Gas for memory that an access needs beyond what there is.
+/// Gas for the memory expansion of an access.
 fn expansion(params: &GasParams, interpreter: &Interpreter, offset: usize, length: usize) -> u64 {
     let now = interpreter.memory.size() / 32;
     let end = if length == 0 { 0 } else { num_words(offset.saturating_add(length)) };

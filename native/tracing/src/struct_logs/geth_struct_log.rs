@@ -1,8 +1,7 @@
-//! Struct logs in the form of today's standard, for who asks with its options (json-rpc.md 5.9 [M], 9 line 20).
+//! Struct logs in the form of geth, selected by its options (json-rpc.md 5.9 [M], 9 line 20).
 //!
-//! Other than in the original form (original.rs) members that have nothing to say are left out, numbers on the
-//! stack are as short as they can be, storage shows on the rows that read or write it, and the gas that a call hands
-//! on counts as its cost.
+//! Unlike the form of Besu (besu_struct_log.rs), empty members are omitted, stack numbers are short, storage shows only
+//! on rows that access it, and gas passed to a callee is part of the cost of a call.
 
 use std::collections::BTreeMap;
 
@@ -31,17 +30,17 @@ pub struct StandardOptions {
     pub with_memory: bool,
     pub with_stack: bool,
     pub with_return_data: bool,
-    /// Rows after which no more are written.
+    /// Maximum number of rows.
     pub limit: Option<u64>,
     pub opcodes: Option<OpcodeSet>,
 }
 
-/// Instructions that are of interest, one bit each.
+/// Selected instructions, one bit each.
 #[derive(Clone, Copy, Default)]
 pub struct OpcodeSet([u64; 4]);
 
 impl OpcodeSet {
-    /// By name, in capitals or not; what has no such name is left out.
+    /// By name, case-insensitive; unknown names are ignored.
     pub fn of(names: &[String]) -> Self {
         let mut set = OpcodeSet::default();
         for opcode in 0..=u8::MAX {
@@ -65,15 +64,15 @@ pub struct StandardTracer<'s> {
     rows: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
-    /// Slots that were read or written so far, by account; a failed frame takes nothing back.
+    /// Slots read or written so far, by account; a failed frame restores nothing.
     storage: AddressMap<BTreeMap<U256, U256>>,
-    /// Whether the row before this one was of an instruction asked for: the row after it shows what it did.
-    was_asked_for: bool,
-    /// Of the instruction that runs.
+    /// Whether the previous row was selected: the next row shows its effect.
+    was_selected: bool,
+    /// Of the current instruction.
     opcode: u8,
     gas_before: u64,
     whole_cost: u64,
-    /// To the credit of the transaction after it.
+    /// Refund of the transaction after it.
     refund: i64,
     slot: Option<(U256, U256)>,
     is_half_written: bool,
@@ -81,7 +80,7 @@ pub struct StandardTracer<'s> {
 
 struct Frame {
     has_run: bool,
-    /// What callers had to their credit when the frame began.
+    /// Refund of the callers at the start of the frame.
     refund: i64,
 }
 
@@ -95,7 +94,7 @@ impl<'s> StandardTracer<'s> {
             is_truncated: false,
             frames: Vec::new(),
             storage: AddressMap::default(),
-            was_asked_for: false,
+            was_selected: false,
             opcode: 0,
             gas_before: 0,
             whole_cost: 0,
@@ -105,11 +104,11 @@ impl<'s> StandardTracer<'s> {
         }
     }
 
-    /// Whether a row is written for this instruction.
-    fn is_wanted(&mut self, opcode: u8) -> bool {
+    /// Whether this instruction gets a row.
+    fn is_selected(&mut self, opcode: u8) -> bool {
         if let Some(opcodes) = &self.options.opcodes {
             let is_asked_for = opcodes.contains(opcode);
-            if !std::mem::replace(&mut self.was_asked_for, is_asked_for) && !is_asked_for {
+            if !std::mem::replace(&mut self.was_selected, is_asked_for) && !is_asked_for {
                 return false;
             }
         }
@@ -183,14 +182,14 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
             frame.has_run = true;
         }
         self.opcode = interpreter.bytecode.opcode();
-        self.is_half_written = self.is_wanted(self.opcode);
+        self.is_half_written = self.is_selected(self.opcode);
         if !self.is_half_written {
             return;
         }
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
         if interpreter.runtime_flag.is_static() {
-            // where the call is refused, nobody else says what it would have handed on
+            // a rejected call passes no gas, so compute what it would have passed
             self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());
@@ -229,9 +228,9 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // As in the original form: an account without code shows as the instruction that it would have run.
+        // As in the form of Besu, an account without code shows as a single STOP.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
-        if is_bare && self.frames.last().is_some_and(|frame| !frame.has_run) && self.is_wanted(OpCode::STOP.get()) {
+        if is_bare && self.frames.last().is_some_and(|frame| !frame.has_run) && self.is_selected(OpCode::STOP.get()) {
             self.head(0, OpCode::STOP.as_str(), inputs.gas_limit);
             self.stack(&[]);
             self.tail(inputs.target_address, &Ended::default());
@@ -259,7 +258,7 @@ impl Tracer for StandardTracer<'_> {
         self.is_truncated = false;
         self.frames.clear();
         self.storage.clear();
-        self.was_asked_for = false;
+        self.was_selected = false;
         self.refund = 0;
         raw(&mut self.sink.out, "{\"structLogs\":[");
     }

@@ -1,4 +1,4 @@
-//! What both forms of struct logs have in common.
+//! Shared parts of both struct log forms.
 
 use alloy_primitives::Bytes;
 use ophion_primitives::json::{decimal, raw};
@@ -11,17 +11,17 @@ use super::cost::CALL_STIPEND;
 use crate::output::text::halt_name;
 use crate::replay::block::Ran;
 
-/// How an instruction ended, as a row tells it.
+/// End of an instruction in a row.
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
-    /// What REVERT gives back.
+    /// Output of REVERT.
     pub reason: Option<Bytes>,
-    /// Why it was the last of its frame, when it broke a rule.
+    /// Error name of a failed instruction.
     pub error: Option<&'static str>,
 }
 
-/// Whether what is handed to a callee is part of the cost of a call.
+/// Whether the cost of a call includes the gas passed to its callee.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CalleeGas {
     IsApart,
@@ -47,7 +47,7 @@ impl Ended {
                 let name = halt_name(result.result);
                 ended.error = Some(name);
                 ended.cost = match name {
-                    // nobody can say what these would have cost
+                    // these have no defined cost
                     "INVALID_OPERATION" | "INSUFFICIENT_STACK_ITEMS" => 0,
                     _ => whole_cost,
                 };
@@ -57,7 +57,7 @@ impl Ended {
         ended
     }
 
-    /// The end of a row.
+    /// End of a row.
     #[inline]
     pub fn close(&self, out: &mut Vec<u8>) {
         if let Some(name) = self.error {
@@ -69,7 +69,7 @@ impl Ended {
     }
 }
 
-/// Gas and verdict behind the rows of a transaction; gives what it returned, nothing when it failed.
+/// Write gas and status after the rows; returns the output, empty if failed.
 pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
     decimal(out, "],\"gas\":", ran.result.tx_gas_used());
     raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.native.messages import JsonOutline, UsualRequests, json_outline
+from ophion.native.messages import JsonOutline, PlainRequests, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.error_wording import ErrorWording
@@ -101,7 +101,7 @@ class Dispatcher:
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
-        self._usual = UsualRequests()
+        self._usual = PlainRequests()
         self._read = self._usual.read
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:

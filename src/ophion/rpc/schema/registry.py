@@ -41,7 +41,7 @@ from typing import (
 from msgspec import Struct
 
 from ophion.errors import OphionError
-from ophion.native.executor import NewestRead
+from ophion.native.executor import LatestRead
 from ophion.pool.events import Admission
 from ophion.pool.intake import Arrival
 from ophion.rpc.errors import METHOD_NOT_ENABLED, invalid_params
@@ -89,7 +89,7 @@ class Services(Protocol):
     """What `bind` must know about a context: which services are there, and what answers without a handler."""
 
     def provides(self, service: str) -> bool: ...
-    def at_newest(self, question: str) -> NewestRead: ...
+    def at_newest(self, question: str) -> LatestRead: ...
     @property
     def bring(self) -> Bring: ...
 
@@ -184,7 +184,7 @@ class Bound(NamedTuple):
     """The first half of `invoke`, which may run in any thread; None where there is nothing to decode."""
     call: Invoke = lambda values, caller: None
     """The second half: called with what `decode` gave."""
-    newest: NewestRead | None = None
+    newest: LatestRead | None = None
     """What may answer in place of `invoke` where a usual request reads at the newest block."""
     bring: Bring | None = None
     """What takes the transaction of a usual request in place of `invoke`, where the method sends one."""
@@ -210,7 +210,7 @@ def method(
     or answers with the error `without`.
     `exact_count` refuses surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
     `alias_words` turns an error into the one that is told to whoever called by an alias.
-    `newest` names what `NewestBlock` answers by itself, in the same words as the handler would.
+    `newest` names what `LatestBlock` answers by itself, in the same words as the handler would.
     `brings`: the handler does nothing but put a transaction into the pool, and the dispatcher may do it by itself.
     """
 

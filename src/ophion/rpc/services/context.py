@@ -16,7 +16,7 @@ from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.queries import Queries
 from ophion.consensus.voting import LocalProposals
-from ophion.native.executor import NewestRead
+from ophion.native.executor import LatestRead
 from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
@@ -149,7 +149,7 @@ class RpcContext(Struct, frozen=True):
         """Whether methods that need this service can work."""
         return service in _ALWAYS or getattr(self, service, None) is not None
 
-    def at_newest(self, question: str) -> NewestRead:
+    def at_newest(self, question: str) -> LatestRead:
         """What answers a question about the newest block without a handler."""
         return self.queries.newest.reading(question)
 

@@ -16,6 +16,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ophion.chain.ancestor_hashes import MAX_BYTES, ancestor_hashes
 from ophion.chain.block_environment import EnvOverrides, block_env
 from ophion.chain.queries import BlockView
 from ophion.chainspec.forks import Fork, Milestone
@@ -45,7 +46,6 @@ MAX_BLOCKS: Final = 256
 GAS_BUDGET: Final = 50_000_000
 """Gas that all calls of a simulation may use together; the node's own cap may be lower."""
 _SECONDS_PER_BLOCK: Final = 12
-_REACH: Final = 256
 _VM_ERROR_CODE: Final = -32015
 _ZERO_HASH: Final = bytes(32)
 _MOST: Final = 2**64 - 1
@@ -186,7 +186,8 @@ class Simulator:
         self._state: State = base.state
         self._parent = base.header
         self._parent_hash: Hash32 = base.hash if base.hash is not None else keccak256(base.header.encode())
-        self._hashes = self._parent_hash + _hashes_before(ctx, base.header)
+        parent = HashedHeader(self._parent, self._parent_hash)
+        self._hashes = ancestor_hashes(ctx.queries.store, ctx.queries.chain.header, parent)
         self._gas_left = min(GAS_BUDGET, ctx.limits.gas_cap or GAS_BUDGET)
         self._end = time.monotonic() + ctx.limits.timeout_s
 
@@ -202,7 +203,7 @@ class Simulator:
             self._ctx.queries.chain.rules,
             draft,
             draft.coinbase,
-            self._hashes[: _REACH * 32],
+            self._hashes,
             EnvOverrides(blob_base_fee=block.overrides.blob_base_fee),
         )
         done = self._simulate(block, env, draft)
@@ -211,7 +212,7 @@ class Simulator:
         shown = self._shown(header, block_hash, done)
         self._state = done.execution.state
         self._parent, self._parent_hash = header, block_hash
-        self._hashes = block_hash + self._hashes
+        self._hashes = (block_hash + self._hashes)[:MAX_BYTES]
         self._gas_left -= header.gas_used
         return shown
 
@@ -346,16 +347,3 @@ def _call_result(call: tuple[str, bytes, int, int, str], logs: bytes) -> dict[st
     elif kind == "halted":
         result["error"] = {"message": reason, "code": _VM_ERROR_CODE}
     return result
-
-
-def _hashes_before(ctx: RpcContext, header: Header) -> bytes:
-    """Hashes of the ancestors of the block that a simulation begins on, newest first."""
-    hashes: list[Hash32] = []
-    parent_hash, number = header.parent_hash, header.number
-    while number > 0 and len(hashes) < _REACH - 1:
-        hashes.append(parent_hash)
-        above = ctx.queries.chain.header(parent_hash)
-        if above is None:
-            break
-        parent_hash, number = above.parent_hash, above.number
-    return b"".join(hashes)

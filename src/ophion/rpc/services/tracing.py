@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import orjson
 from msgspec import Struct
 
+from ophion.chain.ancestor_hashes import ancestor_hashes
 from ophion.chain.block import ommers_of
 from ophion.chain.block_environment import block_env
 from ophion.errors import InvalidBlock, MissingStateError, RpcError
@@ -25,9 +26,6 @@ from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result
 from ophion.rpc.services.calls import refused
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.streaming import Streamed, opened, whole_of
-
-_REACH: Final = 256
-"""How many ancestors BLOCKHASH sees."""
 
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "what was traced, in the form asked for", {})]
 
@@ -87,7 +85,7 @@ def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None
     body = body or chain.store.body(header.hash)
     if parent is None or body is None:
         raise Nothing
-    hashes = None if chain.is_canonical(parent) else _ancestor_hashes(ctx, parent)
+    hashes = None if chain.is_canonical(parent) else ancestor_hashes(chain.store, chain.header, parent)
     env = block_env(chain.spec, chain.rules, header.header, chain.engine.beneficiary(header), hashes)
     return TracedBlock(
         parent=chain.state(parent.header),
@@ -102,19 +100,6 @@ def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Ad
     """What the block and its ommers earn; where nothing is paid the block's own entry says so."""
     engine = ctx.queries.engine
     return engine.rewards(header, ommers_of(body)) or [(engine.beneficiary(header), 0)]
-
-
-def _ancestor_hashes(ctx: RpcContext, parent: HashedHeader) -> bytes:
-    """Hashes of a side block's ancestors, newest first."""
-    chain = ctx.queries.chain
-    hashes, cursor = [parent.hash], parent
-    while len(hashes) < _REACH and cursor.number > 0:
-        hashes.append(cursor.parent_hash)
-        above = chain.header(cursor.parent_hash)
-        if above is None:
-            break
-        cursor = above
-    return b"".join(hashes)
 
 
 def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:

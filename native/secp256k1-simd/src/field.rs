@@ -1,22 +1,22 @@
 //! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, eight at a time.
 //!
-//! A number is five limbs of 52 bits, which is what both multipliers take; one register holds the same limb of all eight.
-//! The types keep the bounds apart: a `Field` may be multiplied, a `Loose` may be added to and must be carried first.
+//! A number is five limbs of 52 bits; one register holds the same limb of all eight numbers. Two types track bounds: a
+//! `Field` may be multiplied; a `Loose` may be added to and must be carried before it is multiplied.
 
 use core::arch::x86_64::*;
 
 use super::{folded, plus_over, product, square};
-use crate::secp256k1_simd::limbs::{LANES, SIXTEEN_P, TOP_MASK, all, carry, limbs_of, plus, reduced};
+use crate::limbs::{LANES, SIXTEEN_P, TOP_MASK, all, carry, limbs_of, plus, reduced};
 
-/// Limbs below 2^52, the last one below 2^49: ready to be multiplied. Not unique: the number may still exceed p a little.
+/// Limbs below 2^52, the last below 2^49. Not unique: the number may exceed p slightly.
 #[derive(Clone, Copy)]
 pub struct Field([__m512i; 5]);
 
-/// Limbs below 2^60: a product, or a sum of a few.
+/// Limbs below 2^60: a product or a short sum.
 #[derive(Clone, Copy)]
 pub struct Loose([__m512i; 5]);
 
-/// Limbs of eight numbers as they lie in memory.
+/// Limbs of eight numbers in memory.
 pub type Limbs = [[u64; LANES]; 5];
 
 impl Field {
@@ -73,17 +73,17 @@ impl Field {
         std::array::from_fn(|lane| reduced(limbs.map(|row| row[lane])))
     }
 
-    /// Each lane's limbs from a place of its own in `table`, limb by limb `step` words apart.
+    /// Load the limbs of each lane from its own offset in `table`; limbs are `step` words apart.
     ///
     /// # Safety
-    /// Every place, and every place plus four steps, lies in the table.
+    /// Every offset, and every offset plus four steps, lies within the table.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub unsafe fn gather(table: *const u64, places: __m512i, step: usize) -> Self {
+    pub unsafe fn gather(table: *const u64, offsets: __m512i, step: usize) -> Self {
         let mut out = [all(0); 5];
         for (limb, register) in out.iter_mut().enumerate() {
-            // SAFETY: the caller's.
-            *register = unsafe { _mm512_i64gather_epi64::<8>(places, table.add(limb * step).cast()) };
+            // SAFETY: guaranteed by the caller.
+            *register = unsafe { _mm512_i64gather_epi64::<8>(offsets, table.add(limb * step).cast()) };
         }
         Field(out)
     }
@@ -130,7 +130,7 @@ impl Field {
         Loose(self.0)
     }
 
-    /// A multiple that may still be subtracted: at most eight times.
+    /// 2^TIMES times the number, at most eight times, so that the result may be subtracted.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn doubled<const TIMES: u32>(&self) -> Loose {
@@ -140,7 +140,7 @@ impl Field {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn squared_often(&self, times: u32) -> Self {
+    fn squared_times(&self, times: u32) -> Self {
         let mut out = *self;
         for _ in 0..times {
             out = out.squared();
@@ -148,23 +148,23 @@ impl Field {
         out
     }
 
-    /// self^((p + 1) / 4): a square root, where there is one.
+    /// self^((p + 1) / 4): a square root, if one exists.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn root(&self) -> Self {
-        // by the runs of ones of the exponent: 223, 22 and 2 of them
+        // addition chain over the runs of ones in the exponent: 223, 22 and 2
         let ones_2 = self.squared().times(self);
         let ones_3 = ones_2.squared().times(self);
-        let ones_6 = ones_3.squared_often(3).times(&ones_3);
-        let ones_9 = ones_6.squared_often(3).times(&ones_3);
-        let ones_11 = ones_9.squared_often(2).times(&ones_2);
-        let ones_22 = ones_11.squared_often(11).times(&ones_11);
-        let ones_44 = ones_22.squared_often(22).times(&ones_22);
-        let ones_88 = ones_44.squared_often(44).times(&ones_44);
-        let ones_176 = ones_88.squared_often(88).times(&ones_88);
-        let ones_220 = ones_176.squared_often(44).times(&ones_44);
-        let ones_223 = ones_220.squared_often(3).times(&ones_3);
-        ones_223.squared_often(23).times(&ones_22).squared_often(6).times(&ones_2).squared_often(2)
+        let ones_6 = ones_3.squared_times(3).times(&ones_3);
+        let ones_9 = ones_6.squared_times(3).times(&ones_3);
+        let ones_11 = ones_9.squared_times(2).times(&ones_2);
+        let ones_22 = ones_11.squared_times(11).times(&ones_11);
+        let ones_44 = ones_22.squared_times(22).times(&ones_22);
+        let ones_88 = ones_44.squared_times(44).times(&ones_44);
+        let ones_176 = ones_88.squared_times(88).times(&ones_88);
+        let ones_220 = ones_176.squared_times(44).times(&ones_44);
+        let ones_223 = ones_220.squared_times(3).times(&ones_3);
+        ones_223.squared_times(23).times(&ones_22).squared_times(6).times(&ones_2).squared_times(2)
     }
 }
 
@@ -210,7 +210,7 @@ impl Loose {
         Loose(out)
     }
 
-    /// `16 p - self` in the lanes whose bits are set. Only for what `minus` takes.
+    /// `16 p - self` in the lanes whose bits are set. Same bound as the operand of `minus`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn negated_where(&self, lanes: u8) -> Self {

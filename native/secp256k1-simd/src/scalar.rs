@@ -1,13 +1,12 @@
-//! Numbers modulo the order of secp256k1, one at a time: what a signature says about the multiples of points. And
-//! inverses, modulo the order or the prime: by one inversion for many.
+//! Scalars: numbers modulo the order of secp256k1, one at a time, and batch inversion modulo the order or the prime.
 
 use alloy_primitives::{U256, U512, uint};
 
-use super::limbs::PRIME;
+use crate::limbs::PRIME;
 
 uint! {
 pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
-/// 2^512 modulo the order: takes a product out of Montgomery's form.
+/// 2^512 modulo the order: converts a product out of Montgomery form.
 const SQUARE: U256 = 0x9d671cd581c69bc5e697f5e45bcd07c6741496c20e7cf878896cf21467d7d140_U256;
 /// The curve has an endomorphism: lambda times (x, y) is (beta x, y). Two short vectors (a, b) with a + b lambda = 0:
 /// (A1, -B1) and (A2, A1); and A1 and B1 divided by the order, times 2^384.
@@ -18,7 +17,7 @@ const A1_SHARE: U256 = 0x3086d221a7d46bcde86c90e49284eb153daa8a1471e8ca7fe893209
 const B1_SHARE: U256 = 0xe4437ed6010e88286f547fa90abfe4c4221208ac9df506c61571b4ae8ac47f71_U256;
 }
 
-/// What numbers are taken modulo.
+/// A modulus, with its Montgomery constant.
 #[derive(Clone, Copy)]
 pub struct Modulus {
     number: U256,
@@ -35,9 +34,9 @@ impl Modulus {
         a.mul_redc(b, self.number, self.reduce)
     }
 
-    /// The inverses of numbers below this one; zero of zero.
+    /// Replace each number (below the modulus) by its inverse, with one inversion; zero stays zero.
     pub fn inverses(self, numbers: &mut [U256]) {
-        // the product of all numbers before each, but for zeros
+        // for each number, the product of all nonzero numbers before it
         let mut before = Vec::with_capacity(numbers.len());
         let mut all = U256::ONE;
         for number in numbers.iter() {
@@ -58,7 +57,7 @@ impl Modulus {
     }
 }
 
-/// What recovery multiplies the generator and the point of the signature by: -digest / r and s / r.
+/// Factors of the generator and of the point R: -digest / r and s / r.
 pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
     let inverse = BY_ORDER.product(inverse, SQUARE);
     let digest = if digest >= ORDER { digest - ORDER } else { digest };
@@ -66,10 +65,10 @@ pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
     (BY_ORDER.product(negated, inverse), BY_ORDER.product(s, inverse))
 }
 
-/// Half a number: a sign and what stands behind it.
+/// Half a scalar: sign and magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Half {
-    pub size: u128,
+    pub magnitude: u128,
     pub is_negative: bool,
 }
 
@@ -78,14 +77,14 @@ impl Half {
     fn of(number: U256) -> Option<Self> {
         let is_negative = number.bit(255);
         let size = if is_negative { number.wrapping_neg() } else { number };
-        Some(Half { size: size.try_into().ok()?, is_negative })
+        Some(Half { magnitude: size.try_into().ok()?, is_negative })
     }
 
     /// Digits to the base 2^BITS, lowest first, each between minus and plus half the base.
     pub fn digits<const BITS: usize, const COUNT: usize>(self) -> [i64; COUNT] {
         let mut carry = 0;
         std::array::from_fn(|index| {
-            let rest = self.size.checked_shr((index * BITS) as u32).unwrap_or(0);
+            let rest = self.magnitude.checked_shr((index * BITS) as u32).unwrap_or(0);
             let mut digit = (rest & ((1 << BITS) - 1)) as i64 + carry;
             carry = i64::from(digit > 1 << (BITS - 1));
             digit -= carry << BITS;
@@ -110,7 +109,7 @@ pub fn split(number: U256) -> Option<(Half, Half)> {
 /// `number` = first + second 2^128.
 pub fn halves(number: U256) -> (Half, Half) {
     let [a, b, c, d] = number.into_limbs();
-    let half = |low: u64, high: u64| Half { size: u128::from(low) | u128::from(high) << 64, is_negative: false };
+    let half = |low: u64, high: u64| Half { magnitude: u128::from(low) | u128::from(high) << 64, is_negative: false };
     (half(a, b), half(c, d))
 }
 
@@ -134,7 +133,7 @@ mod tests {
     }
 
     fn signed(half: Half) -> U256 {
-        let size = U256::from(half.size);
+        let size = U256::from(half.magnitude);
         if half.is_negative && !size.is_zero() { ORDER - size } else { size }
     }
 
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_inverse_is_one_and_zero_has_none() {
+    fn a_number_times_its_inverse_is_one_and_zero_stays_zero() {
         for modulus in [BY_ORDER, BY_PRIME] {
             let mut numbers = some();
             for at in [0, 7, numbers.len()] {
@@ -161,20 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_are_the_number() {
+    fn halves_add_up_to_the_number() {
         for number in some() {
             let (first, second) = split(number).unwrap();
             assert_eq!(signed(first).add_mod(signed(second).mul_mod(LAMBDA, ORDER), ORDER), number);
             let (low, high) = halves(number);
-            assert_eq!(U256::from(low.size) + (U256::from(high.size) << 128), number);
+            assert_eq!(U256::from(low.magnitude) + (U256::from(high.magnitude) << 128), number);
         }
     }
 
     #[test]
-    fn the_digits_are_the_half() {
+    fn digits_add_up_to_the_half() {
         for size in some().iter().map(|number| number.wrapping_to::<u128>()).chain([0, u128::MAX, u128::MAX - 15]) {
             for is_negative in [false, true] {
-                let half = Half { size, is_negative };
+                let half = Half { magnitude: size, is_negative };
                 let sum = |digits: &[i64], bits: usize| {
                     digits.iter().rev().fold(U256::ZERO, |sum, digit| {
                         assert!(digit.unsigned_abs() <= 1 << (bits - 1));
@@ -183,9 +182,9 @@ mod tests {
                         if *digit < 0 { sum.wrapping_sub(digit_256) } else { sum.wrapping_add(digit_256) }
                     })
                 };
-                let wanted = if is_negative { U256::from(size).wrapping_neg() } else { U256::from(size) };
-                assert_eq!(sum(&half.digits::<5, 26>(), 5), wanted);
-                assert_eq!(sum(&half.digits::<10, 13>(), 10), wanted);
+                let expected = if is_negative { U256::from(size).wrapping_neg() } else { U256::from(size) };
+                assert_eq!(sum(&half.digits::<5, 26>(), 5), expected);
+                assert_eq!(sum(&half.digits::<10, 13>(), 10), expected);
             }
         }
     }

@@ -1,16 +1,15 @@
 //! Points of secp256k1, eight at a time, in Jacobian coordinates: (X, Y, Z) stands for (X / Z^2, Y / Z^3).
 //!
-//! The formulas know nothing of the exceptions of the group law. Where the points that are added are equal or opposite, Z
-//! becomes zero and stays so whatever follows: whoever looks at the end finds out. Only the point at infinity that every
-//! sum begins with is kept track of, by a bit for each lane.
+//! The formulas ignore the exceptions of the group law. Adding equal or opposite points makes Z zero, and it stays zero, so
+//! the caller checks Z at the end. Only the point at infinity, with which every sum starts, is tracked by a bit per lane.
 
 use core::arch::x86_64::*;
 
 use super::field::{Field, Limbs};
-use crate::secp256k1_simd::limbs::LANES;
+use crate::limbs::LANES;
 
-/// Entries of a table made for one use: 1 to 16 times a point.
-pub const FEW: usize = 16;
+/// Entries of a `Multiples` table: 1 to 16 times a point.
+pub const ENTRIES: usize = 16;
 
 #[derive(Clone, Copy)]
 pub struct Affine {
@@ -50,20 +49,20 @@ impl Point {
         self.z = z;
     }
 
-    /// Add a point, or its opposite where `negated` says so, in the lanes of `wanted`. `scale` is the Z that the
-    /// coordinates of this sum are short of, where the other point is not.
+    /// Add a point in the lanes of `present`, negated in the lanes of `negated`. `scale` is the common Z that this sum
+    /// omits and the other point does not.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn add(&mut self, other: &Affine, negated: u8, wanted: u8, scale: Option<&Field>) {
+    pub fn add(&mut self, other: &Affine, negated: u8, present: u8, scale: Option<&Field>) {
         let old = *self;
         self.add_everywhere(other, negated, scale);
-        let kept = !wanted | old.infinite;
+        let kept = !present | old.infinite;
         if kept != 0 {
             self.x = self.x.or_where(kept, &old.x);
             self.y = self.y.or_where(kept, &old.y);
             self.z = self.z.or_where(kept, &old.z);
         }
-        let first = wanted & old.infinite;
+        let first = present & old.infinite;
         if first != 0 {
             let (x, y) = match scale {
                 None => (other.x, other.y),
@@ -79,7 +78,7 @@ impl Point {
         }
     }
 
-    /// The sum in all lanes; what Z was multiplied by.
+    /// Add in all lanes; returns the factor by which Z changed.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn add_everywhere(&mut self, other: &Affine, negated: u8, scale: Option<&Field>) -> Field {
@@ -111,13 +110,13 @@ impl Point {
     }
 }
 
-/// Multiples of a point of each lane, on a curve that is stretched so that no entry needs a Z.
+/// Multiples of one point per lane, on an isomorphic curve where no entry needs a Z.
 pub struct Multiples {
-    x: [Limbs; FEW],
+    x: [Limbs; ENTRIES],
     /// x times beta: the same multiples of lambda times the point.
-    x_beta: [Limbs; FEW],
-    y: [Limbs; FEW],
-    /// The Z that all entries have in common.
+    x_beta: [Limbs; ENTRIES],
+    y: [Limbs; ENTRIES],
+    /// Z of all entries.
     pub scale: Field,
 }
 
@@ -127,44 +126,44 @@ impl Multiples {
     pub fn of(point: &Affine, beta: &Field) -> Self {
         let one = Field::one();
         let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
-        let mut entries = [sum; FEW];
-        // what Z was multiplied by on the way to each entry
-        let mut ratios = [one; FEW];
+        let mut entries = [sum; ENTRIES];
+        // factor of Z from the previous entry to each
+        let mut ratios = [one; ENTRIES];
         sum.double();
         entries[1] = sum;
         ratios[1] = sum.z;
-        for index in 2..FEW {
+        for index in 2..ENTRIES {
             ratios[index] = sum.add_everywhere(point, 0, None);
             entries[index] = sum;
         }
         let zero: Limbs = [[0; LANES]; 5];
-        let mut table = Multiples { x: [zero; FEW], x_beta: [zero; FEW], y: [zero; FEW], scale: sum.z };
-        let mut stretch = one;
-        for index in (0..FEW).rev() {
+        let mut table = Multiples { x: [zero; ENTRIES], x_beta: [zero; ENTRIES], y: [zero; ENTRIES], scale: sum.z };
+        let mut scale = one;
+        for index in (0..ENTRIES).rev() {
             let entry = &entries[index];
-            let square = stretch.squared();
+            let square = scale.squared();
             let x = entry.x.times(&square);
             table.x[index] = x.store();
             table.x_beta[index] = x.times(beta).store();
-            table.y[index] = entry.y.times(&square.times(&stretch)).store();
-            stretch = stretch.times(&ratios[index]);
+            table.y[index] = entry.y.times(&square.times(&scale)).store();
+            scale = scale.times(&ratios[index]);
         }
         table
     }
 
-    /// The multiple each lane asks for (0 is taken for 1), of lambda times the point where `is_turned`.
+    /// The multiple that each lane selects (0 selects 1), of lambda times the point if `by_lambda`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn at(&self, digits: &Digits, is_turned: bool) -> Affine {
+    pub fn at(&self, digits: &Digits, by_lambda: bool) -> Affine {
         const ENTRY: i64 = (5 * LANES) as i64;
         let lanes = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        let places = _mm512_add_epi64(_mm512_mullo_epi64(digits.index::<FEW>(), _mm512_set1_epi64(ENTRY)), lanes);
-        let x = if is_turned { &self.x_beta } else { &self.x };
+        let offsets = _mm512_add_epi64(_mm512_mullo_epi64(digits.index::<ENTRIES>(), _mm512_set1_epi64(ENTRY)), lanes);
+        let x = if by_lambda { &self.x_beta } else { &self.x };
         // SAFETY: an index is below the number of entries, each of five rows of eight lanes.
         unsafe {
             Affine {
-                x: Field::gather(x.as_ptr().cast(), places, LANES),
-                y: Field::gather(self.y.as_ptr().cast(), places, LANES),
+                x: Field::gather(x.as_ptr().cast(), offsets, LANES),
+                y: Field::gather(self.y.as_ptr().cast(), offsets, LANES),
             }
         }
     }
@@ -172,7 +171,7 @@ impl Multiples {
 
 /// One digit for each lane.
 pub struct Digits {
-    sizes: __m512i,
+    magnitudes: __m512i,
     pub negative: u8,
     pub present: u8,
 }
@@ -185,33 +184,33 @@ impl Digits {
         let digits = unsafe { _mm512_loadu_si512(digits.as_ptr().cast()) };
         let zero = _mm512_setzero_si512();
         Digits {
-            sizes: _mm512_abs_epi64(digits),
+            magnitudes: _mm512_abs_epi64(digits),
             negative: _mm512_cmplt_epi64_mask(digits, zero),
             present: _mm512_cmpneq_epi64_mask(digits, zero),
         }
     }
 
-    /// Place in a table of the multiples 1 to COUNT; never beyond it.
+    /// Index into a table of the multiples 1 to COUNT, always within it.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn index<const COUNT: usize>(&self) -> __m512i {
         let one = _mm512_set1_epi64(1);
         let last = _mm512_set1_epi64(COUNT as i64 - 1);
-        _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(self.sizes, one), one), last)
+        _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(self.magnitudes, one), one), last)
     }
 }
 
 /// Multiples of one point, the same for all lanes: limbs of x, then of y.
-pub struct Fixed<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
+pub struct FixedMultiples<const COUNT: usize>(pub Box<[[u64; 10]; COUNT]>);
 
-impl<const COUNT: usize> Fixed<COUNT> {
-    /// The multiple each lane asks for; 0 is taken for 1.
+impl<const COUNT: usize> FixedMultiples<COUNT> {
+    /// The multiple that each lane selects; 0 selects 1.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn at(&self, digits: &Digits) -> Affine {
-        let places = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(10));
+        let offsets = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(10));
         let table: *const u64 = self.0.as_ptr().cast();
         // SAFETY: an index is below the number of entries, each of ten words.
-        unsafe { Affine { x: Field::gather(table, places, 1), y: Field::gather(table.add(5), places, 1) } }
+        unsafe { Affine { x: Field::gather(table, offsets, 1), y: Field::gather(table.add(5), offsets, 1) } }
     }
 }

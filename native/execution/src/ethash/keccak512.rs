@@ -1,8 +1,7 @@
-//! Keccak-512 of short inputs, as fast as ethash needs it.
+//! Keccak-512 of short inputs for ethash.
 //!
-//! Making a cache is a million hashes of 64 bytes, each waiting for the one before. Compiled for processors with
-//! `andn` and `rorx`, this permutation takes three quarters of the time of the one in the published crate, which
-//! the tests compare it with.
+//! A cache takes a million dependent hashes of 64 bytes. Compiled for processors with `andn` and `rorx`, this
+//! permutation takes three quarters of the time of the `sha3` crate. The tests compare both.
 
 #[rustfmt::skip]
 const ROUND_CONSTANTS: [u64; 24] = [
@@ -14,10 +13,10 @@ const ROUND_CONSTANTS: [u64; 24] = [
 ];
 const ROTATIONS: [u32; 25] =
     [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14];
-/// Lanes taken in before each permutation: 72 bytes.
+/// Lanes absorbed per permutation: 72 bytes.
 const RATE: usize = 9;
 
-/// Of at most eight lanes (little-endian words of eight bytes): always a single permutation.
+/// Hash at most eight lanes (little-endian words of eight bytes) with a single permutation.
 #[inline(always)]
 pub fn keccak512(input: impl ExactSizeIterator<Item = u64>) -> [u64; 8] {
     let mut state = [0u64; 25];
@@ -45,7 +44,7 @@ fn permute(state: &mut [u64; 25]) {
             permute_any(state);
         }
         if has_bmi() {
-            // SAFETY: the features were just found on this processor.
+            // SAFETY: the features were detected above.
             return unsafe { with_bmi(state) };
         }
     }

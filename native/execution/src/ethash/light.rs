@@ -1,9 +1,8 @@
-//! Light ethash: the cache of an epoch, the work of one nonce, and a search for a nonce.
+//! Light ethash: epoch cache, hash of a nonce, nonce search.
 //!
-//! The light algorithm derives every data set item it needs from the cache (16 MB at the start of a chain), so a
-//! node verifies work without the data set of gigabytes. One derived item is a chain of 256 dependent reads at
-//! random places; it waits for memory, not for arithmetic. Therefore items are derived side by side: the two of
-//! one page when verifying, those of several nonces when searching.
+//! The light algorithm derives each dataset item from the cache (16 MB in epoch 0), so verification needs no dataset.
+//! Deriving an item is a chain of 256 dependent random reads, bound by memory latency. So items are derived in
+//! parallel: both of a page when verifying, those of several nonces when searching.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -11,10 +10,11 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use alloy_primitives::{B256, U256, keccak256};
 use ophion_primitives::errors::{Error, Result};
 
-use crate::work::keccak512::{has_bmi, keccak512};
+use super::keccak512::{has_bmi, keccak512};
 
 const EPOCH_LENGTH: u64 = 30_000;
-/// Block 61,440,000; the published tables of sizes end here too. Beyond, a forged header could demand any memory.
+/// Last supported epoch (block 61,440,000), as in the published size tables. Without a limit a forged header could
+/// demand any amount of memory.
 const EPOCHS: u64 = 2048;
 
 const CACHE_BYTES_START: u64 = 1 << 24;
@@ -26,13 +26,13 @@ const PAGE_BYTES: u64 = 128;
 const CACHE_ROUNDS: usize = 3;
 const PARENTS: u32 = 256;
 const ACCESSES: u32 = 64;
-/// Nonces tried together by a searching thread; more would not fit the processor's fill buffers.
+/// Nonces per search step of a thread; more exceed the fill buffers of the processor.
 const ABREAST: usize = 4;
 const MAX_THREADS: usize = 256;
-/// Two caches are kept: around the change of an epoch both are in use.
-const KEPT_EPOCHS: usize = 2;
+/// Around an epoch change two caches are in use.
+const MAX_CACHED_EPOCHS: usize = 2;
 
-/// 64 bytes: a cache entry or half a page of the data set, as little-endian words.
+/// 64 bytes: a cache entry or half a dataset page, as little-endian words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(64))]
 struct Row([u32; 16]);
@@ -51,7 +51,7 @@ impl From<[u64; 8]> for Row {
     }
 }
 
-/// Hash that seeds the cache of an epoch: zero, hashed once per epoch.
+/// Seed hash of an epoch: zero, hashed once per epoch.
 pub fn seed(epoch: u64) -> Result<B256> {
     check_epoch(epoch)?;
     Ok(seed_of(epoch))
@@ -68,7 +68,7 @@ fn check_epoch(epoch: u64) -> Result<()> {
     Err(Error::Decode(format!("ethash: epoch {epoch} is beyond the last supported one, {}", EPOCHS - 1)))
 }
 
-/// Sizes are the largest below a line that grows with the epoch whose count of units is prime.
+/// Largest size below `start + growth * epoch` whose number of units is prime.
 fn size(start: u64, growth: u64, unit: u64, epoch: u64) -> u64 {
     let mut count = (start + growth * epoch) / unit - 1;
     while !is_prime(count) {
@@ -81,10 +81,10 @@ fn is_prime(odd: u64) -> bool {
     (3..).step_by(2).take_while(|divisor| divisor * divisor <= odd).all(|divisor| !odd.is_multiple_of(divisor))
 }
 
-/// Ask for a row before it is needed: hashing the rows in between hides the way to memory.
+/// Prefetch a row; hashing other rows hides the memory latency.
 fn prefetch(row: &Row) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint without effect on anything but speed; the reference is valid anyway.
+    // SAFETY: a prefetch hint on a valid reference has no effect but speed.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(row).cast());
@@ -93,14 +93,14 @@ fn prefetch(row: &Row) {
     let _ = row;
 }
 
-/// Everything needed to compute work in one epoch.
+/// Cache and dataset size of one epoch.
 pub struct Cache {
     rows: Vec<Row>,
     pages: u32,
 }
 
 impl Cache {
-    /// Inherently sequential: every row needs the one before it.
+    /// Sequential: each row depends on the previous one.
     fn generate(epoch: u64) -> Self {
         let count = (size(CACHE_BYTES_START, CACHE_BYTES_GROWTH, ROW_BYTES, epoch) / ROW_BYTES) as usize;
         let pages = (size(DATASET_BYTES_START, DATASET_BYTES_GROWTH, PAGE_BYTES, epoch) / PAGE_BYTES) as u32;
@@ -125,7 +125,7 @@ impl Cache {
         Cache { rows, pages }
     }
 
-    /// The two items of each page, all chains of reads advancing in step.
+    /// Derive the two items of each page; all read chains advance in step.
     #[inline(always)]
     fn derive<const N: usize>(&self, pages: [u32; N]) -> [[Row; 2]; N] {
         let count = self.rows.len() as u32;
@@ -176,7 +176,7 @@ impl Cache {
         std::array::from_fn(|at| Work::conclude(&heads[at], &mixes[at]))
     }
 
-    /// The work of several nonces over one seal hash.
+    /// Hash several nonces over one seal hash.
     fn compute<const N: usize>(&self, seal_hash: &B256, nonces: [u64; N]) -> [Work; N] {
         #[cfg(target_arch = "x86_64")]
         {
@@ -185,7 +185,7 @@ impl Cache {
                 cache.works(seal_hash, nonces)
             }
             if has_bmi() && is_x86_feature_detected!("avx2") {
-                // SAFETY: the features were just found on this processor.
+                // SAFETY: the features were detected above.
                 return unsafe { wide(self, seal_hash, nonces) };
             }
         }
@@ -193,7 +193,7 @@ impl Cache {
     }
 }
 
-/// What one nonce gives.
+/// Result of one nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
@@ -247,28 +247,28 @@ fn put_words(words: &[u32], out: &mut [u8]) {
 
 type Slot = Arc<LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>>;
 
-/// The cache of a block's epoch, made by the first who uses it while the others wait.
+/// Cache of a block's epoch. The first caller generates it while the others wait.
 fn cache(number: u64) -> Result<Slot> {
-    static KEPT: Mutex<Vec<(u64, Slot)>> = Mutex::new(Vec::new());
+    static CACHES: Mutex<Vec<(u64, Slot)>> = Mutex::new(Vec::new());
     let epoch = number / EPOCH_LENGTH;
     check_epoch(epoch)?;
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = match kept.iter().position(|(known, _)| *known == epoch) {
         Some(at) => kept.remove(at),
         None => (epoch, Slot::new(LazyLock::new(Box::new(move || Cache::generate(epoch))))),
     };
     kept.insert(0, entry.clone());
-    kept.truncate(KEPT_EPOCHS);
+    kept.truncate(MAX_CACHED_EPOCHS);
     Ok(entry.1)
 }
 
-/// The work of one nonce for the block of that number.
+/// Hash one nonce for the block of this number.
 pub fn compute(seal_hash: &B256, nonce: u64, number: u64) -> Result<Work> {
     let [work] = cache(number)?.compute(seal_hash, [nonce]);
     Ok(work)
 }
 
-/// Tries up to `attempts` nonces from `start_nonce` on, wrapping around, on that many threads.
+/// Search up to `attempts` nonces from `start_nonce` on, wrapping around, on `threads` threads.
 pub fn search(
     seal_hash: &B256,
     number: u64,
@@ -313,7 +313,7 @@ mod tests {
     use alloy_primitives::b256;
     use alloy_rlp::Decodable;
 
-    /// Blocks 1 and 32 of a public test chain: seal hash, nonce, mix hash; their difficulties are 131072 and 133056.
+    /// Blocks 1 and 32 of a public test chain: seal hash, nonce, mix hash; difficulties 131072 and 133056.
     const SEALED: [(u64, u64, B256, u64, B256); 2] = [
         (
             1,
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(checked, 32);
     }
 
-    /// Hash of the header's list without its last two items, 33 and 9 bytes long.
+    /// Hash of the header without its last two items, 33 and 9 bytes long.
     fn seal_hash(header: &Header) -> B256 {
         let encoded = alloy_rlp::encode(header);
         let mut payload = alloy_rlp::Header::decode_bytes(&mut &encoded[..], true).unwrap();

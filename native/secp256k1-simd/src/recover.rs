@@ -1,32 +1,32 @@
-//! Q = (s R - z G) / r, the public key behind a signature (r, s) over z, where R is the point of the curve with x = r.
+//! Computes Q = (s R - z G) / r, the public key of a signature (r, s) over z. R is the point of the curve with x = r.
 //!
-//! s / r is split by the curve's endomorphism into two halves, -z / r into two of 128 bits; so four sums of multiples share
-//! 128 doublings: multiples of R from a table made for the occasion, those of G and of 2^128 G from one made once.
+//! The curve's endomorphism splits s / r into two halves; -z / r is split into two numbers of 128 bits. So four sums of
+//! multiples share 128 doublings. Multiples of R come from a table per group, those of G and 2^128 G from a static table.
 
 use std::sync::LazyLock;
 
 use alloy_primitives::{U256, uint};
 use secp256k1::{PublicKey, SECP256K1, SecretKey};
 
-use super::are_there;
 use super::field::Field;
-use super::point::{Affine, Digits, Fixed, Multiples, Point};
-use crate::secp256k1_simd::Signature;
-use crate::secp256k1_simd::limbs::{LANES, limbs_of};
-use crate::secp256k1_simd::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
+use super::is_supported;
+use super::point::{Affine, Digits, FixedMultiples, Multiples, Point};
+use crate::Signature;
+use crate::limbs::{LANES, limbs_of};
+use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
-/// Bits and digits of the factors of R.
-const NARROW: usize = 5;
-const NARROW_COUNT: usize = 26;
-/// Bits and digits of the factors of G. More bits are fewer sums, but tables that no longer lie close to the processor.
-const WIDE: usize = 10;
-const WIDE_COUNT: usize = 13;
-const MULTIPLES: usize = 1 << (WIDE - 1);
-/// Where the first digit of all begins.
-const HIGHEST: usize = if NARROW * (NARROW_COUNT - 1) > WIDE * (WIDE_COUNT - 1) {
-    NARROW * (NARROW_COUNT - 1)
+/// Bits per digit, and digits, of the factors of R.
+const POINT_WINDOW: usize = 5;
+const POINT_DIGITS: usize = 26;
+/// The same for the factors of G. More bits need fewer additions, but the tables no longer fit into the L1 cache.
+const GENERATOR_WINDOW: usize = 10;
+const GENERATOR_DIGITS: usize = 13;
+const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
+/// Lowest bit of the most significant digit.
+const MAX_BIT: usize = if POINT_WINDOW * (POINT_DIGITS - 1) > GENERATOR_WINDOW * (GENERATOR_DIGITS - 1) {
+    POINT_WINDOW * (POINT_DIGITS - 1)
 } else {
-    WIDE * (WIDE_COUNT - 1)
+    GENERATOR_WINDOW * (GENERATOR_DIGITS - 1)
 };
 
 uint! {
@@ -34,7 +34,7 @@ const BETA: U256 = 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719
 }
 
 /// Multiples of G, and of 2^128 G.
-static GENERATOR: LazyLock<[Fixed<MULTIPLES>; 2]> = LazyLock::new(|| {
+static GENERATOR: LazyLock<[FixedMultiples<MULTIPLES>; 2]> = LazyLock::new(|| {
     [U256::ONE, U256::ONE << 128].map(|factor| {
         let secret = SecretKey::from_byte_array(factor.to_be_bytes()).expect("below the order");
         let base = PublicKey::from_secret_key(SECP256K1, &secret);
@@ -46,7 +46,7 @@ static GENERATOR: LazyLock<[Fixed<MULTIPLES>; 2]> = LazyLock::new(|| {
             entry[5..].copy_from_slice(&limbs_of(y.as_limbs()));
             sum = sum.combine(&base).expect("far from infinity");
         }
-        Fixed(table)
+        FixedMultiples(table)
     })
 });
 
@@ -55,24 +55,24 @@ fn coordinates(key: &PublicKey) -> [U256; 2] {
     [U256::from_be_slice(&bytes[1..33]), U256::from_be_slice(&bytes[33..])]
 }
 
-/// The factors of eight signatures, digit by digit.
+/// Digits of the factors of eight signatures.
 #[derive(Default)]
 struct Factors {
-    point: [[[i64; LANES]; NARROW_COUNT]; 2],
-    generator: [[[i64; LANES]; WIDE_COUNT]; 2],
+    point: [[[i64; LANES]; POINT_DIGITS]; 2],
+    generator: [[[i64; LANES]; GENERATOR_DIGITS]; 2],
 }
 
 impl Factors {
     fn set(&mut self, lane: usize, of_generator: U256, of_point: U256) -> Option<()> {
         let (first, second) = split(of_point)?;
         for (digits, half) in self.point.iter_mut().zip([first, second]) {
-            for (row, digit) in digits.iter_mut().zip(half.digits::<NARROW, NARROW_COUNT>()) {
+            for (row, digit) in digits.iter_mut().zip(half.digits::<POINT_WINDOW, POINT_DIGITS>()) {
                 row[lane] = digit;
             }
         }
         let (low, high) = halves(of_generator);
         for (digits, half) in self.generator.iter_mut().zip([low, high]) {
-            for (row, digit) in digits.iter_mut().zip(half.digits::<WIDE, WIDE_COUNT>()) {
+            for (row, digit) in digits.iter_mut().zip(half.digits::<GENERATOR_WINDOW, GENERATOR_DIGITS>()) {
                 row[lane] = digit;
             }
         }
@@ -80,24 +80,24 @@ impl Factors {
     }
 }
 
-/// Uncompressed public keys; None where libsecp256k1 has to be asked, everywhere where `are_there` says no, and where fewer
-/// than `fewest` are left over.
-pub fn recover(signatures: &[Signature], fewest: usize) -> Vec<Option<[u8; 64]>> {
+/// Recover uncompressed public keys. None where libsecp256k1 has to decide, where the processor lacks the instructions,
+/// and in a last group of fewer than `min_signatures`.
+pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u8; 64]>> {
     let mut keys = vec![None; signatures.len()];
-    if !are_there() {
+    if !is_supported() {
         return keys;
     }
-    let is_usual = |number: &U256| !number.is_zero() && *number < ORDER;
-    let ordinary: Vec<usize> = (0..signatures.len())
-        .filter(|index| is_usual(&signatures[*index].r) && is_usual(&signatures[*index].s))
+    let is_in_range = |number: &U256| !number.is_zero() && *number < ORDER;
+    let valid: Vec<usize> = (0..signatures.len())
+        .filter(|index| is_in_range(&signatures[*index].r) && is_in_range(&signatures[*index].s))
         .collect();
-    let mut inverted: Vec<U256> = ordinary.iter().map(|index| signatures[*index].r).collect();
+    let mut inverted: Vec<U256> = valid.iter().map(|index| signatures[*index].r).collect();
     BY_ORDER.inverses(&mut inverted);
-    for (group, inverted) in ordinary.chunks(LANES).zip(inverted.chunks(LANES)) {
-        if group.len() < fewest {
+    for (group, inverted) in valid.chunks(LANES).zip(inverted.chunks(LANES)) {
+        if group.len() < min_signatures {
             continue;
         }
-        // lanes that are left over repeat the first
+        // unused lanes repeat the first
         let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
         let mut all = Factors::default();
         let mut xs = [[0; 4]; LANES];
@@ -110,7 +110,7 @@ pub fn recover(signatures: &[Signature], fewest: usize) -> Vec<Option<[u8; 64]>>
             odd |= u8::from(signature.parity) << lane;
             usable |= u8::from(all.set(lane, of_generator, of_point).is_some()) << lane;
         }
-        // SAFETY: the processor has what is needed, as was seen above.
+        // SAFETY: `is_supported` was checked above.
         let (found, points) = unsafe { recover_group(&xs, odd, &all) };
         for (lane, index) in group.iter().enumerate() {
             if found & usable & 1 << lane != 0 {
@@ -125,7 +125,7 @@ pub fn recover(signatures: &[Signature], fewest: usize) -> Vec<Option<[u8; 64]>>
     keys
 }
 
-/// Which lanes gave a point, and the points.
+/// Lanes with a result, as a bit mask, and their points.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[u64; 4]; 2]; LANES]) {
     let x = Field::of(xs);
@@ -139,29 +139,29 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     let mut inverted = sum.z.numbers().map(U256::from_limbs);
     BY_PRIME.inverses(&mut inverted);
     let affine = sum.affine(&Field::of(&inverted.map(U256::into_limbs)));
-    // an exception on the way has made Z zero, and with it x and y, which no point has
-    let lies = equal(&affine.y.squared(), &right_side(&affine.x));
+    // An exception of the group law has made Z zero, and so x and y; (0, 0) is not on the curve.
+    let is_on_curve = equal(&affine.y.squared(), &right_side(&affine.x));
     let (x, y) = (affine.x.numbers(), affine.y.numbers());
-    (exists & lies & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))
+    (exists & is_on_curve & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))
 }
 
 #[target_feature(enable = "avx512f,avx512dq")]
 fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
     let multiples = Multiples::of(base, &Field::everywhere(BETA.as_limbs()));
     let mut sum = Point::infinity();
-    for bit in (0..=HIGHEST).rev() {
+    for bit in (0..=MAX_BIT).rev() {
         if sum.infinite != u8::MAX {
             sum.double();
         }
-        if bit % NARROW == 0 {
-            for (is_turned, digits) in [false, true].into_iter().zip(&factors.point) {
-                let digits = Digits::of(&digits[bit / NARROW]);
-                sum.add(&multiples.at(&digits, is_turned), digits.negative, digits.present, None);
+        if bit % POINT_WINDOW == 0 {
+            for (by_lambda, digits) in [false, true].into_iter().zip(&factors.point) {
+                let digits = Digits::of(&digits[bit / POINT_WINDOW]);
+                sum.add(&multiples.at(&digits, by_lambda), digits.negative, digits.present, None);
             }
         }
-        if bit % WIDE == 0 {
+        if bit % GENERATOR_WINDOW == 0 {
             for (fixed, digits) in GENERATOR.iter().zip(&factors.generator) {
-                let digits = Digits::of(&digits[bit / WIDE]);
+                let digits = Digits::of(&digits[bit / GENERATOR_WINDOW]);
                 sum.add(&fixed.at(&digits), digits.negative, digits.present, Some(&multiples.scale));
             }
         }
@@ -183,55 +183,61 @@ fn equal(a: &Field, b: &Field) -> u8 {
     lanes_where(&a.numbers(), |number| next.next() == Some(number))
 }
 
-fn lanes_where(numbers: &[[u64; 4]; LANES], mut is_so: impl FnMut(&[u64; 4]) -> bool) -> u8 {
-    numbers.iter().enumerate().fold(0, |lanes, (lane, number)| lanes | u8::from(is_so(number)) << lane)
+fn lanes_where(numbers: &[[u64; 4]; LANES], mut predicate: impl FnMut(&[u64; 4]) -> bool) -> u8 {
+    numbers.iter().enumerate().fold(0, |lanes, (lane, number)| lanes | u8::from(predicate(number)) << lane)
 }
 
 #[cfg(test)]
 mod tests {
     use alloy_primitives::keccak256;
+    use secp256k1::Message;
+    use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 
     use super::*;
-    use crate::keys::{recover_key, secret_key, sign};
+    use crate::signed;
 
-    fn signed(number: u64) -> Signature {
-        let secret = secret_key(keccak256(number.to_be_bytes()).as_slice()).unwrap();
-        let digest = keccak256((number + 1_000_000).to_be_bytes());
-        let signature = sign(&secret, digest.0);
-        Signature {
-            digest: U256::from_be_bytes(digest.0),
-            r: U256::from_be_slice(&signature[..32]),
-            s: U256::from_be_slice(&signature[32..64]),
-            parity: signature[64] == 1,
-        }
+    /// Results of libsecp256k1; None where it finds no key.
+    fn expected(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
+        let recover_one = |signature: &Signature| {
+            let r_s = [signature.r.to_be_bytes::<32>(), signature.s.to_be_bytes::<32>()].concat();
+            let id = if signature.parity { RecoveryId::One } else { RecoveryId::Zero };
+            let message = Message::from_digest(signature.digest.to_be_bytes());
+            if signature.r.is_zero() || signature.s.is_zero() {
+                return None;
+            }
+            let signature = RecoverableSignature::from_compact(&r_s, id).ok()?;
+            let key = SECP256K1.recover_ecdsa(message, &signature).ok()?.serialize_uncompressed();
+            Some(key[1..].try_into().unwrap())
+        };
+        signatures.iter().map(recover_one).collect()
     }
 
-    /// As libsecp256k1 does it, one by one; None where it finds none.
-    fn expected(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
-        let one = |signature: &Signature| {
-            let mut r_s = [0; 64];
-            r_s[..32].copy_from_slice(&signature.r.to_be_bytes::<32>());
-            r_s[32..].copy_from_slice(&signature.s.to_be_bytes::<32>());
-            recover_key(&signature.digest.to_be_bytes::<32>().into(), &r_s, signature.parity).ok()
-        };
-        signatures.iter().map(one).collect()
+    /// Whether the processor has this path; otherwise prints why the test is skipped.
+    fn runs_here() -> bool {
+        if !is_supported() {
+            eprintln!("skipped: this processor lacks the instructions of {}", module_path!());
+        }
+        is_supported()
     }
 
     #[test]
-    fn the_keys_are_those_of_the_library() {
-        if !are_there() {
+    fn keys_equal_those_of_libsecp256k1() {
+        if !runs_here() {
             return;
         }
-        let signatures: Vec<Signature> = (0..2_003).map(signed).collect();
+        let signatures: Vec<Signature> = (0..2_003).map(|number| signed(number).0).collect();
         for count in [1, 2, 7, 8, 9, 17, signatures.len()] {
             let found = recover(&signatures[..count], 1);
-            assert!(found.iter().all(Option::is_some), "all of them are ordinary");
+            assert!(found.iter().all(Option::is_some), "valid signatures need no fallback");
             assert_eq!(found, expected(&signatures[..count]));
         }
     }
 
     #[test]
-    fn random_numbers_give_the_same_keys_or_none() {
+    fn random_signatures_give_the_same_keys_or_none() {
+        if !runs_here() {
+            return;
+        }
         let random = |number: u64| U256::from_be_bytes(keccak256(number.to_be_bytes()).0);
         let signatures: Vec<Signature> = (0..2_000)
             .map(|number| Signature {
@@ -245,16 +251,17 @@ mod tests {
         for (found, expected) in found.iter().zip(expected(&signatures)) {
             assert!(found.is_none() || *found == expected);
         }
-        if are_there() {
-            let count = found.iter().flatten().count();
-            assert!((900..1_100).contains(&count), "half of all numbers are an x of the curve: {count}");
-        }
+        let count = found.iter().flatten().count();
+        assert!((900..1_100).contains(&count), "half of all numbers are an x of the curve: {count}");
     }
 
-    /// Numbers at the edges of every range, and signatures whose points are small multiples of the generator, so that
-    /// sums meet equal and opposite points.
+    /// Numbers at the edges of every range. Points are small multiples of the generator, so that sums meet equal and
+    /// opposite points.
     #[test]
-    fn exceptions_give_the_same_keys_or_none() {
+    fn exceptions_of_the_group_law_give_the_same_keys_or_none() {
+        if !runs_here() {
+            return;
+        }
         let small = [1u64, 2, 3, 4, 15, 16, 17, 31, 32, 127, 128, 129, 255, 256].map(U256::from);
         let numbers: Vec<U256> = [U256::ZERO, ORDER, U256::MAX, U256::ONE << 128, (U256::ONE << 128) - U256::ONE]
             .into_iter()
@@ -269,7 +276,7 @@ mod tests {
         for r in rs.chain([U256::ZERO, U256::ONE, U256::from(5), ORDER - U256::ONE, ORDER]) {
             for (index, factor) in numbers.iter().enumerate() {
                 for other in numbers.iter().skip(index % 3).step_by(3) {
-                    // s / r and z / r are small themselves
+                    // s / r and z / r are small too
                     let times_r = |number: U256| number.mul_mod(r, ORDER);
                     signatures.push(Signature {
                         digest: times_r(*factor),

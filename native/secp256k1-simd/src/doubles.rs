@@ -1,10 +1,9 @@
-//! Products by floating-point numbers, for processors that have AVX-512 and not its 52-bit multiplier (Intel servers of
-//! 2017 to 2020).
+//! Multiplication with doubles, for processors with AVX-512 but without IFMA (Intel servers of 2017 to 2020).
 //!
-//! A double has 53 bits, and a fused multiplication and addition rounds only once. So 2^104 + a b, rounded towards zero,
-//! is 2^104 and the bits of a b from the 52nd on, exactly; and what that leaves of a b, added to 2^52, is exact too.
-//! Both numbers lie in a range in which doubles are evenly spaced, so their bits are a constant plus the integer that is
-//! looked for: they are added up as integers, and the constants are taken off in one go.
+//! A double has 53 bits, and a fused multiply-add rounds once. So 2^104 + a b, rounded towards zero, holds the bits of a b
+//! from the 52nd on, exactly. The remainder of a b plus 2^52 is exact too. Doubles in these two ranges are evenly spaced:
+//! their bit pattern is a constant plus the integer. The code adds the patterns as integers and subtracts all constants
+//! at once.
 
 use core::arch::x86_64::*;
 
@@ -19,19 +18,19 @@ mod recover;
 
 pub use recover::recover;
 
-/// Fewer than these are done sooner by libsecp256k1.
-pub const FEWEST: usize = 4;
+/// libsecp256k1 is faster for fewer signatures.
+pub const MIN_SIGNATURES: usize = 4;
 
-/// Whether this processor can.
-pub fn are_there() -> bool {
+/// Whether this processor has AVX-512.
+pub fn is_supported() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
 }
 
-/// 2^52 and 2^104 as the bits of doubles.
+/// Bit patterns of the doubles 2^52 and 2^104.
 const LOW: u64 = (1023 + 52) << 52;
 const HIGH: u64 = (1023 + 104) << 52;
 
-/// Where a sum begins that so many low and high halves are added to: it has taken off their constants.
+/// Initial value of a sum of `lows` low and `highs` high halves: minus their constants.
 const fn start(lows: u64, highs: u64) -> u64 {
     0u64.wrapping_sub(lows.wrapping_mul(LOW)).wrapping_sub(highs.wrapping_mul(HIGH))
 }
@@ -49,7 +48,7 @@ fn doubles(limbs: &[__m512i; 5]) -> [__m512d; 5] {
     [double(limbs[0]), double(limbs[1]), double(limbs[2]), double(limbs[3]), double(limbs[4])]
 }
 
-/// The bits of a b below the 52nd and those above, each with its constant. a and b: integers below 2^52.
+/// Low 52 bits and remaining high bits of a b, each plus its constant. a and b are integers below 2^52.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
@@ -61,7 +60,7 @@ fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
     (_mm512_castpd_si512(low), _mm512_castpd_si512(high))
 }
 
-/// Add both halves of a b to a limb and the one above.
+/// Add both halves of a b to limb `at` and the limb above.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn add(sums: &mut [__m512i], at: usize, a: __m512d, b: __m512d) {
@@ -111,7 +110,7 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     c
 }
 
-/// Where the sums of a product begin, or those of a square: they are doubled before the squares of limbs come to them.
+/// Initial values of the sums of a product or of a square. Those of a square are doubled before squares of limbs are added.
 const fn starts(is_square: bool) -> [u64; 10] {
     let mut out = [0u64; 10];
     let mut i = 0;
@@ -128,20 +127,20 @@ const fn starts(is_square: bool) -> [u64; 10] {
     out
 }
 
-/// From the ten limbs of a product to five.
+/// Reduce the ten limbs of a product to five.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     carry(&mut c[5..]);
-    let worth = double(all(FOLD_LIMB));
+    let fold = double(all(FOLD_LIMB));
     let mut out = [c[0], c[1], c[2], c[3], c[4]];
     for index in 0..4 {
-        add(&mut out, index, double(c[index + 5]), worth);
+        add(&mut out, index, double(c[index + 5]), fold);
     }
-    let (low, high) = halves(double(c[9]), worth);
+    let (low, high) = halves(double(c[9]), fold);
     out[4] = plus(out[4], low);
-    add(&mut out, 0, double(plus(high, all(start(0, 1)))), worth);
-    // how many halves have come to each
+    add(&mut out, 0, double(plus(high, all(start(0, 1)))), fold);
+    // constants of the halves that were added to each limb
     let offsets = [start(2, 0), start(1, 2), start(1, 1), start(1, 1), start(1, 1)];
     for (limb, offset) in out.iter_mut().zip(offsets) {
         *limb = plus(*limb, all(offset));
@@ -149,7 +148,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     out
 }
 
-/// `sum`, and a number below 2^12 times 2^256 modulo p, which is 2^32 + 977.
+/// `sum` plus `over` times 2^256 modulo p, which is 2^32 + 977; `over` is below 2^12.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn plus_over(sum: __m512i, over: __m512i) -> __m512i {

@@ -1,8 +1,8 @@
-//! How numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, lie in five limbs of 52 bits, and registers of eight limbs.
+//! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, as five limbs of 52 bits; a register holds eight limbs.
 
 use core::arch::x86_64::*;
 
-/// How many are worked on at once.
+/// Signatures per group, one in each lane of a register.
 pub const LANES: usize = 8;
 
 pub const PRIME: [u64; 4] = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
@@ -10,9 +10,9 @@ pub const MASK: u64 = (1 << 52) - 1;
 pub const TOP_MASK: u64 = (1 << 48) - 1;
 /// 2^256 modulo p.
 pub const FOLD: u64 = 0x1_0000_03d1;
-/// 2^260 modulo p: what one unit of a sixth limb is worth.
+/// 2^260 modulo p: the value of one unit of a sixth limb.
 pub const FOLD_LIMB: u64 = FOLD << 4;
-/// The limbs of 16 p, from which up to eight fields can be subtracted limb by limb.
+/// Limbs of 16 p. Up to eight `Field`s can be subtracted from it limb by limb.
 pub const SIXTEEN_P: [u64; 5] = [0xf_fffe_ffff_fc2f << 4, MASK << 4, MASK << 4, MASK << 4, TOP_MASK << 4];
 
 /// The five limbs of a number.
@@ -26,10 +26,10 @@ pub fn limbs_of(n: &[u64; 4]) -> [u64; 5] {
     ]
 }
 
-/// The number below p that the limbs of a `Field` stand for.
+/// The number below p that the limbs of a `Field` represent.
 pub fn reduced(limbs: [u64; 5]) -> [u64; 4] {
     let [a, b, c, d, e] = limbs;
-    // once through the fold of what lies above 2^256, in wide steps; then p is subtracted if it still fits
+    // fold the part above 2^256 once, then subtract p if the number is not below it
     let mut words = [0u64; 4];
     let high = e >> 48;
     let e = e & TOP_MASK;
@@ -63,7 +63,7 @@ pub fn plus(a: __m512i, b: __m512i) -> __m512i {
     _mm512_add_epi64(a, b)
 }
 
-/// What limbs have above their 52 bits goes to the next one each, the last keeps it.
+/// Carry the bits above the 52nd of each limb into the next one; the last limb keeps them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 pub fn carry(limbs: &mut [__m512i]) {

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.metrics.requests import RequestMetrics
-from ophion.native.executor import NewestRead
+from ophion.native.executor import LatestRead
 from ophion.rpc.auth.permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
@@ -172,7 +172,7 @@ def test_each_is_counted_where_requests_are_measured(dev: Interface) -> None:
 
 def test_what_asks_the_newest_block_is_declared_with_the_method(dev: Interface) -> None:
     table = method_table(dev.context, GROUPS, HTTP)
-    reading = {name for name in table.names if isinstance(table[name].newest, NewestRead)}
+    reading = {name for name in table.names if isinstance(table[name].newest, LatestRead)}
     assert reading == {"eth_blockNumber", "eth_getBalance", "eth_getTransactionCount", "eth_call"}
 
 

@@ -1,4 +1,4 @@
-//! Products by the 52-bit multiplier of newer processors (AVX-512 IFMA).
+//! Multiplication with the 52-bit integer multiplier of AVX-512 IFMA.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -14,20 +14,20 @@ mod recover;
 
 pub use recover::recover;
 
-/// Fewer than these are done sooner by libsecp256k1.
-pub const FEWEST: usize = 2;
+/// libsecp256k1 is faster for fewer signatures.
+pub const MIN_SIGNATURES: usize = 2;
 
-/// Whether this processor can.
-pub fn are_there() -> bool {
-    super::doubles::are_there() && is_x86_feature_detected!("avx512ifma")
+/// Whether this processor has AVX-512 IFMA.
+pub fn is_supported() -> bool {
+    super::doubles::is_supported() && is_x86_feature_detected!("avx512ifma")
 }
 
-/// `sum` and the low 52 bits of the product of a and b. The files that are used with either multiplier have one list of
-/// instructions that they may use, and a function with a longer one would not become part of them: hence by its name.
+/// `sum` plus the low 52 bits of a b. Inline assembly instead of the intrinsic: `field.rs` enables only the features that
+/// both multipliers need, and the compiler does not inline a function with more features into it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: only numbers in registers; nothing of this file is called where the processor lacks the instruction.
+    // SAFETY: works on registers only, and callers have checked `is_supported`.
     unsafe {
         asm!("vpmadd52luq {}, {}, {}", inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
             options(pure, nomem, nostack, preserves_flags));
@@ -35,7 +35,7 @@ fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
     sum
 }
 
-/// `sum` and the bits of the product above those.
+/// `sum` plus the bits of a b from the 52nd on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn high(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
@@ -81,25 +81,25 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     c
 }
 
-/// From the ten limbs of a product to five.
+/// Reduce the ten limbs of a product to five.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     carry(&mut c[5..]);
-    let worth = all(FOLD_LIMB);
-    let over = high(all(0), c[9], worth);
+    let fold = all(FOLD_LIMB);
+    let over = high(all(0), c[9], fold);
     let mut out = [c[0], c[1], c[2], c[3], c[4]];
     for index in 0..4 {
-        out[index] = low(out[index], c[index + 5], worth);
-        out[index + 1] = high(out[index + 1], c[index + 5], worth);
+        out[index] = low(out[index], c[index + 5], fold);
+        out[index + 1] = high(out[index + 1], c[index + 5], fold);
     }
-    out[4] = low(out[4], c[9], worth);
-    out[0] = low(out[0], over, worth);
-    out[1] = high(out[1], over, worth);
+    out[4] = low(out[4], c[9], fold);
+    out[0] = low(out[0], over, fold);
+    out[1] = high(out[1], over, fold);
     out
 }
 
-/// `sum`, and a number below 2^12 times 2^256 modulo p.
+/// `sum` plus `over` times 2^256 modulo p; `over` is below 2^12.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn plus_over(sum: __m512i, over: __m512i) -> __m512i {

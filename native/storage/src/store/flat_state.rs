@@ -1,7 +1,7 @@
-//! The flat tables: accounts and storage of the head's state, one keyed lookup each.
+//! Flat state: accounts and storage of the head's state, one lookup each.
 //!
-//! An account lies there with its address, which the trie knows by its hash alone. When it leaves the head's state, the
-//! address goes to the table of preimages, for states that still have it.
+//! An account record holds its address, of which the trie has only the hash. When the account is deleted, the address
+//! moves to the preimages table, for older states.
 
 use alloy_primitives::map::{B256Map, HashMap};
 use alloy_primitives::{Address, B256, U256};
@@ -12,10 +12,10 @@ use super::records::Nodes;
 use super::tables::Tables;
 use crate::trie::{Account, FlatAccount, Slot, Trie};
 
-/// What becomes of an account.
+/// New value of an account.
 #[derive(Clone, Copy)]
 pub struct AccountChange {
-    /// None where it is known by its hash alone.
+    /// None if only the hash is known.
     pub address: Option<Address>,
     pub account: Option<FlatAccount>,
 }
@@ -24,13 +24,13 @@ pub struct AccountChange {
 #[derive(Default)]
 pub struct FlatChanges {
     pub accounts: B256Map<AccountChange>,
-    /// Accounts whose whole storage went away before `storage` applies.
+    /// Accounts whose storage is deleted before `storage` applies.
     pub wiped: Vec<B256>,
     pub storage: HashMap<(B256, B256), U256>,
 }
 
 impl FlatChanges {
-    /// Put the changes of the next block on top of these.
+    /// Add the changes of the next block.
     pub fn follow(&mut self, next: &FlatChanges) {
         for wiped in &next.wiped {
             self.storage.retain(|(account, _), _| account != wiped);
@@ -61,7 +61,7 @@ impl FlatChanges {
         Ok(changes)
     }
 
-    /// Addresses of accounts that these changes bring, for those who apply them later, if ever.
+    /// Store addresses of created accounts, for changes that may be applied later.
     pub fn note_addresses(&self, txn: &mut RwTxn<'_>, tables: &Tables) -> Result<()> {
         for (hash, change) in &self.accounts {
             if let AccountChange { address: Some(address), account: Some(_) } = change
@@ -107,7 +107,7 @@ impl FlatChanges {
     }
 }
 
-/// Address of the account with this hash, when it is known.
+/// Address of an account hash, if known.
 pub fn address_of(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Address>> {
     if let Some(row) = tables.accounts.get(txn, hash.as_slice())?
         && let (_, Some(address)) = FlatAccount::restore_whole(row)?

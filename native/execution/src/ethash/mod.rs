@@ -1,0 +1,4 @@
+//! Proof of work (ethash).
+
+mod keccak512;
+pub mod light;

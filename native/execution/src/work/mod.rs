@@ -1,4 +1,0 @@
-//! Proof of work.
-
-pub mod ethash;
-mod keccak512;
