@@ -20,6 +20,7 @@ import orjson
 
 from ophion.errors import ConfigError
 from ophion.runtime.operator_files import content_of
+from ophion.runtime.terminal_text import escape_line, escape_lines
 
 TRACE = 5
 _ROOT = "ophion"
@@ -82,9 +83,9 @@ class TextFormatter(logging.Formatter):
         level = _NAMES.get(record.levelno, record.levelname)
         thread = "main" if record.threadName == "MainThread" else record.threadName
         source = record.name.rpartition(".")[2]
-        text = record.getMessage()
+        text = escape_line(record.getMessage())
         if record.exc_info:
-            text = f"{text}\n{self.formatException(record.exc_info)}"
+            text = f"{text}\n{escape_lines(self.formatException(record.exc_info))}"
         line = f"{self._stamp}.{int(record.msecs):03d}{self._zone} | {thread} | {level:<5} | {source} | {text}"
         colour = _COLOURS.get(level) if self._is_coloured else None
         return f"{colour}{line}{_RESET}" if colour else line
@@ -100,11 +101,23 @@ class JsonFormatter(logging.Formatter):
             "thread": "main" if record.threadName == "MainThread" else record.threadName,
             "level": _NAMES.get(record.levelno, record.levelname),
             "source": record.name,
-            "message": record.getMessage(),
+            "message": escape_line(record.getMessage()),
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["error"] = escape_lines(self.formatException(record.exc_info))
         return orjson.dumps(line).decode()
+
+
+class EscapeFilter(logging.Filter):
+    """Escapes untrusted text for handlers with a formatter of the operator's choice."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if not text.isprintable():
+            record.msg, record.args = escape_line(text), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = escape_lines(logging.Formatter().formatException(record.exc_info))
+        return True
 
 
 def configure(
@@ -154,6 +167,10 @@ def configure_from_file(path: Path) -> None:
     except (ValueError, TypeError, RuntimeError, AttributeError, ImportError, configparser.Error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"Unable to read the logging configuration {path}: {reason}") from None
+    escaping = EscapeFilter()
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
+            handler.addFilter(escaping)
 
 
 def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:
