@@ -9,6 +9,7 @@ from ophion.chain.chain import Chain
 from ophion.errors import InvalidBlock
 from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
+from ophion.permissions.authorities import authorities
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
 from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.decision_counts import DecisionCounts
@@ -46,13 +47,20 @@ class AccountContract:
     ) -> Iterable[tuple[int, Refusal]]:
         if not self._is_there(parent, state):
             return
-        asked = list(transactions)
-        questions = [transaction_question(transaction) for transaction in asked]
-        for position, refusal in enumerate(self._calls.refusals(parent, state, questions, read_yes_or_no)):
+        asked: list[tuple[int, Address, str]] = []
+        questions = []
+        for position, transaction in enumerate(transactions):
+            sender = transaction.sender
+            questions.append(transaction_question(transaction, sender))
+            asked.append((position, sender, "may not send this transaction"))
+            for authority in authorities(transaction):
+                questions.append(transaction_question(transaction, authority))
+                asked.append((position, authority, "may not authorize this transaction"))
+        refusals = self._calls.refusals(parent, state, questions, read_yes_or_no)
+        for (position, account, why), refusal in zip(asked, refusals, strict=True):
             self.verdicts.note(refusal)
             if refusal is not None:
-                sender = asked[position].sender.hex()
-                yield position, refusal.about(f"account 0x{sender} may not send this transaction")
+                yield position, refusal.about(f"account 0x{account.hex()} {why}")
 
     def refusal(
         self,

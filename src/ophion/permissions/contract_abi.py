@@ -48,12 +48,13 @@ class MalformedAnswer(Exception):
     """A contract answered something that is neither yes nor no."""
 
 
-def transaction_question(transaction: Transaction) -> bytes:
-    """May this transaction be in a block? A transaction that bids a fee instead of a price has the price 0."""
+def transaction_question(transaction: Transaction, account: Address) -> bytes:
+    """Encode whether the account may send the transaction: its sender, or an authority of EIP-7702.
+
+    The gas price is 0 for a transaction of the fee market (type 2 and later).
+    """
     price = transaction.max_fee_per_gas if transaction.type < _FEE_MARKET_TYPE else 0
-    return sending_question(
-        transaction.sender, transaction.to, transaction.value, price, transaction.gas_limit, transaction.input
-    )
+    return sending_question(account, transaction.to, transaction.value, price, transaction.gas_limit, transaction.input)
 
 
 def sending_question(

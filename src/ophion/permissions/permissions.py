@@ -13,6 +13,7 @@ from ophion.chain.import_core import SenderCheck
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
+from ophion.permissions.authorities import authorities
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.entry_codec import EntryCodec
 from ophion.permissions.list_requests import ACCOUNTS, NODES
@@ -157,9 +158,10 @@ class Permissions:
             refused.update(self.account_contract.refusals(parent, state, candidates))
         if self._accounts is not None:
             for position, candidate in enumerate(candidates):
-                reason = self.account_refusal(candidate.sender)
-                if reason is not None:
-                    refused[position] = reason
+                for account in (candidate.sender, *authorities(candidate)):
+                    reason = self.account_refusal(account)
+                    if reason is not None:
+                        refused[position] = reason
         return refused
 
     @property

@@ -16,12 +16,13 @@ from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.executor import State
 from ophion.native.transactions import Bounds, Transaction
+from ophion.permissions.authorities import SET_CODE_TYPE, authorities
 from ophion.primitives.types import Address
 
 TRANSACTION_GAS_CAP = 2**24
 """Most gas a transaction may ask for from Osaka on (EIP-7825)."""
 
-BLOB_TYPE, _SET_CODE_TYPE = 3, 4
+BLOB_TYPE = 3
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
 _TOO_DEAR = 2**127
@@ -108,7 +109,8 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     return Bounds(
         fork=head.fork,
         chain_id=head.chain_id,
-        last_type=max(type for type, since in enumerate(_TYPE_FROM) if rank >= since),
+        # set-code transactions are no plain ones: the accounts that authorise them are judged as well
+        last_type=max(type for type, since in enumerate(_TYPE_FROM[:SET_CODE_TYPE]) if rank >= since),
         max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
         base_fee=head.base_fee,
         least_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
@@ -181,7 +183,7 @@ def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     """What a transaction of its type cannot do without, and must not have too much of."""
     if applicant.type < BLOB_TYPE:
         return None
-    if applicant.type == _SET_CODE_TYPE:
+    if applicant.type == SET_CODE_TYPE:
         if not applicant.transaction.authorization_count:
             return PoolRejected("no-authorizations", "Set-code transaction without authorizations")
         return None
@@ -294,6 +296,16 @@ def sender_is_permitted(applicant: Applicant, account: Account) -> PoolRejected 
     return None
 
 
+def authorities_are_permitted(applicant: Applicant, account_of: Callable[[Address], Account]) -> PoolRejected | None:
+    """A permitted sender must not change an account that may not send itself (EIP-7702)."""
+    for authority in authorities(applicant.transaction):
+        refusal = account_of(authority)[2]
+        if refusal is not None:
+            detail = f"authorization in the transaction: {refusal}"
+            return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=detail)
+    return None
+
+
 CHECKS: tuple[Check, ...] = (
     signature_names_a_chain,
     type_is_active,
@@ -330,4 +342,4 @@ def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Acco
         refusal = account_check(applicant, account)
         if refusal is not None:
             return refusal
-    return None
+    return authorities_are_permitted(applicant, account_of) if applicant.type == SET_CODE_TYPE else None

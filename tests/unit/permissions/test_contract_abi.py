@@ -49,8 +49,8 @@ def test_a_transaction_that_bids_a_fee_has_the_price_zero() -> None:
     legacy, fee = decode_transactions([legacy_transaction(KEY, 0, gas_price=9), fee_transaction(KEY, 0, max_fee=9)])
     assert isinstance(legacy, Transaction)
     assert isinstance(fee, Transaction)
-    assert transaction_question(legacy) == sending_question(KEY.address, bytes(20), 0, 9, 21_000, b"")
-    assert transaction_question(fee) == sending_question(KEY.address, bytes(20), 0, 0, 21_000, b"")
+    assert transaction_question(legacy, KEY.address) == sending_question(KEY.address, bytes(20), 0, 9, 21_000, b"")
+    assert transaction_question(fee, KEY.address) == sending_question(KEY.address, bytes(20), 0, 0, 21_000, b"")
 
 
 def test_connections_of_the_first_interface() -> None:

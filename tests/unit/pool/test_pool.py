@@ -26,7 +26,15 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.lanes import InlineLanes, ThreadLanes
-from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction, with_empty_blobs
+from ophion.testing.signing import (
+    DEV_KEYS,
+    blob_transaction,
+    fee_transaction,
+    legacy_transaction,
+    set_code_transaction,
+    with_empty_blobs,
+)
+from ophion.wallet.unsigned import signed_authorization
 
 A, B, C = DEV_KEYS
 RICH = 10**24
@@ -590,6 +598,28 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
         assert reasons(answers) == ["not-authorized", None]
         assert isinstance(answers[0], Rejected)
         assert answers[0].error.detail == "not A"
+
+    told(story, Bench(world))
+
+
+def test_an_authorization_of_an_unlisted_account_is_refused(world: Callable[..., State]) -> None:
+    """EIP-7702: a permitted sender must not change the account of one that is not permitted."""
+
+    async def story(bench: Bench) -> None:
+        pool = TxPool(
+            bench.config,
+            bench.floor,
+            InlineLanes(),
+            bench.clock,
+            bench.head(),
+            lambda sender: "not B" if sender == B.address else None,
+        )
+        carried = set_code_transaction(A, 0, [signed_authorization(B, 0, bytes(20), 0)])
+        own = set_code_transaction(A, 0, [signed_authorization(A, 0, bytes(20), 1)])
+        answers = await pool.add([carried, own], Origin.LOCAL)
+        assert reasons(answers) == ["not-authorized", None]
+        assert isinstance(answers[0], Rejected)
+        assert answers[0].error.detail == "authorization in the transaction: not B"
 
     told(story, Bench(world))
 
