@@ -15,6 +15,8 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lanes
 
 _KEPT_REWARDS = 4096
+_HORIZON_BLOCKS = 8
+"""A suggestion stays valid for this many blocks, even if all are empty and the base fee falls."""
 _FEW_BLOCKS = 32
 """So few blocks are no work for a thread, where there is little to look through."""
 _RLP_LONG_LIST = 0xF7
@@ -51,14 +53,24 @@ class FeeOracle:
         return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
 
     async def max_priority_fee(self) -> int:
-        """The middle of recent priority fees, and enough to reach this node's minimum gas price.
-
-        Clients add this to the base fee. Where the base fee is below the minimum gas price, a suggestion without the
-        difference would make transactions that the pool refuses.
-        """
+        """The middle of recent priority fees, but never less than the pool requires."""
         _, median = await self._medians()
-        missing = self._floor.min_gas_price - (self._queries.next_base_fee() or 0)
-        return max(median or 0, self._floor.min_priority_fee, missing)
+        return max(median or 0, self._required_tip())
+
+    def _required_tip(self) -> int:
+        """Return the priority fee with which the pool admits a transaction now and in the next few blocks.
+
+        Clients add it to the base fee of the newest or the next block, so the lower of the two counts.
+        """
+        queries = self._queries
+        following = queries.next_base_fee()
+        if following is None:
+            return self._floor.required_tip(0)
+        newest = queries.head.header.base_fee_per_gas
+        lowest = following if newest is None else min(newest, following)
+        for _ in range(_HORIZON_BLOCKS):
+            lowest -= lowest // 8  # EIP-1559: an empty block lowers it by an eighth
+        return self._floor.required_tip(lowest)
 
     async def _medians(self) -> tuple[int | None, int | None]:
         queries = self._queries
@@ -68,15 +80,21 @@ class FeeOracle:
         return await self._lanes.read.run(lambda: self._samples.medians(head, number))
 
     async def fee_history(self, count: int, newest: HashedHeader, percentiles: Sequence[float] | None) -> FeeHistory:
-        """Prices of `count` blocks (fewer near genesis) up to `newest`, which lies on the canonical chain."""
+        """Prices of `count` blocks (fewer near genesis) up to `newest`, which lies on the canonical chain.
+
+        Clients derive priority fees from the rewards of a history that ends at the head, so none of these is lower
+        than the pool requires. Older histories are exact.
+        """
         after = self._after(newest)
-        wanted = None if percentiles is None else tuple(percentiles)
+        shares = None if percentiles is None else tuple(percentiles)
+        is_suggestion = newest.hash == self._queries.head_hash and after.base_fee_per_gas is not None
+        least = self._required_tip() if is_suggestion else 0
         if count <= _FEW_BLOCKS:
             headers = self._headers(count, newest)
-            unknown = () if wanted is None else (one for one in headers if (one.hash, wanted) not in self._rewards)
+            unknown = () if shares is None else (one for one in headers if (one.hash, shares) not in self._rewards)
             if sum(one.header.gas_used for one in unknown) <= SHORT_GAS:
-                return self._collect(headers, after, wanted)
-        return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, wanted))
+                return self._collect(headers, after, shares, least)
+        return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, shares, least))
 
     def _after(self, newest: HashedHeader) -> Header:
         """The block after the newest one: the real one, or the one that would come next."""
@@ -96,7 +114,7 @@ class FeeOracle:
         return headers
 
     def _collect(
-        self, headers: Sequence[HashedHeader], after: Header, percentiles: tuple[float, ...] | None
+        self, headers: Sequence[HashedHeader], after: Header, percentiles: tuple[float, ...] | None, least: int
     ) -> FeeHistory:
         queries = self._queries
         blocks = [header.header for header in headers]
@@ -109,7 +127,9 @@ class FeeOracle:
             blob_gas_used_ratios=[
                 (block.blob_gas_used or 0) / most if most else 0.0 for block, most in zip(blocks, maxima, strict=True)
             ],
-            rewards=None if percentiles is None else [self._block_rewards(header, percentiles) for header in headers],
+            rewards=None
+            if percentiles is None
+            else [[max(tip, least) for tip in self._block_rewards(header, percentiles)] for header in headers],
         )
 
     def _block_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:

@@ -26,6 +26,10 @@ class FeeFloor(Struct):
     min_gas_price: int = 1000
     min_priority_fee: int = 0
 
+    def required_tip(self, base_fee: int) -> int:
+        """Return the least priority fee that the pool admits at this base fee; `FeeOracle` suggests no less."""
+        return max(self.min_priority_fee, self.min_gas_price - base_fee, 0)
+
 
 class PriceSampling(Struct, frozen=True):
     """From which blocks prices are suggested, and how."""

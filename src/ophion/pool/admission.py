@@ -198,14 +198,14 @@ def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def price_reaches_floor(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """Compares what would be paid in the next block, so that nothing is admitted that no block would take."""
-    floor = gate.floor.min_gas_price
-    if floor and (applicant.max_fee < floor or (applicant.type > 1 and gate.head.base_fee + applicant.max_tip < floor)):
+    """The rule that `FeeOracle` suggests prices by: what would be paid in the next block reaches the node's minimum."""
+    base_fee, floor = gate.head.base_fee, gate.floor
+    if applicant.max_fee < floor.min_gas_price or (
+        applicant.type > 1 and applicant.max_tip < floor.required_tip(base_fee)
+    ):
         return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
-    if gate.head.has_still_base_fee and applicant.max_fee < gate.head.base_fee:
+    if gate.head.has_still_base_fee and applicant.max_fee < base_fee:
         return PoolRejected("base-fee", "Gas price below current base fee")
-    if applicant.type > 1 and applicant.max_tip < gate.floor.min_priority_fee:
-        return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
     return None
 
 
