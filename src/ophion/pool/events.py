@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ophion.errors import PoolRejected
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Hash32
 
 
 class Origin(Enum):
@@ -76,18 +76,3 @@ class Dropped(Struct, frozen=True):
 
 
 PoolEvent: TypeAlias = Added | Dropped
-
-
-class PoolStatistics(Struct, frozen=True):
-    """The three figures of `txpool_clientStatistics`."""
-
-    max_size: int
-    local_count: int
-    remote_count: int
-
-
-class PoolContent(Struct, frozen=True):
-    """Pooled transactions by sender and nonce: in the unbroken run (pending) or behind a gap (queued)."""
-
-    pending: dict[Address, dict[int, PooledTransaction]]
-    queued: dict[Address, dict[int, PooledTransaction]]
