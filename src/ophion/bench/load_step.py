@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from ophion.bench.sender_accounts import Senders, Signed
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock
-from ophion.runtime.json_rpc_client import Connection, Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 
 _LOOK_S: Final = 0.02
 _KNOWN: Final = ("known transaction", "already known")
@@ -69,11 +69,11 @@ class Block(Struct, frozen=True):
 class Load:
     """Sends transactions to a node, and looks when they are mined."""
 
-    def __init__(self, endpoint: Endpoint, senders: Senders, clock: Clock) -> None:
+    def __init__(self, endpoint: JsonRpcEndpoint, senders: Senders, clock: Clock) -> None:
         self._endpoint = endpoint
         self._senders = senders
         self._clock = clock
-        self._lines: list[Connection] = []
+        self._lines: list[JsonRpcConnection] = []
 
     async def run(self, rate: float, seconds: float, shape: Shape, drain_s: float) -> Step:
         """Take one step, and wait up to `drain_s` until everything is mined: the next one begins with nothing."""
@@ -124,7 +124,7 @@ class Load:
         pause = step.shape.batch / step.rate
         numbers = iter(range(batches))
 
-        async def work(line: Connection) -> None:
+        async def work(line: JsonRpcConnection) -> None:
             for number in numbers:
                 due = began + number * pause
                 ahead = due - self._clock.monotonic()
@@ -143,7 +143,9 @@ class Load:
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
-    async def _post(self, step: Step, line: Connection, part: Sequence[Signed], refusals: dict[str, str]) -> None:
+    async def _post(
+        self, step: Step, line: JsonRpcConnection, part: Sequence[Signed], refusals: dict[str, str]
+    ) -> None:
         began = self._clock.monotonic()
         requests = [
             b'{"jsonrpc":"2.0","id":%d,"method":"eth_sendRawTransaction","params":[%b]}' % (number, one.text)
@@ -171,7 +173,7 @@ def _refusal(answer: Any) -> str | None:
 class Watch:
     """Sees blocks come, and which of some transactions are in them."""
 
-    def __init__(self, line: Connection, clock: Clock, due: dict[str, float]) -> None:
+    def __init__(self, line: JsonRpcConnection, clock: Clock, due: dict[str, float]) -> None:
         self.due = due
         self.mined: dict[str, float] = {}
         self.blocks: list[Block] = []
@@ -192,12 +194,12 @@ class Watch:
 
     async def begin(self) -> None:
         """From the next block on."""
-        self._next = int(await self._line.ask("eth_blockNumber"), 16) + 1
+        self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:
         """Look until it is over."""
         while not self.is_over:
-            head = int(await self._line.ask("eth_blockNumber"), 16)
+            head = int(await self._line.call("eth_blockNumber"), 16)
             seen = self._clock.monotonic()
             for number in range(self._next, head + 1):
                 await self._look(number, seen)
@@ -205,7 +207,7 @@ class Watch:
             await asyncio.sleep(_LOOK_S)
 
     async def _look(self, number: int, seen: float) -> None:
-        block = await self._line.ask("eth_getBlockByNumber", hex(number), False)
+        block = await self._line.call("eth_getBlockByNumber", hex(number), False)
         if not isinstance(block, dict):
             raise CommandError(f"The node has no block {number}, though its head is higher")
         hashes = block["transactions"]

@@ -14,7 +14,7 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.json_rpc_client import Connection
+from ophion.runtime.json_rpc_client import JsonRpcConnection
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 TRANSFER_GAS: Final = 21_000
@@ -50,10 +50,10 @@ class Senders:
         self._turn = 0
 
     @classmethod
-    async def make(cls, node: Connection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
+    async def make(cls, node: JsonRpcConnection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
         """New accounts that can pay. `CommandError` when transactions cost something and nobody pays for them."""
-        chain_id = int(await node.ask("eth_chainId"), 16)
-        price = int(await node.ask("eth_gasPrice"), 16)
+        chain_id = int(await node.call("eth_chainId"), 16)
+        price = int(await node.call("eth_gasPrice"), 16)
         keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS * _GROUPS)]
         first, *spare = (keys[start : start + _SENDERS] for start in range(0, len(keys), _SENDERS))
         if price == 0:
@@ -77,10 +77,10 @@ class Senders:
             self._nonces = [0] * len(self._keys)
             self._turn = 0
 
-    async def agree(self, node: Connection) -> None:
+    async def agree(self, node: JsonRpcConnection) -> None:
         """Go on from what the chain knows: transactions that were refused are made again, the very same ones."""
         for index, key in enumerate(self._keys):
-            self._nonces[index] = int(await node.ask("eth_getTransactionCount", data(key.address), "latest"), 16)
+            self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 
     def _next(self) -> Signed:
         index = self._turn
@@ -92,19 +92,19 @@ class Senders:
 
 
 async def _fund(
-    node: Connection, funder: PrivateKey, accounts: list[Address], chain_id: int, price: int, clock: Clock
+    node: JsonRpcConnection, funder: PrivateKey, accounts: list[Address], chain_id: int, price: int, clock: Clock
 ) -> None:
-    balance = int(await node.ask("eth_getBalance", data(funder.address), "latest"), 16)
+    balance = int(await node.call("eth_getBalance", data(funder.address), "latest"), 16)
     cost = price * TRANSFER_GAS
     each = min((balance - cost * len(accounts)) // (2 * len(accounts)), cost * _TRANSFERS_EACH)
     if each < cost:
         raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for a load.")
-    nonce = int(await node.ask("eth_getTransactionCount", data(funder.address), "pending"), 16)
+    nonce = int(await node.call("eth_getTransactionCount", data(funder.address), "pending"), 16)
     for offset, account in enumerate(accounts):
         raw = _transfer(funder, nonce + offset, account, each, chain_id, price)
-        await node.ask("eth_sendRawTransaction", data(raw))
+        await node.call("eth_sendRawTransaction", data(raw))
     until = clock.monotonic() + _FUNDING_LIMIT_S
-    while int(await node.ask("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
+    while int(await node.call("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
         if clock.monotonic() > until:
             raise CommandError(
                 f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network make blocks?"

@@ -24,7 +24,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.node_key_file import load_key
 from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.json_rpc_client import Connection, Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 from ophion.runtime.options import Options, at_least, option
 
 _DRAIN_S: Final = 20.0
@@ -82,9 +82,9 @@ def bench(options: BenchOptions, session: Session) -> int:
 
 async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | None) -> tuple[Found, Subject]:
     clock = SystemClock()
-    endpoint = Endpoint(options.url, token)
+    endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.ask("eth_chainId"), 16)  # first: it says why a node cannot be asked
+    chain_id = int(await node.call("eth_chainId"), 16)  # first: it says why a node cannot be asked
     subject = Subject(
         options.url,
         await _client(node),
@@ -106,18 +106,18 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
         await node.close()
 
 
-async def _client(node: Connection) -> str:
+async def _client(node: JsonRpcConnection) -> str:
     """What the node calls itself, where it tells."""
     try:
-        return str(await node.ask("web3_clientVersion"))
+        return str(await node.call("web3_clientVersion"))
     except CommandError:  # the group WEB3 is off
         return "a node that does not tell its version"
 
 
-async def _published(node: Connection) -> PrivateKey | None:
+async def _published(node: JsonRpcConnection) -> PrivateKey | None:
     """A test account whose key everybody knows, where it has funds: on such a network they are for trying."""
     account = ORIGINAL_ACCOUNTS[1]
-    balance = int(await node.ask("eth_getBalance", data(account.address), "latest"), 16)
+    balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None
 
 
