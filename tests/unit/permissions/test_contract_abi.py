@@ -94,7 +94,7 @@ def test_nodes_by_name_are_read_wherever_they_stand(name: str, host: str, port: 
     assert read_named_node(event, 32) == (name, host, port)
 
 
-def test_a_node_named_otherwise_than_by_an_address_is_no_change_that_can_be_rehearsed() -> None:
+def test_a_node_named_otherwise_than_by_an_address_is_no_change_that_a_dry_run_understands() -> None:
     named = encode(["string", "string", "uint16"], [A.node_id.hex(), "bank.example", 1])
     assert read_node_change(selector("addEnode(string,string,uint16)") + named) is None
     assert named_url((A.node_id.hex(), "bank.example", 1)) == f"enode://{A.node_id.hex()}@bank.example:1"
