@@ -1,4 +1,4 @@
-"""Declaring options as fields of a configuration class, and finding them again."""
+"""Declares options as fields of a configuration class, and lists them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from ophion.runtime.options.values import Check, Kind, Reader, kind_of
 
 REQUIRED: Final = object()
-"""The default of an option that has none."""
+"""Marks an option without a default."""
 
 
 class Declaration(Struct, frozen=True):
-    """What the author of a field said about it."""
+    """Declaration of one option."""
 
     flags: tuple[str, ...]
     help: str
@@ -30,7 +30,7 @@ class Declaration(Struct, frozen=True):
     needs: tuple[str, Any] | None
 
     def named(self, names: Mapping[str, str]) -> Declaration:
-        """The same with what stands in braces replaced."""
+        """Return a copy with the names in braces replaced."""
         return replace(
             self,
             flags=tuple(flag.format_map(names) for flag in self.flags),
@@ -40,17 +40,17 @@ class Declaration(Struct, frozen=True):
 
 
 class Declared(Struct, frozen=True):
-    """What stands in the body of a configuration class where an option is declared."""
+    """Placeholder in the body of a configuration class until its fields are made."""
 
     declaration: Declaration
     default: Any
     annotation: str = ""
     module: str = ""
-    """Where the annotation was written."""
+    """Module of the annotation."""
 
 
 class OptionSpec(Struct, frozen=True, dict=True):
-    """One option of a configuration class: its declaration, and where its value goes."""
+    """One option of a configuration class: its declaration, and the position of its value."""
 
     declaration: Declaration
     declared: Declared
@@ -60,34 +60,34 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def kind(self) -> Kind:
-        """How its value is read. Found out when somebody asks: evaluating the annotations of all options takes as long
-        as everything else that is done with a command line."""
+        """Parser of the value, created at first use: evaluating the annotations of all options takes as long as the
+        rest of the command line."""
         annotation = eval(self.declared.annotation, vars(sys.modules[self.declared.module]))
         return kind_of(annotation, self.declaration.parse)
 
     @property
     def default(self) -> Any:
-        """The value where nobody gives one; None for an option that must be given."""
+        """Value when no source sets it; None for a required option."""
         return None if self.declaration.required else self.declared.default
 
     @property
     def flag(self) -> str:
-        """The spelling used in messages."""
+        """Spelling in messages."""
         return self.declaration.flags[0]
 
     @property
     def name(self) -> str:
-        """The TOML key: the first long flag without its dashes."""
+        """TOML key: the first long flag without its dashes."""
         return self.names[0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that works in a file or, in capitals, in the environment: long flags only."""
+        """All names for files and, in capitals, for the environment: long flags only."""
         return tuple(flag[2:] for flag in self.declaration.flags if flag.startswith("--"))
 
     @property
     def metavar(self) -> str:
-        """How the value is called; empty for a flag whose value nobody writes, such as --help."""
+        """Placeholder of the value in help; empty for flags without a value, such as --help."""
         return self.kind.metavar if self.declaration.metavar is None else self.declaration.metavar
 
     @property
@@ -107,14 +107,14 @@ def option(
     hidden: bool = False,
     needs: str | tuple[str, Any] | None = None,
 ) -> Any:
-    """A field that is an option; without a default it must be given.
+    """Declare a field as an option; without a default it is required.
 
-    `parse` reads one value from text and `check` judges the finished value; both raise `ValueError` with the reason.
-    `bare` lets a list option stand without a value. `hidden` keeps it out of `--help`. `needs` names the main switch
-    (or switch and value) without which this option has no effect; giving it nevertheless earns a warning.
+    `parse` reads one value from text and `check` validates the value; both raise `ValueError` with the reason. `bare`
+    lets a list option stand without a value. `hidden` hides it in `--help`. `needs` names the main switch (or switch
+    and value) without which this option has no effect; setting it anyway gives a warning.
 
-    Flags, `needs` and help may hold names in braces, which a class replaces by its own (`names: ClassVar`): so several
-    services share one declaration.
+    Flags, `needs` and help may contain names in braces, which a class replaces by its own (`names: ClassVar`), so that
+    several services share one declaration.
     """
     if not flags or not flags[0].startswith("--"):
         raise TypeError("an option needs a long flag first")
@@ -133,10 +133,10 @@ def option(
 
 
 class _OptionsMeta(StructMeta):
-    """Takes the declarations out of the body of a class before its fields are made."""
+    """Takes the declarations out of the class body before the fields are made."""
 
     declared: Mapping[str, Declared]
-    """Options by the names of the fields, those of bases first."""
+    """Options by field name, those of base classes first."""
     parts: Mapping[str, type[Options]]
 
     def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any], **settings: Any) -> _OptionsMeta:
@@ -163,7 +163,7 @@ class Options(Struct, metaclass=_OptionsMeta, frozen=True):
 
 
 def specs_of(cls: type[Options], path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
-    """Every option of a configuration class and of its parts, in the order of declaration."""
+    """List every option of a configuration class and of its parts, in the order of declaration."""
     return _collected(cls, path)
 
 
@@ -181,5 +181,5 @@ def _collected(cls: type[Options], path: tuple[str, ...]) -> tuple[OptionSpec, .
 
 
 def section_of(cls: type) -> str:
-    """Heading under which the options of a class are shown: the first line of its docstring."""
+    """Return the heading of the options of a class: the first line of its docstring."""
     return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")

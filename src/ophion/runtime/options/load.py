@@ -1,4 +1,4 @@
-"""From given values to a finished configuration."""
+"""Builds a configuration from the values of all sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Options)
 
 
 class Loaded(Struct, Generic[T], frozen=True):
-    """A configuration, and which of its options somebody set (keyed by option name)."""
+    """A configuration, and the names of the options that were set."""
 
     config: T
     given: Mapping[str, Given]
@@ -27,10 +27,10 @@ class Loaded(Struct, Generic[T], frozen=True):
 
 
 def load(cls: type[T], given: Iterable[Given], problems: Iterable[str] = ()) -> Loaded[T]:
-    """Build a configuration from values of all sources; flag wins over environment, environment over file.
+    """Build a configuration; a flag overrides the environment, which overrides the file.
 
-    `problems` are those found while reading the sources. `ConfigError` holds them and every unreadable or missing
-    value. Whether the values go together is asked afterwards, with `problems_of`, by whoever uses the configuration.
+    `problems` were found while reading the sources. Raises `ConfigError` with them and every unreadable or missing
+    value. The caller checks afterwards with `problems_of` whether the values fit together.
     """
     found = list(problems)
     winners, repeated = _winners(given)
@@ -76,7 +76,7 @@ def _build(cls: type[T], values: Mapping[tuple[str, ...], Any], path: tuple[str,
 
 
 def part_of(config: Options, cls: type[T]) -> T:
-    """The part of a configuration tree that is of this class, wherever it hangs."""
+    """Return the part of a configuration tree that is of this class."""
     for part in _parts(config):
         if isinstance(part, cls):
             return part
@@ -84,12 +84,12 @@ def part_of(config: Options, cls: type[T]) -> T:
 
 
 def problems_of(config: Options) -> list[str]:
-    """What the parts of a configuration say about values that do not go together."""
+    """List conflicts between values, as the parts report them."""
     return [problem for part in _parts(config) if hasattr(part, "problems") for problem in part.problems()]
 
 
 def warnings_of(loaded: Loaded[Any]) -> list[str]:
-    """Options without effect because their main switch is off, then what the parts themselves warn of."""
+    """List options without effect because their main switch is off, then the warnings of the parts."""
     specs = specs_of(type(loaded.config))
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
     idle: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ _INDENT = 6
 
 
 def help_sections(specs: Iterable[OptionSpec], width: int = 100, with_hidden: bool = False) -> str:
-    """The options under their headings; hidden ones only on request."""
+    """Render the options under their headings; hidden ones only on request."""
     blocks: list[str] = []
     for section, members in by_section(specs):
         shown = [spec for spec in members if with_hidden or not spec.declaration.hidden]
@@ -26,7 +26,7 @@ def help_sections(specs: Iterable[OptionSpec], width: int = 100, with_hidden: bo
 
 
 def by_section(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]]:
-    """Options grouped by heading, in the order of first appearance."""
+    """Group options by heading, in the order of first appearance."""
     grouped: dict[str, list[OptionSpec]] = {}
     for spec in specs:
         grouped.setdefault(spec.section, []).append(spec)
@@ -34,7 +34,6 @@ def by_section(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]
 
 
 def _help_entry(spec: OptionSpec, width: int) -> str:
-    # Short flags first, as people expect them.
     flags = ", ".join(sorted(spec.declaration.flags, key=lambda flag: flag.startswith("--")))
     head = f"  {flags}{value_form(spec)}"
     body = textwrap.wrap(_sentence(spec), width - _INDENT, break_on_hyphens=False, break_long_words=False)
@@ -42,7 +41,7 @@ def _help_entry(spec: OptionSpec, width: int) -> str:
 
 
 def value_form(spec: OptionSpec) -> str:
-    """How the value is written after the flag: `=FILE`, `=A,B…`, or `[=true|false]` where it may be left out."""
+    """Return the form of the value after the flag: `=FILE`, `=A,B…`, or `[=true|false]` where it is optional."""
     if not spec.metavar:
         return ""
     metavar = f"{spec.metavar}[,{spec.metavar}…]" if spec.kind.is_list else spec.metavar
@@ -57,7 +56,7 @@ def _sentence(spec: OptionSpec) -> str:
 
 
 def meaning(spec: OptionSpec) -> str:
-    """The help text, and the names to choose from where the form of the value does not list them."""
+    """Return the help text, with the choices that the form of the value does not show."""
     help_text = spec.declaration.help
     shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
     if set(spec.kind.choices[:1]) <= set(shown):
@@ -66,7 +65,7 @@ def meaning(spec: OptionSpec) -> str:
 
 
 def show_default(spec: OptionSpec) -> str:
-    """The default as one would type it; nothing where there is none."""
+    """Return the default as an operator would type it; empty when there is none."""
     return _show(spec.default) if spec.metavar else ""
 
 
@@ -85,7 +84,7 @@ def _show(value: Any) -> str:
 
 
 def markdown(specs: Iterable[OptionSpec]) -> str:
-    """One table per section: flag, environment variable, default, meaning."""
+    """Render one table per section: flag, environment variable, default, meaning."""
     lines: list[str] = []
     for section, members in by_section(specs):
         lines += [f"## {section}", "", "| Option | Variable | Default | Meaning |", "| --- | --- | --- | --- |"]

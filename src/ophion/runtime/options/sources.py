@@ -1,7 +1,7 @@
-"""Where values come from: the command line, the environment, a TOML file.
+"""Sources of option values: the command line, the environment, a TOML file.
 
-All three give the same thing, `Given`: texts for an option, with a label for messages. Reading them as typed values
-happens later and in one place, so an option behaves the same wherever it is set.
+All three produce `Given`: texts for an option, with a label for messages. They become typed values later and in one
+place, so an option behaves the same in every source.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
-"""Environment prefixes; the later two let existing set-ups run unchanged."""
+"""Prefixes of environment variables; the later two serve existing Pantheon and Besu set-ups."""
 
 
 class Source(enum.Enum):
-    """Who gave a value; an earlier member wins over a later one."""
+    """Source of a value; an earlier member overrides a later one."""
 
     FLAG = 0
     ENVIRONMENT = 1
@@ -31,7 +31,7 @@ class Source(enum.Enum):
 
 
 class Given(Struct, frozen=True):
-    """Texts that somebody gave for an option."""
+    """Texts that a source gives for an option."""
 
     spec: OptionSpec
     texts: tuple[str, ...]
@@ -39,7 +39,7 @@ class Given(Struct, frozen=True):
     label: str
 
     def value(self) -> Any:
-        """The typed value; `ValueError` with a whole sentence when it cannot be read."""
+        """Return the typed value; raises `ValueError` with a whole sentence."""
         try:
             return self.spec.kind.value(self.texts, self.spec.declaration.check)
         except ValueError as error:
@@ -47,16 +47,16 @@ class Given(Struct, frozen=True):
 
 
 def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
-    """Read the flag in `token`, taking its value off `rest` where it stands apart.
+    """Read the flag in `token`, taking its value from `rest` where it is a separate argument.
 
-    `options` is keyed by flag. `words` are the command names that may follow here: an option that may stand alone does
-    not swallow one of them. `ConfigError` for an unknown flag or a missing value.
+    `options` is keyed by flag. `words` are command names that may follow: an option that may stand alone does not take
+    one as its value. Raises `ConfigError` for an unknown flag or a missing value.
     """
     flag, attached = _split(token, options)
     spec = options.get(flag)
     if spec is None:
         if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
-            rest.popleft()  # the value of the unknown option, not a command: one mistake, one message
+            rest.popleft()  # the next argument is the value of the unknown option, not a command: report one mistake
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
@@ -72,7 +72,7 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
 
 
 def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | None]:
-    """`--name=value`, `-l=value` and `-lvalue` to flag and value."""
+    """Split `--name=value`, `-l=value` and `-lvalue` into flag and value."""
     if "=" in token:
         flag, _, value = token.partition("=")
         return flag, value
@@ -88,8 +88,8 @@ def _texts(spec: OptionSpec, text: str) -> tuple[str, ...]:
 
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
-    """The message for a flag that is not known here, with what may have been meant."""
-    import difflib  # for mistakes alone
+    """Return the message for an unknown flag, with similar names."""
+    import difflib  # imported late: only mistakes need it
 
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
     close = difflib.get_close_matches(flag, visible, n=3, cutoff=0.75)
@@ -98,7 +98,7 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Values set by variables such as OPHION_RPC_HTTP_PORT. An empty variable counts as not set, but empties a list."""
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable counts as not set, but empties a list."""
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found
@@ -113,11 +113,11 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
 
 
 def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[str]:
-    """Warnings about variables that look like one of ours and set nothing; others may be anybody's."""
+    """Return warnings about variables with our prefix that set nothing."""
     names = [name for name in environ if name.startswith(PREFIXES[0])]
     if not names:
         return []
-    import difflib  # for mistakes alone
+    import difflib  # imported late: only mistakes need it
 
     known = {variable(PREFIXES[0], name) for spec in specs for name in spec.names}
     found = []
@@ -129,12 +129,12 @@ def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) 
 
 
 def variable(prefix: str, name: str) -> str:
-    """The environment variable of an option name."""
+    """Return the environment variable of an option name."""
     return prefix + name.upper().replace("-", "_")
 
 
 def read_file(path: Path, specs: Iterable[OptionSpec]) -> list[Given]:
-    """Values set in a TOML file, whose keys are option names. `ConfigError` lists all that is wrong with the file."""
+    """Read values from a TOML file whose keys are option names. Raises `ConfigError` with all problems of the file."""
     table = _table(path)
     by_name = {name: spec for spec in specs for name in spec.names}
     unknown = [key for key in table if key not in by_name]

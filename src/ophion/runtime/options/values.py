@@ -1,7 +1,7 @@
-"""Text to typed values.
+"""Converts texts to typed values.
 
-The annotation of a field decides how its text is read, so an option can only hold what its type says. A reader raises
-`ValueError` with the reason; the caller adds which option it was and where the text came from.
+The annotation of a field decides how its text is read. A reader raises `ValueError` with the reason; the caller adds
+the option and the source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES_IN_METAVAR = 4
 
 
 class Kind(Struct, frozen=True):
-    """How the values of one option are read and named."""
+    """Reader and name of the values of one option."""
 
     read: Reader
     metavar: str
@@ -33,7 +33,7 @@ class Kind(Struct, frozen=True):
     choices: tuple[str, ...] = ()
 
     def value(self, texts: Sequence[str], check: Check | None) -> Any:
-        """The typed value of the given texts: a tuple for lists, one value for everything else."""
+        """Return the typed value: a tuple for lists, one value otherwise."""
         if self.is_list:
             result: Any = tuple(self.read(text) for text in texts)
         elif len(texts) == 1:
@@ -46,7 +46,7 @@ class Kind(Struct, frozen=True):
 
 
 def kind_of(annotation: Any, parse: Reader | None) -> Kind:
-    """The kind that an annotation asks for; `parse` replaces the reader of a single value."""
+    """Return the kind for an annotation; `parse` replaces the reader of a single value."""
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
         inner = [member for member in typing.get_args(annotation) if member is not type(None)]
@@ -75,7 +75,7 @@ def kind_of(annotation: Any, parse: Reader | None) -> Kind:
 
 
 def read_text(text: str) -> str:
-    """Text as it is; bytes that are none can come from a command line or the environment."""
+    """Read text; arguments and variables may contain invalid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -84,23 +84,23 @@ def read_text(text: str) -> str:
 
 
 def read_host(text: str) -> str:
-    """A name or an address to listen on or to connect to; nothing at all would be every address of the machine."""
+    """Read a host name or address. Empty is refused: it would mean every address of the machine."""
     if not text.strip():
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
 
 
 def is_url(text: str, *schemes: str) -> bool:
-    """Whether it names a service at a host, by one of these schemes."""
+    """Whether the text is a URL with one of these schemes and a host."""
     try:
         parts = urlsplit(text)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is none, a bracket that is open
+    except ValueError:  # invalid port or open bracket
         return False
 
 
 def read_bool(text: str) -> bool:
-    """true or false in any case."""
+    """Read true or false in any case."""
     lowered = text.lower()
     if lowered not in ("true", "false"):
         raise ValueError(f"'{text}' is not a boolean: expected true or false")
@@ -108,12 +108,12 @@ def read_bool(text: str) -> bool:
 
 
 def read_int(text: str) -> int:
-    """A decimal number or 0x and hex digits; no limit on size."""
+    """Read a decimal number or 0x and hex digits of any size."""
     body = text.removeprefix("-")
     is_hex = body[:2] in ("0x", "0X")
     digits = body[2:] if is_hex else body
     allowed = "0123456789abcdefABCDEF" if is_hex else "0123456789"
-    # Long digit strings cost quadratic time in int(); nothing that is meant here has more digits than a 256-bit word.
+    # int() takes quadratic time for long digit strings; a 256-bit word has fewer digits than this
     if not digits or len(digits) > 80 or any(digit not in allowed for digit in digits):
         raise ValueError(f"'{text[:100]}' is not a whole number")
     value = int(digits, 16 if is_hex else 10)
@@ -121,7 +121,7 @@ def read_int(text: str) -> int:
 
 
 def read_float(text: str) -> float:
-    """A decimal fraction."""
+    """Read a decimal fraction."""
     try:
         value = float(text)
     except ValueError:
@@ -132,7 +132,7 @@ def read_float(text: str) -> float:
 
 
 def hex_bytes(least: int, most: int, what: str) -> Reader:
-    """A reader of bytes as hex digits whose 0x is optional; `what` says in messages what was expected."""
+    """Return a reader of hex bytes with optional 0x; `what` names the expected value in messages."""
 
     def read(text: str) -> bytes:
         digits = text.removeprefix("0x")
@@ -151,7 +151,7 @@ read_address = hex_bytes(20, 20, "an address: expected 40 hex digits")
 
 
 def read_path(text: str) -> Path:
-    """A path, with ~ for the home directory."""
+    """Read a path, with ~ for the home directory."""
     if not text:
         raise ValueError("the path is empty")
     if "\0" in text:
@@ -176,7 +176,7 @@ def _enum_reader(cls: type[enum.Enum]) -> Reader:
 
 
 def between(low: int, high: int) -> Check:
-    """A check: low <= value <= high."""
+    """Return a check: low <= value <= high."""
 
     def check(value: Any) -> None:
         if value is not None and not low <= value <= high:
@@ -186,7 +186,7 @@ def between(low: int, high: int) -> Check:
 
 
 def at_least(low: int) -> Check:
-    """A check: value >= low."""
+    """Return a check: value >= low."""
 
     def check(value: Any) -> None:
         if value is not None and value < low:
@@ -196,4 +196,4 @@ def at_least(low: int) -> Check:
 
 
 port = between(0, 65535)
-"""A check for port numbers; 0 asks the machine for a free one."""
+"""Check a port number; 0 lets the system choose a free one."""
