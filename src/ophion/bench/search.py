@@ -94,15 +94,15 @@ class Search:
 
     async def _holds_otherwise(self, rate: float) -> bool:
         """Try another way of sending, and keep it if it helps."""
-        usual, limit = self._shape, ""
-        for shape in SHAPES[SHAPES.index(usual) + 1 :]:
+        previous, limit = self._shape, ""
+        for shape in SHAPES[SHAPES.index(previous) + 1 :]:
             if not self._has_time():
                 break
             limit = limit or self._found.limit
             self._shape = shape
             if await self._holds(rate):
                 return True
-        self._shape = usual
+        self._shape = previous
         self._found.limit = limit or self._found.limit
         return False
 

@@ -120,7 +120,7 @@ class PruningRounds:
                 done.marked, done.freed = marked + round.marked, freed + round.freed
                 done.states = states + round.forgotten
         self._written_before, self._stayed = written, round.marked
-        log.info("old states dropped states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
+        log.info("pruned old states states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
     def catch_up(self, head: int) -> None:
         """Run a whole round at once if one is due, for a command."""
@@ -191,6 +191,6 @@ class StatePruner:
         except NativeError as error:
             # the chain does not depend on it: a real problem stops the next commit, or the storage check names it
             dropped.failures += 1
-            log.error("old states were not dropped error=%s; run `ophion storage check`", error)
+            log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:
             dropped.is_running = False

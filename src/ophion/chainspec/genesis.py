@@ -123,12 +123,12 @@ def _unusual(genesis: Genesis) -> Iterator[str]:
     """interface.md fixes three members of a BFT genesis; other clients may check them."""
     if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
         return
-    wanted = {
+    required = {
         "nonce": (genesis.nonce == ZERO_NONCE, "0x0"),
         "difficulty": (genesis.difficulty == 1, "0x1"),
         "mixHash": (genesis.mix_hash == BFT_MIX_HASH, f"0x{BFT_MIX_HASH.hex()}"),
     }
-    others = [f"{name} {usual}" for name, (is_usual, usual) in wanted.items() if not is_usual]
+    others = [f"{name} {expected}" for name, (is_expected, expected) in required.items() if not is_expected]
     if others:
         yield (
             f"The genesis of a {genesis.spec.engine.value} network should have {', '.join(others)}; this one has not, "

@@ -64,7 +64,7 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
     collector = CollectorTime()
     gc.callbacks.append(collector)
     # Besu dashboards draw these; the areas are those of the Java virtual machine
-    memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where the original showed its heap.", "area")
+    memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")
     memory.watch(resident_bytes, "heap")
     memory.watch(lambda: 0, "nonheap")
     seconds = registry.counter(jvm, "gc_collection_seconds_sum", "Seconds in the garbage collector.", "gc")

@@ -99,7 +99,7 @@ class AccountContract:
         if not self._has_noted_absence:
             self._has_noted_absence = True
             log.warning(
-                "There is no account permissioning contract at 0x%s at block %d: every account is permitted",
+                "account rules contract is missing: every account is permitted contract=0x%s block=%d",
                 self.address.hex(),
                 block.number,
             )

@@ -38,7 +38,9 @@ class AllowList(Generic[T]):
         self.entries: dict[T, None] = file.read()
         self.changed: Topic[ListChanged[T]] = Topic()
         if file.is_read_only():
-            log.warning("%s is read-only: changes of the permitted %ss cannot be kept", file.path, self._one)
+            log.warning(
+                "permission file is read-only: changes are lost at a restart list=%ss file=%s", self._one, file.path
+            )
 
     def __contains__(self, item: object) -> bool:
         return item in self.entries

@@ -80,7 +80,7 @@ class AuditLog:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            log.error("A change of permissions could not be recorded in %s: %s", self._path, error.strerror)
+            log.error("permission change not recorded in the audit log file=%s error=%s", self._path, error.strerror)
 
     def _turn_over(self, more: int) -> None:
         if not self._path.exists() or self._path.stat().st_size + more <= self._max_bytes:

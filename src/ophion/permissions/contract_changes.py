@@ -80,9 +80,9 @@ class ContractChanges:
         if not announced:
             return []
         rules = self._registered(block.header, ingress, RULES)
-        told = [log for log in logs if log.address == rules]
+        matching = [log for log in logs if log.address == rules]
         records = [
-            _record(block, kind, ingress, mark, [log for log in told if log.transaction == mark.transaction])
+            _record(block, kind, ingress, mark, [log for log in matching if log.transaction == mark.transaction])
             for mark in {log.transaction: log for log in announced}.values()
         ]
         for record in records:
@@ -95,13 +95,13 @@ class ContractChanges:
 
     def _of_admins(self, block: ChainBlock, logs: list[_Log]) -> list[dict[str, Any]]:
         homes = {self._registered(block.header, ingress, ADMIN) for ingress in self._ingresses.values()}
-        told = [log for log in logs if log.topic in _ADMIN_EVENTS and log.address in homes]
-        if not told:
+        matching = [log for log in logs if log.topic in _ADMIN_EVENTS and log.address in homes]
+        if not matching:
             return []
-        home = told[0].address
+        home = matching[0].address
         records = [
-            _record(block, ADMINS, home, mark, [log for log in told if log.transaction == mark.transaction])
-            for mark in {log.transaction: log for log in told}.values()
+            _record(block, ADMINS, home, mark, [log for log in matching if log.transaction == mark.transaction])
+            for mark in {log.transaction: log for log in matching}.values()
         ]
         return self._counted(block, records, lambda header: self._admins(header, home))
 
@@ -138,7 +138,7 @@ def _logs(chain: Chain, block: ChainBlock) -> Iterator[_Log]:
         yield _Log(int(one["transactionIndex"], 16), one["transactionHash"], address, topic, data)
 
 
-def _record(block: ChainBlock, kind: str, contract: Address, mark: _Log, told: list[_Log]) -> dict[str, Any]:
+def _record(block: ChainBlock, kind: str, contract: Address, mark: _Log, matching: list[_Log]) -> dict[str, Any]:
     return {
         "rules": kind,
         "source": "contract",
@@ -146,8 +146,8 @@ def _record(block: ChainBlock, kind: str, contract: Address, mark: _Log, told: l
         "block": block.header.number,
         "transaction": mark.transaction,
         "by": "0x" + block.body.transactions[mark.position].sender.hex(),
-        _ADDED: _entries(told, kind, _ADDED),
-        _REMOVED: _entries(told, kind, _REMOVED),
+        _ADDED: _entries(matching, kind, _ADDED),
+        _REMOVED: _entries(matching, kind, _REMOVED),
     }
 
 

@@ -53,9 +53,11 @@ class RulesWatch:
                 continue
             self._told[number] = difference
             if difference is None:
-                log.info("%s holds the list in force again", listed.file.path)
+                log.info("permission file matches the list in force again file=%s", listed.file.path)
             else:
-                log.warning("%s was changed, and not by this node: %s", listed.file.path, difference)
+                log.warning(
+                    "permission file changed outside of this node file=%s difference=%s", listed.file.path, difference
+                )
 
 
 def _difference(listed: AllowList[Any]) -> str | None:

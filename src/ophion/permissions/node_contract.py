@@ -87,7 +87,7 @@ class NodeContract:
             return refusal
         if self._exhausted is None and block.hash == self._chain.head.hash:
             log.warning(
-                "The rules about nodes have no answer, so nobody may connect; they are asked after every block: %s",
+                "node rules contract does not answer: all connections are refused until the next block reason=%s",
                 refusal.text,
             )
         self._exhausted = (block.hash, refusal)

@@ -18,17 +18,17 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.decoding import Decoded, Decoding
 
 A = TypeVar("A")
-Told = TypeVar("Told", contravariant=True)
+Result = TypeVar("Result", contravariant=True)
 
 
-class Arrival(Protocol[Told]):
+class Arrival(Protocol[Result]):
     """Transactions of one caller, which gets its answer in the step that decides."""
 
     @property
     def raws(self) -> Sequence[bytes]: ...
     @property
     def is_local(self) -> bool: ...
-    def answer(self, result: Told, /) -> None: ...
+    def answer(self, result: Result, /) -> None: ...
     def fail(self, error: Exception, /) -> None: ...
 
 

@@ -80,7 +80,7 @@ class Journal:
         except OSError as error:
             failure = self._failed(error)
             if not self._is_torn:  # once: clients get an error each time, the operator one line
-                log.error("local transactions are refused: %s", failure)
+                log.error("local transactions refused: journal not writable error=%s", failure)
             self._is_torn = True
             raise failure from error
         self._size += len(data)

@@ -26,7 +26,7 @@ class BlockPriority:
     def __init__(self, longest_s: float = LONGEST_S) -> None:
         self._longest_s = longest_s
         self._until = 0.0
-        self.begun: Callable[[], None] = _nobody
+        self.begun: Callable[[], None] = _ignore
         """Called in the thread that turns it on, for listeners that do not poll."""
 
     def begin(self) -> None:
@@ -44,5 +44,5 @@ class BlockPriority:
         return self._until > 0.0 and perf_counter() < self._until
 
 
-def _nobody() -> None:
+def _ignore() -> None:
     """Ignore the start of a priority period."""

@@ -39,16 +39,16 @@ class Whole:
     async def next(self) -> bytes | None:
         """Joins small parts and cuts large ones."""
         found: list[Piece] = []
-        room = self._piece_bytes
-        while self._parts and room:
+        remaining = self._piece_bytes
+        while self._parts and remaining:
             part = self._parts.popleft()
-            if len(part) > room:
+            if len(part) > remaining:
                 view = memoryview(part)
-                self._parts.appendleft(view[room:])
-                part = view[:room]
+                self._parts.appendleft(view[remaining:])
+                part = view[:remaining]
             found.append(part)
-            room -= len(part)
-        self.weight -= self._piece_bytes - room
+            remaining -= len(part)
+        self.weight -= self._piece_bytes - remaining
         return b"".join(found) or None
 
     def close(self) -> None:

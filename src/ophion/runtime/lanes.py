@@ -155,7 +155,7 @@ class InlineLane:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(job())
-        except Exception as error:  # noqa: BLE001  # handed to whoever awaits the future, as a thread would do
+        except Exception as error:  # noqa: BLE001  # set on the future, as a thread would do
             future.set_exception(error)
         return future
 

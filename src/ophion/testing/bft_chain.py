@@ -66,9 +66,9 @@ class KnownHeaders:
 def bft_genesis_text(protocol: str, count: int) -> str:
     """Return a genesis file for this many validators."""
     validators = KEYS[:count]
-    dialect = Ibft2() if protocol == "ibft2" else Qbft()
+    variant = Ibft2() if protocol == "ibft2" else Qbft()
     addresses = tuple(sorted(key.address for key in validators))
-    extra = dialect.encode_extra(BftExtraData(bytes(32), addresses), ExtraForm.FULL)
+    extra = variant.encode_extra(BftExtraData(bytes(32), addresses), ExtraForm.FULL)
     values = {
         "config": {
             "chainId": CHAIN_ID,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ophion.native.crypto import PrivateKey
 from ophion.peers.connection.connection import Connection, Ending, Surroundings
-from ophion.peers.connection.receive_scheduler import FairScheduler
+from ophion.peers.connection.receive_scheduler import Turns
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.peer import Peer
@@ -37,7 +37,7 @@ class Host:
         self.endings: list[Ending] = []
         capabilities = tuple(one for subprotocol in subprotocols for one in subprotocol.capabilities)
         self.identity = Identity(key, Hello.of(client_id, capabilities, 30303, key.public_key), capabilities)
-        turns = FairScheduler(loop, self.clock)
+        turns = Turns(loop, self.clock)
         self.around = Surroundings(loop, self.clock, turns, self.traffic, self, tuple(subprotocols), timing or Timing())
 
     def connection(self, remote_id: bytes | None = None) -> Connection:

@@ -55,8 +55,8 @@ def network_genesis(
             "epochlength": 30000,
             "requesttimeoutseconds": timeout_s,
         }
-        dialect = Ibft2() if engine == "ibft2" else Qbft()
-        extra = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
+        variant = Ibft2() if engine == "ibft2" else Qbft()
+        extra = variant.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
         mix_hash = BFT_MIX_HASH
     return {
         "config": config,
@@ -151,12 +151,12 @@ class TestNetwork:
     def neighbours(self, index: int) -> list[str]:
         """Return how a node reaches the others: directly, or through relays."""
         return [
-            f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.door(index, other)}"
+            f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.port_of(index, other)}"
             for other in range(len(self.ports))
             if other != index
         ]
 
-    def door(self, here: int, there: int) -> int:
+    def port_of(self, here: int, there: int) -> int:
         """Return the port on which one node reaches another."""
         relay = self.relays.get((here, there))
         return self.ports[there] if relay is None else relay.port

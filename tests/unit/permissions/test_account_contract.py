@@ -204,7 +204,7 @@ def test_account_contract_absent_at_head_allows_everything_and_warns(
 
     with caplog.at_level(logging.WARNING):
         play(tmp_path, story, ruled(b"\x55" * 20))
-    assert caplog.text.count("There is no account permissioning contract at 0x5555") == 1
+    assert caplog.text.count("account rules contract is missing: every account is permitted contract=0x5555") == 1
 
 
 def test_account_ingress_without_rules_registered_answers_allowed(tmp_path: Path) -> None:

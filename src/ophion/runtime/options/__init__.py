@@ -6,7 +6,7 @@
 
 From that one field come the flag `--tx-pool-max-size`, the variable `OPHION_TX_POOL_MAX_SIZE`, the TOML key
 `tx-pool-max-size`, the line in `--help` and the line in `docs/options.md`. A configuration is a tree: a field whose
-type is again such a class is a part, and its room receives that part and nothing else.
+type is again such a class is a part, and its package receives that part only.
 
     declare   Options, option(), OptionSpec, specs_of(): what options a configuration class has
     values    text to typed value: numbers, booleans, paths, enums, lists, and checks such as `port`
