@@ -1,28 +1,28 @@
-"""Every expected error of Ophion, as one tree.
+"""All expected errors of Ophion, as one tree.
 
-    OphionError                 something a caller can be told in one line
+    OphionError                 an error with a message of one line
     ├── ConfigError             options, environment or configuration file; holds every problem found
-    ├── ExtensionError          the compiled half of Ophion is missing, or another one than the Python half needs
+    ├── ExtensionError          the native extension is missing or does not match the Python sources
     ├── CommandError            a subcommand cannot do what it was asked
     ├── GenesisError            a genesis file that is malformed, or that differs from the stored one
-    ├── DecodeError             bytes or text that are not what they should be; names the place
+    ├── DecodeError             malformed bytes or text; names the position
     ├── KeyFileError            a private key or public key file that cannot be used
     ├── StorageError            the database or the data directory: missing, locked, full, newer, damaged
     │   └── MissingStateError   the state of a root is not in the database
     ├── InvalidBlock            a block breaks a rule of the chain
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
-    │   └── StateDropped        ... or whose parent's state is no longer kept
-    ├── PoolRejected            a transaction the pool does not take
-    ├── RulesError              permissions that cannot be read or changed as asked
+    │   └── StateDropped        ... or whose parent's state is pruned
+    ├── PoolRejected            a transaction that the pool refuses
+    ├── RulesError              permissions that cannot be read or changed
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/disconnect_reasons.py)
     ├── EnclaveError            the privacy enclave refused or did not answer
-    ├── PrivacyRefused          a private transaction or question that cannot be taken
-    └── RpcError                an answer with a JSON-RPC error code
+    ├── PrivacyRefused          a private transaction or request that is refused
+    └── RpcError                a reply with a JSON-RPC error code
 
-An error carries fields and builds its message once, so that whoever shows it (command line, log, JSON-RPC) shows
-the same sentence. `transient` says that the same input may be fine later: such an input is not remembered as bad.
-Anything outside this tree that reaches the command line or a supervisor is a bug.
+An error has fields and builds its message once, so that command line, log and JSON-RPC show the same sentence.
+`transient` means that the same input may be valid later and is not remembered as bad. Any other exception that reaches
+the command line or a supervisor is a bug.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OphionError(Exception):
 
 
 class ConfigError(OphionError):
-    """All that is wrong with options, environment and configuration file, found before anything starts."""
+    """All problems of options, environment and configuration file, found before the start."""
 
     def __init__(self, problems: str | Sequence[str]) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
@@ -52,15 +52,15 @@ class ConfigError(OphionError):
 
 
 class ExtensionError(OphionError):
-    """The extension cannot be used with the Python sources beside it."""
+    """The native extension does not match the Python sources."""
 
 
 class CommandError(OphionError):
-    """A subcommand cannot do what it was asked to do."""
+    """A subcommand cannot do what it was asked."""
 
 
 class GenesisError(OphionError):
-    """A genesis that cannot be used; `place` is the member path when one is to blame."""
+    """An unusable genesis; `place` is the path of the member, where known."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
@@ -68,7 +68,7 @@ class GenesisError(OphionError):
 
 
 class DecodeError(OphionError):
-    """Input that does not have the promised form."""
+    """Input in the wrong form."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
@@ -76,7 +76,7 @@ class DecodeError(OphionError):
 
 
 class KeyFileError(OphionError):
-    """A key file that cannot be read, written or understood."""
+    """A key file that cannot be read, written or parsed."""
 
 
 class StorageError(OphionError):
@@ -90,8 +90,8 @@ class MissingStateError(StorageError):
 class InvalidBlock(OphionError):
     """A block that breaks a rule.
 
-    `rule` is a short stable name such as `state root`; `got` and `expected` are shown as text. `number` and `hash`
-    are filled in by whoever knows them, which is why `at` makes a copy with both.
+    `rule` is a short stable name such as `state root`; `got` and `expected` are shown as text. `at` returns a copy with
+    number and hash, for callers that know them.
     """
 
     kind = "block"
@@ -114,7 +114,7 @@ class InvalidBlock(OphionError):
         super().__init__(self._sentence())
 
     def at(self, number: int, hash: bytes) -> InvalidBlock:
-        """The same error with the block it belongs to, keeping what is known already."""
+        """Return the same error with its block, unless it has one."""
         return type(self)(
             self.rule,
             self.got,
@@ -139,13 +139,13 @@ class InvalidBlock(OphionError):
 
 
 class InvalidHeader(InvalidBlock):
-    """A block whose header alone shows that it breaks a rule."""
+    """A block whose header alone breaks a rule."""
 
     kind = "header"
 
 
 class UnknownParent(OphionError):
-    """A block that cannot be judged because its parent is not here."""
+    """A block that cannot be judged because its parent is unknown."""
 
     transient = True
 
@@ -157,7 +157,7 @@ class UnknownParent(OphionError):
 
 
 class StateDropped(UnknownParent):
-    """A block on one so old that its state is no longer kept: it cannot be executed."""
+    """A block on a parent whose state is pruned: it cannot be executed."""
 
     def __init__(self, number: int, parent_hash: bytes, head: int) -> None:
         super().__init__(number, parent_hash, head)
@@ -165,7 +165,7 @@ class StateDropped(UnknownParent):
 
 
 class PoolRejected(OphionError):
-    """A transaction the pool does not take; `reason` is a stable name that the interface maps to a code.
+    """A transaction that the pool refuses; `reason` is a stable name that the interface maps to a code.
 
     `detail` says more than the message, whose text is fixed.
     """
@@ -178,7 +178,7 @@ class PoolRejected(OphionError):
 
 
 class RulesError(OphionError):
-    """Permissions that cannot be read, or not be changed as asked; `detail` says more than the fixed text."""
+    """Permissions that cannot be read or changed; `detail` says more than the fixed text."""
 
     def __init__(self, message: str, detail: str | None = None) -> None:
         self.detail = detail
@@ -188,8 +188,8 @@ class RulesError(OphionError):
 class EnclaveError(OphionError):
     """The privacy enclave refused or did not answer.
 
-    `code` is the enclave's own word for it (`NodeMissingPeerUrl`), which the interface passes on; None for a failure
-    that has no word, and is told as trouble with the enclave.
+    `code` is the enclave's own error code (`NodeMissingPeerUrl`), which the interface passes on; None for other
+    failures.
     """
 
     def __init__(self, message: str, code: str | None) -> None:
@@ -198,11 +198,11 @@ class EnclaveError(OphionError):
 
 
 class PrivacyRefused(OphionError):
-    """A private transaction that is not taken, or a private question that cannot be answered; the text is fixed."""
+    """A private transaction or request that is refused; the text is fixed."""
 
 
 class RpcError(OphionError):
-    """A JSON-RPC error answer."""
+    """A JSON-RPC error reply."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         self.code = code
@@ -211,5 +211,5 @@ class RpcError(OphionError):
 
 
 def show(value: object) -> str:
-    """A field of an error as text: bytes as hex, the rest as it prints."""
+    """Format a field of an error: bytes as hex, all else with `str`."""
     return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)

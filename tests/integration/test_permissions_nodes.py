@@ -298,7 +298,7 @@ def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
         assert post(port, "/", change, answer["token"])[1]["result"] == "Success"
         (record,) = (json.loads(line) for line in (tmp_path / "data" / AUDIT).read_text().splitlines())
         rules.write_text("accounts-whitelist=[]")
-        wait_for(lambda: "was changed, and not by this node: 0 more and 2 fewer accounts" in node.output())
+        wait_for(lambda: "difference=0 more and 2 fewer accounts" in node.output())
     assert (record["by"], record["added"], record["before"], record["after"]) == ("ali", [account], 1, 2)
 
 

@@ -79,8 +79,8 @@ def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -
         assert node.stop() == 0
     with NodeProcess(tmp_path / "data", *MINING, HISTORY, APIS) as node:
         grow(node, 60, 1)
-        wait_for(lambda: "old states dropped states=" in node.output())
-        assert "old states dropped states=44 " in node.output()
+        wait_for(lambda: "pruned old states states=" in node.output())
+        assert "pruned old states states=44 " in node.output()
         assert node.rpc("debug_metrics")["pruner"]["states_dropped_total"] == 44
         grow(node, 61, 3)
         assert node.stop() == 0
@@ -155,7 +155,7 @@ def test_states_under_private_ones_are_not_dropped(tmp_path: Path) -> None:
     ophion("privacy", "rebuild", f"--data-path={data}").succeeded()
     with NodeProcess(data, *BERLIN, HISTORY) as node:
         grow(node, 39, 1)
-        wait_for(lambda: "old states dropped states=24" in node.output())
+        wait_for(lambda: "pruned old states states=24" in node.output())
         assert node.stop() == 0
 
 

@@ -71,6 +71,7 @@ ELSEWHERE = {
     "permissions/contract_calls.py": "tests/unit/permissions/test_account_contract.py",
     "permissions/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "pool/events.py": "plain records; used by the tests of pool",
+    "pool/local_transactions.py": "tests/unit/pool/test_pool.py",
     "pool/options.py": "declarations; tests/unit/node/test_config.py reads every option",
     "node/build.py": "tests/integration/test_node_lifecycle.py",
     "privacy/options.py": "declarations; tests/unit/node/test_config.py reads every option",
@@ -116,6 +117,7 @@ ELSEWHERE = {
 """Modules without a test file of their own, and where they are tested or why they need none."""
 
 TOPICS = {
+    "chain/test_fee_suggestions.py": "suggested prices beside the checks of the pool",
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
     "peers/priv/test_hostile.py": "whoever breaks priv/1, and who is no member, on real sessions",

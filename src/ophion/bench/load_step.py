@@ -1,4 +1,4 @@
-"""One step: so many transactions a second for some seconds, and what became of them."""
+"""One step of a benchmark: a transaction rate for some seconds, and its results."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from msgspec import Struct, field
 from ophion.bench.sender_accounts import Senders, Signed
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock
-from ophion.runtime.json_rpc_client import Connection, Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 
 _LOOK_S: Final = 0.02
 _KNOWN: Final = ("known transaction", "already known")
-"""What nodes say of a transaction that they have: it was sent before, and is as good as accepted."""
+"""Error texts for a known transaction: it was sent before and counts as accepted."""
 
 
 class Shape(Struct, frozen=True):
     """How transactions are sent."""
 
     batch: int
-    """Transactions in one request."""
+    """Transactions per request."""
     connections: int
 
     def __str__(self) -> str:
@@ -33,23 +33,23 @@ class Shape(Struct, frozen=True):
 
 
 class Step(Struct):
-    """What was asked for, and what came of it."""
+    """Parameters and results of one step."""
 
     rate: float
-    """Transactions a second that should be sent."""
+    """Scheduled transactions per second."""
     seconds: float
     shape: Shape
     sent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    """How often the node refused, by its words."""
+    """Refusals by error text."""
     mined_s: list[float] = field(default_factory=list)
-    """Seconds from when a transaction should have been sent until its block was seen, in the order of sending."""
+    """Seconds from the scheduled time until the block was seen, in sending order."""
     answer_s: list[float] = field(default_factory=list)
     """Seconds until a request was answered."""
     late_s: float = 0.0
-    """How far behind its schedule this program was at the end."""
+    """Lag of this program behind its schedule at the end."""
     drained_s: float | None = None
-    """Seconds from the last transaction sent until all were mined; None when some never were."""
+    """Seconds from the last send until all were mined; None when some never were."""
     blocks: list[Block] = field(default_factory=list)
 
     @property
@@ -58,7 +58,7 @@ class Step(Struct):
 
 
 class Block(Struct, frozen=True):
-    """A block that was made meanwhile."""
+    """A block made during the step."""
 
     seen_s: float
     transactions: int
@@ -67,16 +67,16 @@ class Block(Struct, frozen=True):
 
 
 class Load:
-    """Sends transactions to a node, and looks when they are mined."""
+    """Sends transactions to a node and watches when they are mined."""
 
-    def __init__(self, endpoint: Endpoint, senders: Senders, clock: Clock) -> None:
+    def __init__(self, endpoint: JsonRpcEndpoint, senders: Senders, clock: Clock) -> None:
         self._endpoint = endpoint
         self._senders = senders
         self._clock = clock
-        self._lines: list[Connection] = []
+        self._lines: list[JsonRpcConnection] = []
 
     async def run(self, rate: float, seconds: float, shape: Shape, drain_s: float) -> Step:
-        """Take one step, and wait up to `drain_s` until everything is mined: the next one begins with nothing."""
+        """Run one step, and wait up to `drain_s` until all transactions are mined."""
         step = Step(rate, seconds, shape)
         batches = max(1, round(rate * seconds / shape.batch))
         signed = self._senders.sign(batches * shape.batch)
@@ -98,12 +98,12 @@ class Load:
         except BaseException:
             watching.cancel()
             raise
-        # not interrupted: its connection is used again
+        # not cancelled: its connection is used again
         watch.is_over = True
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
-        # one that is mined all the same had been sent in an earlier step, and was let in by what was made again
+        # a mined transaction of an earlier step, resent in this one
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.is_waiting(refusals):
             self._senders.move_on()
@@ -112,7 +112,7 @@ class Load:
         return step
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for line in self._lines:
             await line.close()
         self._lines.clear()
@@ -124,7 +124,7 @@ class Load:
         pause = step.shape.batch / step.rate
         numbers = iter(range(batches))
 
-        async def work(line: Connection) -> None:
+        async def work(line: JsonRpcConnection) -> None:
             for number in numbers:
                 due = began + number * pause
                 ahead = due - self._clock.monotonic()
@@ -143,7 +143,9 @@ class Load:
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
-    async def _post(self, step: Step, line: Connection, part: Sequence[Signed], refusals: dict[str, str]) -> None:
+    async def _post(
+        self, step: Step, line: JsonRpcConnection, part: Sequence[Signed], refusals: dict[str, str]
+    ) -> None:
         began = self._clock.monotonic()
         requests = [
             b'{"jsonrpc":"2.0","id":%d,"method":"eth_sendRawTransaction","params":[%b]}' % (number, one.text)
@@ -169,9 +171,9 @@ def _refusal(answer: Any) -> str | None:
 
 
 class Watch:
-    """Sees blocks come, and which of some transactions are in them."""
+    """Watches new blocks for the transactions of a step."""
 
-    def __init__(self, line: Connection, clock: Clock, due: dict[str, float]) -> None:
+    def __init__(self, line: JsonRpcConnection, clock: Clock, due: dict[str, float]) -> None:
         self.due = due
         self.mined: dict[str, float] = {}
         self.blocks: list[Block] = []
@@ -183,21 +185,21 @@ class Watch:
 
     @property
     def missing(self) -> int:
-        """Transactions that are in no block yet."""
+        """Transactions that no block contains yet."""
         return len(self.due) - len(self.mined)
 
     def is_waiting(self, refusals: Mapping[str, str]) -> bool:
-        """Whether there are transactions that nobody refused and no block holds."""
+        """Whether accepted transactions are not mined yet."""
         return self.missing > sum(hash not in self.mined for hash in refusals)
 
     async def begin(self) -> None:
-        """From the next block on."""
-        self._next = int(await self._line.ask("eth_blockNumber"), 16) + 1
+        """Start with the next block."""
+        self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:
-        """Look until it is over."""
+        """Watch until the step ends."""
         while not self.is_over:
-            head = int(await self._line.ask("eth_blockNumber"), 16)
+            head = int(await self._line.call("eth_blockNumber"), 16)
             seen = self._clock.monotonic()
             for number in range(self._next, head + 1):
                 await self._look(number, seen)
@@ -205,7 +207,7 @@ class Watch:
             await asyncio.sleep(_LOOK_S)
 
     async def _look(self, number: int, seen: float) -> None:
-        block = await self._line.ask("eth_getBlockByNumber", hex(number), False)
+        block = await self._line.call("eth_getBlockByNumber", hex(number), False)
         if not isinstance(block, dict):
             raise CommandError(f"The node has no block {number}, though its head is higher")
         hashes = block["transactions"]

@@ -1,4 +1,4 @@
-"""The outcome: a few lines for the terminal, JSON for programs, one page of HTML to pass on."""
+"""Results as text for the terminal, JSON for programs, and one HTML page."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12p
 
 
 class Subject(Struct, frozen=True):
-    """What was measured."""
+    """A measurement."""
 
     url: str
     client: str
     chain_id: int
     at: str
-    """When, in UTC."""
+    """Start in UTC."""
 
 
 def summary(found: Found, subject: Subject) -> str:
-    """A few lines for a person."""
+    """Return a short text."""
     lines = [f"{subject.client}, chain {subject.chain_id}, at {subject.url}", ""]
     if found.best is None:
         lines.append("No rate was found that the network kept up with.")
@@ -64,7 +64,7 @@ def summary(found: Found, subject: Subject) -> str:
 
 
 def as_json(found: Found, subject: Subject) -> dict[str, Any]:
-    """Everything, in plain values."""
+    """Return everything as plain values."""
     return {
         "url": subject.url,
         "client": subject.client,
@@ -78,7 +78,7 @@ def as_json(found: Found, subject: Subject) -> dict[str, Any]:
 
 
 def as_html(found: Found, subject: Subject) -> str:
-    """One page without scripts or anything from elsewhere."""
+    """Return one HTML page without scripts or external resources."""
     best = None if found.best is None else _row(found.best)
     head = "nothing" if best is None else f"{best['rate']:,.0f} transactions/s"
     times = (
@@ -169,7 +169,7 @@ def _table_row(step: Step) -> str:
 
 
 def _chart(steps: Sequence[Step]) -> str:
-    """Medians (dots) and 99 of 100 (rings) over the rate; both axes begin at zero."""
+    """Plot medians (dots) and 99th percentiles (rings) over the rate; both axes start at zero."""
     points = [(step, percentile(step.mined_s, 0.5), percentile(step.mined_s, 0.99)) for step in steps]
     shown = [(step, p50, p99) for step, p50, p99 in points if p50 is not None and p99 is not None]
     if not shown:

@@ -1,4 +1,4 @@
-"""Which step comes next: more until something gives way, other ways of sending, then half-way between good and bad."""
+"""Search for the highest sustained rate: double until it fails, try other ways of sending, then bisect."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SHAPES: Final = (Shape(1, 8), Shape(1, 64), Shape(16, 8), Shape(128, 4))
 _FIRST: Final = 100.0
 _SLOWEST: Final = 1.0
 _CLOSE: Final = 1.08
-"""The search ends when what was too much is no more than this above what was not."""
+"""The search ends when the lowest failed rate is at most this factor above the highest good one."""
 _CONFIRMED: Final = 3
-"""How many times as long as a step the last one takes."""
+"""Duration of the confirming step, as a multiple of a normal step."""
 _STEP_BACK: Final = 0.9
 _ATTEMPTS: Final = 4
 
@@ -28,18 +28,18 @@ RunStep = Callable[[float, float, Shape], Awaitable[Step]]
 
 
 class Found(Struct):
-    """The outcome of a search."""
+    """Result of a search."""
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
-    """The step at the highest rate that the network kept up with; None when there was none."""
+    """The step with the highest sustained rate; None when there was none."""
     limit: str = "Nothing gave way: the highest rate that was to be tried is not the limit."
     is_confirmed: bool = True
-    """Whether the best one was a long step."""
+    """Whether a long step confirmed it."""
 
 
 class Search:
-    """Finds the highest steady rate within some time."""
+    """Finds the highest sustained rate within a time limit."""
 
     def __init__(self, run: RunStep, clock: Clock, step_s: float, budget_s: float, most: float | None) -> None:
         self._run = run
@@ -51,7 +51,7 @@ class Search:
         self._shape = SHAPES[0]
 
     async def find(self) -> Found:
-        """The highest rate, confirmed by a longer step."""
+        """Return the highest rate, confirmed by a longer step."""
         good, bad = await self._raise()
         while bad is not None and good is not None and bad / good > _CLOSE and self._has_time():
             middle = (good * bad) ** 0.5
@@ -64,7 +64,7 @@ class Search:
         return self._found
 
     async def _raise(self) -> tuple[float | None, float | None]:
-        """The highest rate that was kept, and the lowest that was not."""
+        """Highest good rate, and lowest failed one."""
         good: float | None = None
         rate = min(_FIRST, self._most or _FIRST)
         while True:
@@ -93,16 +93,16 @@ class Search:
         return holds
 
     async def _holds_otherwise(self, rate: float) -> bool:
-        """Whether another way of sending makes the difference; it is kept when it does."""
-        usual, limit = self._shape, ""
-        for shape in SHAPES[SHAPES.index(usual) + 1 :]:
+        """Try another way of sending, and keep it if it helps."""
+        previous, limit = self._shape, ""
+        for shape in SHAPES[SHAPES.index(previous) + 1 :]:
             if not self._has_time():
                 break
             limit = limit or self._found.limit
             self._shape = shape
             if await self._holds(rate):
                 return True
-        self._shape = usual
+        self._shape = previous
         self._found.limit = limit or self._found.limit
         return False
 
@@ -117,7 +117,7 @@ class Search:
             kept = (step for step in self._found.steps if step.rate < refused and kept_up(step))
             self._found.best = max(kept, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
-        # what gave way first says more than why a rate just below it was too much for longer
+        # the first bottleneck says more than the reason of a rate just below it
         self._found.limit = known or self._found.limit
 
     def _has_time(self) -> bool:

@@ -1,4 +1,4 @@
-"""Accounts that send: made for the occasion, and funded where transactions cost something."""
+"""Sender accounts: created for the run, and funded where transactions cost something."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.json_rpc_client import Connection
+from ophion.runtime.json_rpc_client import JsonRpcConnection
 from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 
 TRANSFER_GAS: Final = 21_000
 _SENDERS: Final = 128
 _GROUPS: Final = 4
-"""Of so many accounts each: where a network has lost a transaction, its sender can send nothing more."""
+"""Accounts in one group: after a lost transaction its sender cannot send any more."""
 _RECEIVER: Final = bytes(18) + b"\xbe\x11"
 _FUNDING_LIMIT_S: Final = 60.0
 _TRANSFERS_EACH: Final = 100_000
-"""How many transfers the funds of an account should be enough for, when there is enough to share."""
+"""Transfers that the funds of an account should cover, if there are enough."""
 
 
 class Signed(Struct, frozen=True):
-    """A transaction ready to be sent."""
+    """A signed transaction."""
 
     text: bytes
-    """As JSON: the raw transaction in quotes."""
+    """The raw transaction as a JSON string."""
     hash: str
 
 
 class Senders:
-    """A number of accounts with their next nonces."""
+    """Accounts with their next nonces."""
 
     def __init__(
         self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
     ) -> None:
-        """`spare`: further accounts, to go on with when something is stuck."""
+        """`spare`: more accounts, used when some are stuck."""
         self._keys = keys
         self._spare = deque(spare)
         self._nonces = [0] * len(keys)
@@ -50,15 +50,16 @@ class Senders:
         self._turn = 0
 
     @classmethod
-    async def make(cls, node: Connection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
-        """New accounts that can pay. `CommandError` when transactions cost something and nobody pays for them."""
-        chain_id = int(await node.ask("eth_chainId"), 16)
-        price = int(await node.ask("eth_gasPrice"), 16)
+    async def make(cls, node: JsonRpcConnection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
+        """Create accounts that can pay. Raises `CommandError` when transactions cost something and no funder is
+        given."""
+        chain_id = int(await node.call("eth_chainId"), 16)
+        price = int(await node.call("eth_gasPrice"), 16)
         keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS * _GROUPS)]
         first, *spare = (keys[start : start + _SENDERS] for start in range(0, len(keys), _SENDERS))
         if price == 0:
             return cls(first, chain_id, 0, spare)
-        price *= 2  # the base fee may rise while we send
+        price *= 2  # the base fee may rise during the run
         if funder is None:
             raise CommandError(
                 "Transactions cost something on this network: name the key of an account that pays (--key-file)."
@@ -67,20 +68,20 @@ class Senders:
         return cls(first, chain_id, price, spare)
 
     def sign(self, count: int) -> list[Signed]:
-        """The next transfers, each from another account than the one before."""
+        """Yield the next transfers, each from another account than the one before."""
         return [self._next() for _ in range(count)]
 
     def move_on(self) -> None:
-        """Go on with other accounts, as long as there are any: what these have sent was accepted and then lost."""
+        """Switch to spare accounts: the network accepted and then lost a transaction of these."""
         if self._spare:
             self._keys = self._spare.popleft()
             self._nonces = [0] * len(self._keys)
             self._turn = 0
 
-    async def agree(self, node: Connection) -> None:
-        """Go on from what the chain knows: transactions that were refused are made again, the very same ones."""
+    async def agree(self, node: JsonRpcConnection) -> None:
+        """Continue from the nonces on the chain: refused transactions are created again, byte for byte."""
         for index, key in enumerate(self._keys):
-            self._nonces[index] = int(await node.ask("eth_getTransactionCount", data(key.address), "latest"), 16)
+            self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 
     def _next(self) -> Signed:
         index = self._turn
@@ -92,19 +93,19 @@ class Senders:
 
 
 async def _fund(
-    node: Connection, funder: PrivateKey, accounts: list[Address], chain_id: int, price: int, clock: Clock
+    node: JsonRpcConnection, funder: PrivateKey, accounts: list[Address], chain_id: int, price: int, clock: Clock
 ) -> None:
-    balance = int(await node.ask("eth_getBalance", data(funder.address), "latest"), 16)
+    balance = int(await node.call("eth_getBalance", data(funder.address), "latest"), 16)
     cost = price * TRANSFER_GAS
     each = min((balance - cost * len(accounts)) // (2 * len(accounts)), cost * _TRANSFERS_EACH)
     if each < cost:
         raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for a load.")
-    nonce = int(await node.ask("eth_getTransactionCount", data(funder.address), "pending"), 16)
+    nonce = int(await node.call("eth_getTransactionCount", data(funder.address), "pending"), 16)
     for offset, account in enumerate(accounts):
         raw = _transfer(funder, nonce + offset, account, each, chain_id, price)
-        await node.ask("eth_sendRawTransaction", data(raw))
+        await node.call("eth_sendRawTransaction", data(raw))
     until = clock.monotonic() + _FUNDING_LIMIT_S
-    while int(await node.ask("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
+    while int(await node.call("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
         if clock.monotonic() > until:
             raise CommandError(
                 f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network make blocks?"

@@ -1,4 +1,4 @@
-"""Whether a network kept up with a load, and what held it back when it did not."""
+"""Whether a network sustained a load, and its bottleneck otherwise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROWTH: Final = 1.5
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The value that this share of all does not exceed; None where there are none."""
+    """Return the value at this share of the sorted values; None when there are none."""
     if not values:
         return None
     ordered = sorted(values)
@@ -25,14 +25,14 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def period_of(step: Step) -> float:
-    """Seconds between blocks."""
+    """Return the seconds between blocks."""
     if len(step.blocks) < 2:
         return step.seconds
     return (step.blocks[-1].seen_s - step.blocks[0].seen_s) / (len(step.blocks) - 1)
 
 
 def kept_up(step: Step) -> bool:
-    """Whether the network could go on like this: nothing refused, nothing late, and waiting times that do not grow."""
+    """Whether the load is sustainable: no refusals, no late blocks, and latency that does not grow."""
     patience = max(_MIN_PATIENCE_S, _PERIODS * period_of(step))
     if step.refused or step.drained_s is None or step.drained_s > patience or is_late(step):
         return False
@@ -47,7 +47,7 @@ def is_late(step: Step) -> bool:
 
 
 def limit_of(step: Step) -> str:
-    """What gave way first, in one sentence."""
+    """Return the first bottleneck in one sentence."""
     if step.refused:
         words, count = step.refused.most_common(1)[0]
         return f"The node refused {count} of {step.sent} transactions: {words}"

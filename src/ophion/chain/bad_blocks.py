@@ -1,7 +1,7 @@
-"""Memory of blocks that broke a rule.
+"""Remembers blocks that broke a rule.
 
-A bad block is not executed twice, its descendants are refused by their parent's hash alone, and an operator can ask
-what was wrong with the last ones. The memory is bounded: a peer that makes up bad blocks only pushes out older ones.
+A bad block is executed only once, its descendants are refused by their parent hash, and operators can list the last
+ones. The list is bounded: a peer that invents bad blocks only evicts older entries.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ _KEPT: Final = 128
 class BadBlock(Struct, frozen=True):
     """A block and the rule it broke.
 
-    The error is made anew each time: one that has been raised holds on to everything its traceback has seen, the
-    execution of the block included.
+    Keeps the arguments of the error, not the raised error: its traceback would keep the execution of the block alive.
     """
 
     header: HashedHeader
@@ -35,7 +34,7 @@ class BadBlock(Struct, frozen=True):
 
     @property
     def error(self) -> InvalidBlock:
-        """What to raise when the block comes again."""
+        """Create the error to raise when the block arrives again."""
         return self.kind(self.rule, self.got, self.expected, self.header.number, self.header.hash)
 
 
@@ -52,9 +51,9 @@ class BadBlocks:
             self._known.popitem(last=False)
 
     def get(self, block_hash: Hash32) -> BadBlock | None:
-        """What is known against a block."""
+        """Return what is known about a bad block."""
         return self._known.get(block_hash)
 
     def recent(self) -> list[BadBlock]:
-        """All that are remembered, newest first."""
+        """Return all bad blocks, newest first."""
         return list(reversed(self._known.values()))

@@ -1,4 +1,4 @@
-"""From the RLP of a block to a header with its hash and a body."""
+"""Decodes the RLP of a block into a hashed header and a body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 
 
 def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
-    """One RLP block; `DecodeError` names the place of what is wrong. Senders are not recovered yet."""
+    """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet."""
     try:
         header, body = transactions.decode_block(raw)
     except NativeError as error:
@@ -24,7 +24,7 @@ def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
 
 
 def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
-    """Only the header of an RLP block: enough to see whether the block is known already."""
+    """Decode the header only, to see whether the block is known."""
     is_list, start, end = rlp.head(raw, 0)
     if not is_list or end != len(raw):
         raise RlpError("not the RLP list of one block", 0)
@@ -35,7 +35,7 @@ def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
 
 
 def empty_body(header: Header) -> Body | None:
-    """The body of a block that has neither transactions nor ommers nor withdrawals; None when it has any."""
+    """Return the body of a block without transactions, ommers and withdrawals; None for any other."""
     if header.transactions_root != EMPTY_TRIE_ROOT or header.ommers_hash != EMPTY_OMMERS_HASH:
         return None
     if header.withdrawals_root is None:
@@ -44,10 +44,10 @@ def empty_body(header: Header) -> Body | None:
 
 
 def encode_block(block: ChainBlock) -> bytes:
-    """The RLP of a block."""
+    """Encode a block as RLP."""
     return block.body.encode_block(block.header.header.encode())
 
 
 def ommers_of(body: Body) -> tuple[Header, ...]:
-    """The decoded ommers of a body."""
+    """Decode the ommers of a body."""
     return tuple(Header.decode(ommer) for ommer in body.ommers)

@@ -1,7 +1,6 @@
-"""What a transaction sees of its block: from header to `BlockEnv`.
+"""Creates the `BlockEnv` of a block from its header.
 
-Importing, building, calls and traces all make their environment here, so that a call sees exactly what a transaction in
-the same block would have seen.
+Import, building, calls and traces all use it, so that a call sees what a transaction in the same block would see.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from ophion.primitives.types import Address, Hash32
 
 
 class EnvOverrides(Struct, frozen=True):
-    """Fields of a block that a simulated call replaces; None leaves a field as it is."""
+    """Header fields that a simulated call replaces; None keeps a field."""
 
     number: int | None = None
     timestamp: int | None = None
     gas_limit: int | None = None
     beneficiary: Address | None = None
     mix_hash: Hash32 | None = None
-    """The beacon's randomness after the merge."""
+    """PREVRANDAO after the merge."""
     base_fee: int | None = None
     blob_base_fee: int | None = None
 
@@ -33,7 +32,7 @@ _NOTHING = EnvOverrides()
 
 
 def chain_rules(spec: ChainSpec) -> ChainRules:
-    """The part of the environment that is the same for every block of a network."""
+    """The part of the environment that all blocks of a network share."""
     return ChainRules(
         chain_id=spec.chain_id,
         contract_size_limit=spec.contract_size_limit,
@@ -51,15 +50,14 @@ def block_env(
     block_hashes: bytes | None = None,
     overrides: EnvOverrides = _NOTHING,
 ) -> BlockEnv:
-    """The environment of a block.
+    """Return the environment of a block.
 
-    `beneficiary` earns the fees: the engine names it, since under Clique it is not the header's coinbase.
-    `block_hashes` are those of the blocks before, newest first, for a block off the canonical chain; None looks them
-    up.
+    `beneficiary` earns the fees; the engine names it, because under Clique it is not the header's coinbase.
+    `block_hashes` are those of the ancestors, newest first, for a block off the canonical chain; None looks them up.
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
-    # where a header leaves out what Shanghai brought, the network has no use for blobs either (consensus.md 8)
+    # a header without the fields of Shanghai belongs to a network without blobs (consensus.md 8)
     has_blobs = header.withdrawals_root is not None
     excess_blob_gas = header.excess_blob_gas
     if overrides.blob_base_fee is not None and blobs is not None:
@@ -85,7 +83,8 @@ def block_env(
 
 
 def excess_for_fee(fee: int, blobs: BlobParameters) -> int:
-    """The least excess blob gas at which the price reaches `fee`: how a call is given a price of its own."""
+    """Return the least excess blob gas at which the blob base fee reaches `fee`, for calls with a price of their
+    own."""
     low, high = 0, 1
     while blob_base_fee(high, blobs.fee_fraction) < fee and high < 2**40:
         low, high = high, high * 2

@@ -1,4 +1,4 @@
-"""Files of concatenated RLP blocks, cut into blocks without reading them whole."""
+"""Splits files of concatenated RLP blocks into blocks, without loading them whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK: Final = 1 << 20
 
 
 def file_size(path: Path) -> int:
-    """Bytes of a file that is to be imported; `CommandError` when there is no such file."""
+    """Return the size of a file to import; raises `CommandError` when it does not exist."""
     try:
         return path.stat().st_size if path.is_file() else _missing(path)
     except OSError as error:
@@ -26,14 +26,14 @@ def _missing(path: Path) -> int:
 
 
 def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
-    """(offset, RLP) of each block; `DecodeError` names the file and the offset of a block that is cut off or malformed.
+    """Yield (offset, RLP) of each block; `DecodeError` names file and offset of a truncated or malformed block.
 
-    Only the outermost length of each block is looked at.
+    Only decodes the outermost length of each block.
     """
     size = file_size(path)
     buffer = b""
-    position = 0  # of the next block in the buffer
-    offset = 0  # of the next block in the file
+    position = 0  # position of the next block in the buffer
+    offset = 0  # position of the next block in the file
     while offset < size:
         place = f"{path} at byte {offset}"
         wanted = min(rlp.MAX_HEAD, size - offset)
@@ -53,7 +53,7 @@ def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _refilled(file: BinaryIO, rest: bytes, wanted: int, place: str) -> bytes:
-    """`rest` and what follows it in the file, at least `wanted` bytes together."""
+    """Return `rest` and the bytes after it in the file, at least `wanted` in total."""
     pieces = [rest]
     have = len(rest)
     while have < wanted:

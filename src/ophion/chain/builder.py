@@ -1,9 +1,8 @@
-"""From a draft header and candidates to a block that only lacks its seal.
+"""Builds a block without its seal, from a draft header and candidate transactions.
 
-The engine prepares the header, Rust runs what goes into the block, and the results go into the header. A block may be
-filled at once (`fill`) or be left open and take transactions as they come (`open`, then `DraftBlock.take` and
-`DraftBlock.complete`). The execution is kept beside the block, so that committing it later does not run anything twice;
-whoever drops it loses nothing.
+The engine prepares the header, Rust executes the transactions, and the results complete the header. A block is filled
+at once (`fill`), or stays open and takes transactions as they arrive (`open`, then `DraftBlock.take` and
+`DraftBlock.complete`). The execution stays with the block, so that its commit executes nothing again.
 """
 
 from __future__ import annotations
@@ -29,28 +28,28 @@ class BuiltBlock(Struct, frozen=True):
     """A block without its seal."""
 
     header: Header
-    """Complete but for what the seal adds."""
+    """Complete except for what the seal adds."""
     body: Body
     execution: Execution
     env: BlockEnv
     skipped: tuple[tuple[int, str], ...] = ()
-    """Positions of candidates that no block can hold as things stand, and why; of a block filled at once."""
+    """Positions of candidates that no block can hold now, with the reason; only for `fill`."""
 
     @property
     def state(self) -> State:
-        """The world after the block."""
+        """The state after the block."""
         return self.execution.state
 
 
 class Builder:
-    """Builds blocks on any parent whose state is at hand."""
+    """Builds blocks on any parent with an available state."""
 
     def __init__(self, chain: Chain, keeps_revert_data: bool) -> None:
         self._chain = chain
         self._keeps_revert_data = keeps_revert_data
 
     def draft(self, parent: HashedHeader, wishes: BlockPreferences) -> Header:
-        """The header of the block to be built: gas limit and base fee are known, roots are not."""
+        """Return the header of the next block: gas limit and base fee are known, roots are not."""
         return self._chain.engine.prepare(parent, wishes, self._chain)
 
     def fill(
@@ -61,10 +60,10 @@ class Builder:
         deadline_s: float,
         beneficiary: Address | None = None,
     ) -> BuiltBlock:
-        """Execute candidates on the parent's state until gas or time is used up. Blocks: call it through a lane.
+        """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
 
-        `beneficiary` earns the fees where that is not the coinbase of the header. What is running when time is up waits
-        for the next block, unless it had all the time there is: no block will ever hold it.
+        `beneficiary` earns the fees where that is not the header's coinbase. A transaction that runs when time is up
+        waits for the next block; one that used the whole time alone is skipped for good.
         """
         block = self.open(draft, state, beneficiary)
         taken = block.take(candidates, deadline_s)
@@ -76,7 +75,7 @@ class Builder:
     def open(
         self, draft: Header, state: State, beneficiary: Address | None = None, block_hashes: bytes | None = None
     ) -> DraftBlock:
-        """A block without transactions, to be filled by and by. Blocks: call it through a lane.
+        """Open an empty block that takes transactions later. Blocks the thread: call it in a lane.
 
         `block_hashes` are those of the ancestors, newest first, where the parent is not committed yet.
         """
@@ -95,15 +94,16 @@ class DraftBlock:
         self._block = block
 
     def take(self, candidates: Sequence[Transaction], deadline_s: float) -> TakeResult:
-        """Execute candidates after what the block holds already, until gas or time is used up."""
+        """Execute candidates after those in the block, until gas or time is used up."""
         return self._block.take(candidates, deadline_s)
 
     def settle(self) -> None:
-        """Hash what has changed so far, so that less remains for `complete`."""
+        """Hash the changes so far, which leaves less for `complete`."""
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
-        """The block under this header, which may differ from that of the beginning in what execution does not see."""
+        """Complete the block under this header, which may differ from the first in fields that execution does not
+        read."""
         withdrawals = None if draft.withdrawals_root is None else ()
         rewards = self._chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
         body, execution = self._block.seal(withdrawals, rewards)

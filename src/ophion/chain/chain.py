@@ -1,7 +1,6 @@
-"""`Chain`: the committed chain of one network, and everything that belongs to it.
+"""`Chain`: the committed chain of one network, with its database, rules and head.
 
-It ties the database to the rules it was made with. Reads go straight to the database; the head is the last one that was
-published, so that whoever reacts to an event and looks at the head sees what the event said.
+Reads go to the database. The head is the last published one, so that a listener sees the head of its event.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Chain:
     """Database, rules and head of one network; also the `HeaderReader` of committed blocks."""
 
     def __init__(self, store: Store, spec: ChainSpec, engine: Engine, genesis: HashedHeader) -> None:
-        """Use `Chain.open`, which makes sure that the database holds this genesis."""
+        """Use `Chain.open`, which checks the genesis of the database."""
         self.store = store
         self.spec = spec
         self.engine = engine
@@ -39,16 +38,16 @@ class Chain:
         self.genesis = genesis
         self.events: Topic[ChainEvent] = Topic()
         self.state_history: int | None = None
-        """Blocks before the head whose states are kept; None for all. That of the genesis always is."""
+        """Blocks before the head with kept states; None keeps all. The genesis state is always kept."""
         self._headers = HeaderCache(store)
         self._tip = self._stored_tip()
 
     @classmethod
     def open(cls, store: Store, genesis: Genesis, engine: Engine) -> Chain:
-        """The chain in this database, begun with `genesis` when it is empty.
+        """Open the chain in this database; an empty one starts with `genesis`.
 
-        `GenesisError` when it was begun with another one, with both hashes in the message, or when blocks that it holds
-        were made with other rules.
+        Raises `GenesisError` when the database belongs to another genesis, with both hashes, or when other rules made
+        its blocks.
         """
         accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
         with translated():
@@ -87,40 +86,40 @@ class Chain:
     # --- HeaderReader: blocks of any branch ---
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """A committed header on any branch."""
+        """Return a committed header on any branch."""
         return self._headers.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """The committed header with this number on the canonical chain."""
+        """Return the canonical header with this number."""
         block_hash = self.store.canonical_hash(number)
         return None if block_hash is None else self._headers.get(block_hash)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Sum of the difficulties up to and including a committed block."""
+        """Return the total difficulty of a committed block."""
         return self.store.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """The ommers of a committed block."""
+        """Return the ommers of a committed block."""
         body = self.store.body(block_hash)
         return () if body is None else ommers_of(body)
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """What the engine wanted to know again about a block."""
+        """Return what the engine has stored about a block."""
         return self.store.meta(checkpoint_key(block_hash))
 
     # --- states ---
 
     def keeps_state(self, number: int) -> bool:
-        """Whether the state of a block with this number is one of those that are kept."""
+        """Whether the state of this block number is kept."""
         return number == 0 or number >= self.oldest_state
 
     @property
     def oldest_state(self) -> int:
-        """The first block from which on every state is kept; beside them there is that of the genesis."""
+        """The first block from which on all states are kept; the genesis state is kept as well."""
         return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:
-        """The world after a committed block; `MissingStateError` when it is not kept."""
+        """Return the state after a committed block; raises `MissingStateError` when it is pruned."""
         if not self.keeps_state(header.number):
             raise MissingStateError(f"The state of block {header.number} is not kept (--state-history).")
         try:
@@ -129,15 +128,15 @@ class Chain:
             raise as_ophion_error(error) from error
 
     def is_canonical(self, header: HashedHeader) -> bool:
-        """Whether a block lies on the canonical chain."""
+        """Whether a block is on the canonical chain."""
         return self.store.canonical_hash(header.number) == header.hash
 
     # --- events ---
 
     def advance(self, change: HeadChange, bodies: dict[Hash32, Body]) -> ChainEvent | None:
-        """Move the head after a commit and tell everybody; `bodies` are those at hand, the rest is read.
+        """Move the head after a commit and publish the event; `bodies` are already decoded, others are read.
 
-        Returns the event, or None when nobody listens and none was made.
+        Returns the event, or None without listeners.
         """
         self._tip = change.tip
         if not self.events.has_listeners:
@@ -158,7 +157,7 @@ class Chain:
         return ChainBlock(header, body)
 
     def _keep_rules(self) -> None:
-        """Refuse rules that the stored blocks were not made with; from now on these hold for later ones."""
+        """Refuse rules that the stored blocks were not made with; store them for later blocks."""
         rules = lasting_rules(self.spec)
         stored, given = self.store.meta(RULES_KEY), encode_rules(rules)
         if stored:
@@ -176,5 +175,5 @@ class Chain:
 
 
 def checkpoint_key(block_hash: Hash32) -> str:
-    """Under which the database keeps what `Chain.checkpoint` answers; the block's hash says all about it."""
+    """Key of `Chain.checkpoint` values in the database; the block hash identifies everything."""
     return f"checkpoint:{block_hash.hex()}"

@@ -1,7 +1,7 @@
-"""What the chain says after a commit, and never before one.
+"""Events of the chain, published after a commit.
 
-One stream serves everybody: the pool drops what was mined and takes back what was reorganised out, filters and
-subscriptions collect hashes and logs, producers learn of the next height.
+The pool removes mined transactions and returns reorganised ones, filters and subscriptions collect hashes and logs,
+producers start the next height.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ophion.primitives.block import HashedHeader
 
 
 class ChainBlock(Struct, frozen=True):
-    """A committed block as listeners need it."""
+    """A committed block for listeners."""
 
     header: HashedHeader
     body: Body
-    """Decoded, with its senders."""
+    """Decoded, with senders."""
 
 
 class Extended(Struct, frozen=True):
-    """The canonical chain grew by these blocks, oldest first."""
+    """These blocks extend the canonical chain, oldest first."""
 
     blocks: tuple[ChainBlock, ...]
 
@@ -34,12 +34,12 @@ class Extended(Struct, frozen=True):
 
 
 class Reorged(Struct, frozen=True):
-    """The canonical chain left one branch for a heavier one."""
+    """The canonical chain switched to a heavier branch."""
 
     removed: tuple[ChainBlock, ...]
-    """Blocks taken off, old head first."""
+    """Abandoned blocks, old head first."""
     added: tuple[ChainBlock, ...]
-    """Blocks put on, oldest first."""
+    """New blocks, oldest first."""
 
     @property
     def head(self) -> HashedHeader:

@@ -1,4 +1,4 @@
-"""The canonical chain, or a part of it, into a file of concatenated RLP blocks."""
+"""Exports the canonical chain, or a part of it, to a file of concatenated RLP blocks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def export_blocks(
     end: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write blocks `start` (default 0) up to, but without, `end` (default: after the head); the number written.
+    """Write blocks `start` (default 0) up to, but excluding, `end` (default: after the head); returns the count.
 
-    With a `start` the file is continued, without one it is begun anew. `on_progress` hears (done, total).
+    With a `start` the file is appended to, otherwise overwritten. `on_progress` receives (done, total).
     """
     first, stop = _bounds(store, start, end)
     try:

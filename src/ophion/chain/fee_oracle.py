@@ -15,15 +15,17 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lanes
 
 _KEPT_REWARDS = 4096
+_HORIZON_BLOCKS = 8
+"""A suggestion stays valid for this many blocks, even if all are empty and the base fee falls."""
 _FEW_BLOCKS = 32
-"""So few blocks are no work for a thread, where there is little to look through."""
+"""Up to this many blocks are read without a thread, if they hold few transactions."""
 _RLP_LONG_LIST = 0xF7
 _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
 
 
 class FeeHistory(Struct, frozen=True):
-    """Prices of a range of blocks; the two base fee lists have one entry more, for the block after the range."""
+    """Prices of a range of blocks; both base fee lists have one more entry, for the block after the range."""
 
     oldest: int
     base_fees: list[int]
@@ -31,11 +33,11 @@ class FeeHistory(Struct, frozen=True):
     blob_base_fees: list[int]
     blob_gas_used_ratios: list[float]
     rewards: list[list[int]] | None
-    """For each block one effective tip per percentile; None when no percentiles were asked for."""
+    """One effective tip per percentile for each block; None when no percentiles were requested."""
 
 
 class FeeOracle:
-    """Says what others pay."""
+    """Suggests prices from recent blocks and the node's minimum."""
 
     def __init__(self, queries: Queries, floor: FeeFloor, sampling: PriceSampling, lanes: Lanes) -> None:
         self._queries = queries
@@ -45,20 +47,30 @@ class FeeOracle:
         self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
 
     async def gas_price(self) -> int:
-        """The middle of recent gas prices, capped, and never below what this node and the next block ask for."""
+        """Return the median of recent gas prices, capped, and at least the minimum gas price and the next base fee."""
         median, _ = await self._medians()
         floor = max(self._floor.min_gas_price, self._queries.next_base_fee() or 0)
         return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
 
     async def max_priority_fee(self) -> int:
-        """The middle of recent priority fees, and enough to reach this node's minimum gas price.
-
-        Clients add this to the base fee. Where the base fee is below the minimum gas price, a suggestion without the
-        difference would make transactions that the pool refuses.
-        """
+        """Return the median of recent priority fees, and at least what the pool requires."""
         _, median = await self._medians()
-        missing = self._floor.min_gas_price - (self._queries.next_base_fee() or 0)
-        return max(median or 0, self._floor.min_priority_fee, missing)
+        return max(median or 0, self._required_tip())
+
+    def _required_tip(self) -> int:
+        """Return the priority fee with which the pool admits a transaction now and in the next few blocks.
+
+        Clients add it to the base fee of the newest or the next block, so the lower of the two counts.
+        """
+        queries = self._queries
+        following = queries.next_base_fee()
+        if following is None:
+            return self._floor.required_tip(0)
+        newest = queries.head.header.base_fee_per_gas
+        lowest = following if newest is None else min(newest, following)
+        for _ in range(_HORIZON_BLOCKS):
+            lowest -= lowest // 8  # EIP-1559: an empty block lowers it by an eighth
+        return self._floor.required_tip(lowest)
 
     async def _medians(self) -> tuple[int | None, int | None]:
         queries = self._queries
@@ -68,24 +80,30 @@ class FeeOracle:
         return await self._lanes.read.run(lambda: self._samples.medians(head, number))
 
     async def fee_history(self, count: int, newest: HashedHeader, percentiles: Sequence[float] | None) -> FeeHistory:
-        """Prices of `count` blocks (fewer near genesis) up to `newest`, which lies on the canonical chain."""
+        """Return prices of `count` blocks (fewer near genesis) up to `newest`, a canonical block.
+
+        Clients derive priority fees from the rewards of a history that ends at the head, so these are never lower than
+        the pool requires. Older histories are exact.
+        """
         after = self._after(newest)
-        wanted = None if percentiles is None else tuple(percentiles)
+        shares = None if percentiles is None else tuple(percentiles)
+        is_suggestion = newest.hash == self._queries.head_hash and after.base_fee_per_gas is not None
+        least = self._required_tip() if is_suggestion else 0
         if count <= _FEW_BLOCKS:
             headers = self._headers(count, newest)
-            unknown = () if wanted is None else (one for one in headers if (one.hash, wanted) not in self._rewards)
+            unknown = () if shares is None else (one for one in headers if (one.hash, shares) not in self._rewards)
             if sum(one.header.gas_used for one in unknown) <= SHORT_GAS:
-                return self._collect(headers, after, wanted)
-        return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, wanted))
+                return self._collect(headers, after, shares, least)
+        return await self._lanes.read.run(lambda: self._collect(self._headers(count, newest), after, shares, least))
 
     def _after(self, newest: HashedHeader) -> Header:
-        """The block after the newest one: the real one, or the one that would come next."""
+        """Return the header after `newest`: the real one, or a draft of the next block."""
         queries = self._queries
         following = None if newest.hash == queries.head_hash else queries.header(newest.number + 1)
         return queries.next_block().header if following is None else following.header
 
     def _headers(self, count: int, newest: HashedHeader) -> list[HashedHeader]:
-        """So many up to the newest, oldest first; fewer where there are no more."""
+        """Return up to `count` headers that end with `newest`, oldest first."""
         headers = [newest]
         while len(headers) < count and headers[-1].number > 0:
             parent = self._queries.chain.header(headers[-1].parent_hash)
@@ -96,7 +114,7 @@ class FeeOracle:
         return headers
 
     def _collect(
-        self, headers: Sequence[HashedHeader], after: Header, percentiles: tuple[float, ...] | None
+        self, headers: Sequence[HashedHeader], after: Header, percentiles: tuple[float, ...] | None, least: int
     ) -> FeeHistory:
         queries = self._queries
         blocks = [header.header for header in headers]
@@ -109,7 +127,9 @@ class FeeOracle:
             blob_gas_used_ratios=[
                 (block.blob_gas_used or 0) / most if most else 0.0 for block, most in zip(blocks, maxima, strict=True)
             ],
-            rewards=None if percentiles is None else [self._block_rewards(header, percentiles) for header in headers],
+            rewards=None
+            if percentiles is None
+            else [[max(tip, least) for tip in self._block_rewards(header, percentiles)] for header in headers],
         )
 
     def _block_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
@@ -122,7 +142,7 @@ class FeeOracle:
         return known
 
     def _compute_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
-        """Effective tips of a block at these percentiles of its gas; 0 for a block without transactions."""
+        """Return the effective tips of a block at these percentiles of its gas; 0 for a block without transactions."""
         store = self._queries.store
         body = store.body(header.hash)
         receipts = store.raw_receipts(header.hash)
@@ -138,7 +158,7 @@ class FeeOracle:
 
 
 def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequence[float]) -> list[int]:
-    """The tip at which the running sum of gas reaches each percentile of the whole; `tips` is sorted (tip, gas)."""
+    """Return the tip at which the running sum of gas reaches each percentile; `tips` is sorted (tip, gas)."""
     found = [0] * len(percentiles)
     position = 0
     running = tips[0][1]
@@ -152,8 +172,8 @@ def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequ
 
 
 def cumulative_gas(receipt: bytes) -> int:
-    """The second field of a receipt, behind the status or the state root, without decoding the rest."""
-    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # a type byte stands before the list
+    """Return the second field of an encoded receipt without decoding the rest."""
+    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skips the transaction type
     at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
     at += 33 if receipt[at] == _RLP_LONG_STRING else 1
     first = receipt[at]

@@ -1,4 +1,4 @@
-"""What changes on the canonical chain when its head moves to another block."""
+"""Changes of the canonical chain when its head moves to another block."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ophion.primitives.block import HashedHeader
 
 
 class HeadChange(Struct, frozen=True):
-    """The way from the old head to the new one."""
+    """Path from the old head to the new one."""
 
     removed: tuple[HashedHeader, ...]
-    """Blocks that leave the canonical chain, old head first; empty when the chain only grows."""
+    """Blocks that leave the canonical chain, old head first; empty when it only grows."""
     added: tuple[HashedHeader, ...]
     """Blocks that enter it, oldest first; the last is the new head."""
     tip: Tip
@@ -21,7 +21,7 @@ class HeadChange(Struct, frozen=True):
 
 
 def head_change(tip: Tip, head: HashedHeader, chain: HeaderReader) -> HeadChange:
-    """The way from `head` to `tip`, through the last block both have in common."""
+    """Return the path from `head` to `tip` through their last common ancestor."""
     removed: list[HashedHeader] = []
     added: list[HashedHeader] = []
     old, new = head, tip.header

@@ -1,8 +1,8 @@
-"""What a transaction should pay: the floor of this node, and suggestions drawn from the last blocks.
+"""Minimum prices of this node, and price statistics of recent blocks.
 
-`FeeFloor` is the one place where the node's own minimum lives: the miner methods change it while the node runs; pool,
-builder and suggestions read it. The suggestions are those of json-rpc.md 5.3 and 7.1: medians over the transactions of
-the last hundred blocks. A block is summarised once, as counts by price, and an answer is kept until the head changes.
+`FeeFloor` holds the node's minimum prices: the miner methods change them, and pool, builder and `FeeOracle` read them.
+Suggestions are medians over the transactions of the last hundred blocks (json-rpc.md 5.3, 7.1). Each block is
+summarised once as counts by price; a result is cached until the head changes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ _INLINE_BLOCKS = 2
 
 
 class FeeFloor(Struct):
-    """The least a transaction must pay to enter the pool or a block of this node, in wei per gas."""
+    """Minimum prices for the pool and the blocks of this node, in wei per gas."""
 
     min_gas_price: int = 1000
     min_priority_fee: int = 0
 
+    def required_tip(self, base_fee: int) -> int:
+        """Return the least priority fee that the pool admits at this base fee; `FeeOracle` suggests no less."""
+        return max(self.min_priority_fee, self.min_gas_price - base_fee, 0)
+
 
 class PriceSampling(Struct, frozen=True):
-    """From which blocks prices are suggested, and how."""
+    """Blocks that suggestions come from, percentile and cap."""
 
     blocks: int = 100
     percentile: int = 50
@@ -36,7 +40,7 @@ class PriceSampling(Struct, frozen=True):
 
 
 class BlockPrices(Struct, frozen=True):
-    """The prices offered in one block, each with how often."""
+    """Prices offered in one block, with their counts."""
 
     gas_prices: Mapping[int, int]
     """Of transactions that name a gas price (types 0 and 1)."""
@@ -62,7 +66,7 @@ def prices_of(body: Body) -> BlockPrices:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """Element floor(n x share) of the sorted prices; None without any."""
+    """Return element floor(n x share) of the sorted prices; None when there are none."""
     total = sum(counts.values())
     position = min(int(total * share), total - 1)
     for price in sorted(counts):
@@ -75,8 +79,8 @@ def percentile(counts: Mapping[int, int], share: float) -> int | None:
 class PriceSamples:
     """Prices of recent blocks.
 
-    Reading many full bodies may take long, so a caller asks `is_warm` first and computes from a lane when it is not.
-    Two callers at a time cost a second reading and nothing else.
+    Reading many bodies takes long: callers check `is_warm` and otherwise use a lane. Two callers at once only read
+    twice.
     """
 
     def __init__(self, store: Store, sampling: PriceSampling) -> None:
@@ -86,13 +90,13 @@ class PriceSamples:
         self._answer: tuple[Hash32, tuple[int | None, int | None]] | None = None
 
     def is_warm(self, head: Hash32, number: int) -> bool:
-        """Whether `medians` answers without reading more than a block or two."""
+        """Whether `medians` reads at most two blocks."""
         if self._answer is not None and self._answer[0] == head:
             return True
         return sum(block not in self._known for block in self._sampled(number)) <= _INLINE_BLOCKS
 
     def medians(self, head: Hash32, number: int) -> tuple[int | None, int | None]:
-        """(gas price, priority fee) in the middle of the last blocks; None where no transaction names one."""
+        """Return the median gas price and priority fee of the last blocks; None where no transaction has one."""
         if self._answer is not None and self._answer[0] == head:
             return self._answer[1]
         gas_prices: Counter[int] = Counter()

@@ -1,8 +1,8 @@
-"""Decoded headers by hash, over the database.
+"""Cache of decoded headers by hash.
 
-Verification looks at the same few hundred headers again and again (parents, ancestors for ommers, Clique snapshots),
-and decoding one costs as much as thirty lookups. The cache may be read from several threads: `lru_cache` takes care of
-itself, and a header never changes.
+Verification reads the same few hundred headers repeatedly (parents, ancestors for ommers, Clique snapshots), and
+decoding one costs as much as thirty lookups. Several threads may read it: `lru_cache` is thread-safe and headers are
+immutable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _KEPT: Final = 1024
-"""About three kilobytes each, which every node of a long chain holds for good."""
+"""About three kilobytes each, which every node of a long chain holds."""
 
 
 class HeaderCache:
@@ -26,7 +26,7 @@ class HeaderCache:
         self._load = lru_cache(maxsize=_KEPT)(self._read)
 
     def get(self, block_hash: Hash32) -> HashedHeader | None:
-        """The header of a block on any branch."""
+        """Return the header of a block on any branch."""
         try:
             return self._load(block_hash)
         except KeyError:
@@ -35,6 +35,6 @@ class HeaderCache:
     def _read(self, block_hash: Hash32) -> HashedHeader:
         raw = self._store.header(block_hash)
         if raw is None:
-            # raised and not returned, because what is missing now may be there the next time
+            # raised, so that the cache does not remember a missing header
             raise KeyError(block_hash)
         return HashedHeader(Header.decode(raw), block_hash)

@@ -1,16 +1,15 @@
-"""The only way into the chain: verify, execute, compare, choose, commit. Synchronous; one thread at a time.
+"""Verifies, executes and commits blocks: the only way into the chain. Synchronous; one thread at a time.
 
-Work is done in two steps so that many blocks can share one write transaction and a proposal can be checked long before
-it is committed:
+There are two steps, so that many blocks share one write transaction, and a proposal is checked before it is committed:
 
-    stage    all rules, execution included; nothing is written. Staged blocks can be built upon at once.
-    commit   fork choice over everything staged, one `store.commit`, and the change of the head that came of it.
+    stage    all rules, execution included; writes nothing. Later blocks can build on staged ones.
+    commit   fork choice over everything staged, one `store.commit`, and the resulting change of the head.
 
-Whoever imports without end does both at once: `detach` takes what is staged out as a `Batch`, another thread writes it
-(`write`), and meanwhile blocks are staged upon it. One batch at a time is being written.
+A continuous import overlaps both: `detach` moves what is staged into a `Batch`, another thread writes it (`write`), and
+further blocks are staged on it. One batch at a time is written.
 
-`stage` raises `InvalidBlock` for a block that breaks a rule and remembers it; `UnknownParent` and errors marked
-transient say that it is too early to judge.
+`stage` raises `InvalidBlock` for a block that breaks a rule, and remembers it. `UnknownParent` and transient errors
+mean that the block cannot be judged yet.
 """
 
 from __future__ import annotations
@@ -40,10 +39,11 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 
 HeaderCheck: TypeAlias = Callable[[HashedHeader, HashedHeader, HeaderReader, int], None]
-"""As `Engine.verify`: header, parent, chain, now."""
+"""Signature of `Engine.verify`: header, parent, chain, now."""
 
 SenderCheck: TypeAlias = Callable[[HashedHeader, State, Body], None]
-"""Raises `InvalidBlock` when a block on this parent, with this state, holds a transaction that may not be sent."""
+"""Raises `InvalidBlock` when a block on this parent, with this state, contains a transaction that account rules
+forbid."""
 
 
 class Staged(Struct, frozen=True):
@@ -57,19 +57,19 @@ class Staged(Struct, frozen=True):
 
     @property
     def tip(self) -> Tip:
-        """The block as the end of a branch."""
+        """The block as the tip of a branch."""
         return Tip(self.header, self.total_difficulty)
 
 
 class Batch(Struct, frozen=True):
-    """Staged blocks on their way to disk."""
+    """Staged blocks that are being written."""
 
     blocks: tuple[NewBlock, ...]
     checkpoints: tuple[tuple[str, bytes], ...]
     change: HeadChange | None
-    """How the head moves with them; None when it stays."""
+    """Change of the head; None when it stays."""
     before: Tip
-    """The head that is on disk."""
+    """The head on disk."""
 
 
 class ImportCore:
@@ -78,50 +78,50 @@ class ImportCore:
     def __init__(
         self, chain: Chain, clock: Clock, keeps_revert_data: bool = False, check_senders: SenderCheck | None = None
     ) -> None:
-        """`check_senders` is asked about every block of others that is not empty, before it is executed."""
+        """`check_senders` judges every non-empty block of other nodes before its execution."""
         self.chain = chain
         self._check_senders = check_senders
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # the head once what is being written is on disk; `chain.head` follows it when the change is published
+        # the head after the batch that is being written; `chain.head` follows when the change is published
         self._tip = chain.tip
-        # where the head goes once everything staged is committed
+        # the head after everything staged is committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
-        # detached and perhaps not written yet
+        # detached, and perhaps not written yet
         self._writing: dict[Hash32, Staged] = {}
-        # hashes of the ancestors of the block after `_window_end`, newest first, as BlockEnv takes them
+        # hashes of the ancestors of the block after `_window_end`, newest first, for `BlockEnv`
         self._window = b""
         self._window_end: Hash32 = b""
 
     # --- HeaderReader: committed blocks and staged ones ---
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """A header on any branch."""
+        """Return a header on any branch."""
         staged = self._pending(block_hash)
         return staged.header if staged is not None else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """A block that is not committed, as far as is known; asked before the database, which has it afterwards."""
+        """Return an uncommitted block; checked before the database, which has it afterwards."""
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """A header of the canonical chain as it is committed."""
+        """Return a committed header of the canonical chain."""
         return self.chain.canonical(number)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Sum of the difficulties up to and including a block."""
+        """Return the total difficulty of a block."""
         staged = self._pending(block_hash)
         return staged.total_difficulty if staged is not None else self.chain.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """The ommers of a block."""
+        """Return the ommers of a block."""
         staged = self._pending(block_hash)
         return staged.ommers if staged is not None else self.chain.ommers(block_hash)
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """What the engine wanted to know again about a block."""
+        """Return what the engine has stored about a block."""
         return self.chain.checkpoint(block_hash)
 
     # --- the two steps ---
@@ -131,7 +131,7 @@ class ImportCore:
         return self.header(block_hash) is not None
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
-        """Verify and execute a block and keep it for `commit`. An `execution` left by the builder is not repeated."""
+        """Verify and execute a block and keep it for `commit`; reuses an `execution` of the builder."""
         staged = self.check(header, body, execution)
         self._staged[header.hash] = staged
         if self.chain.engine.prefers(staged.tip, self._best, self):
@@ -146,10 +146,9 @@ class ImportCore:
         verify: HeaderCheck | None = None,
         limit_s: float | None = None,
     ) -> Staged:
-        """Everything `stage` does, except that the block is not kept.
+        """Do everything of `stage` without keeping the block.
 
-        `verify` takes the place of the engine's own check, for a proposal that is not sealed yet; `limit_s` is how long
-        its transactions may take.
+        `verify` replaces the engine's check, for a proposal without its seal; `limit_s` limits the execution time.
         """
         bad = self.bad_blocks.get(header.hash)
         if bad is not None:
@@ -162,14 +161,14 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # a BFT hash leaves out the seals: bad seals say nothing against the block that has this hash
+            # a BFT hash excludes the seals: bad seals do not condemn the block with this hash
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error
         try:
             validation.check_belongs(header.header, body)
         except InvalidBlock as error:
-            # not remembered: the right body for this header may still come
+            # not remembered: the right body for this header may still arrive
             raise error.at(header.number, header.hash) from error
         try:
             return self._checked(header, parent, body, execution, limit_s)
@@ -230,19 +229,19 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # by this machine and this limit
+            raise InvalidBlock(str(error), transient=True) from error  # depends on this machine and its limit
         except NativeError as error:
             raise as_ophion_error(error) from error
 
     def state_after(self, parent: HashedHeader) -> State:
-        """The world after a block that is committed or staged."""
+        """Return the state after a committed or staged block."""
         staged = self._pending(parent.hash)
         if staged is not None:
             return staged.execution.state
         return self.chain.store.state(parent.header.state_root)
 
     def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
-        """Hashes of the ancestors of a block on `parent`; None when they are all on the canonical chain."""
+        """Return the hashes of the ancestors of a block on `parent`; None when all are canonical."""
         if not self._staged and not self._writing and parent.hash == self._tip.header.hash:
             return None
         if self._window_end != parent.parent_hash or not self._window:
@@ -253,9 +252,9 @@ class ImportCore:
         return self._window
 
     def commit(self) -> HeadChange | None:
-        """Write everything staged in one transaction; the change of the head, or None when it stays.
+        """Write everything staged in one transaction; returns the change of the head, or None when it stays.
 
-        Whoever calls this hands the change to `Chain.advance`, in the thread the chain's listeners live in.
+        The caller passes the change to `Chain.advance` on the thread of the chain's listeners.
         """
         batch = self.detach()
         if batch is None:
@@ -264,7 +263,7 @@ class ImportCore:
         return batch.change
 
     def detach(self) -> Batch | None:
-        """Everything staged, to be written; None when there is nothing. The batch before must have been written."""
+        """Move everything staged into a batch; None when there is nothing. The previous batch must be written."""
         assert not self._writing, "one batch at a time"
         if not self._staged:
             return None
@@ -278,7 +277,7 @@ class ImportCore:
         return batch
 
     def write(self, batch: Batch) -> None:
-        """Commit a batch, in any thread. When that fails, nothing of it and nothing staged upon it remains."""
+        """Commit a batch, in any thread. On failure, drop it and everything staged on it."""
         change = batch.change
         try:
             with translated():
@@ -296,7 +295,7 @@ class ImportCore:
         self._writing = {}
 
     def _checkpoints(self) -> Iterator[tuple[str, bytes]]:
-        """What the engine wants to know again about some of the staged blocks, as named values of the database."""
+        """Return what the engine stores about the staged blocks, as named values of the database."""
         for header in (staged.header for staged in self._staged.values()):
             if header.number % CHECKPOINT_DISTANCE == 0:
                 record = self.chain.engine.checkpoint(header, self)
@@ -304,7 +303,7 @@ class ImportCore:
                     yield checkpoint_key(header.hash), record
 
     def discard(self) -> None:
-        """Forget everything staged."""
+        """Drop everything staged."""
         self._staged.clear()
         self._best = self._tip
         self._window_end = b""

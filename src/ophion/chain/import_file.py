@@ -1,11 +1,9 @@
-"""A file of concatenated RLP blocks into the chain, as fast as the machine allows.
+"""Imports files of concatenated RLP blocks with three threads.
 
-Three threads share the work. The reader cuts the file into blocks, decodes them and has Rust recover all senders on all
-cores; it runs a bounded number of transactions ahead. The caller's thread verifies and executes what the reader hands
-over, each block on the state the one before left behind. The writer commits that in batches, one write transaction,
-and one wait for the disk, for thousands of transactions, while the next batch is executed. Memory is bounded by the
-sizes of chunks and batches, whatever the size of the file; a process that is killed loses at most two batches and
-continues from there.
+The reader splits the file into blocks, decodes them and recovers all senders on all cores, a bounded number of
+transactions ahead. The caller's thread verifies and executes each block on the state of the one before. The writer
+commits batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of chunks
+and batches bound the memory. A killed process loses at most two batches and continues from there.
 """
 
 from __future__ import annotations
@@ -39,14 +37,14 @@ _BATCH_S: Final = 1.0
 
 
 class ImportProgress(Struct):
-    """How far an import has come."""
+    """Progress of an import."""
 
     blocks: int = 0
-    """Blocks imported, those known already not counted."""
+    """Blocks imported, without those already known."""
     known: int = 0
-    """Blocks passed over because they are known already."""
+    """Blocks skipped because they are known."""
     outside: int = 0
-    """Blocks passed over because they are outside the wanted range."""
+    """Blocks skipped because they are out of range."""
     transactions: int = 0
     gas: int = 0
     number: int = 0
@@ -56,16 +54,16 @@ class ImportProgress(Struct):
 
 
 class _Ready(Struct, frozen=True):
-    """A block whose senders are recovered, or one to be passed over (`block` is None)."""
+    """A block with recovered senders, or one to skip (`block` is None)."""
 
     block: ChainBlock | None
     number: int
     end: int
-    """Offset in the file of the first byte after the block."""
+    """Offset in the file after the block."""
 
 
 class _Chunk(Struct, frozen=True):
-    """Some consecutive blocks, and the error that ended them."""
+    """Consecutive blocks, and the error that ended them."""
 
     blocks: list[_Ready]
     error: OphionError | None
@@ -84,8 +82,8 @@ class BlockFileImport:
         last: int | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Blocks outside `first` to `last` (inclusive) are passed over. `on_progress` is called after each block,
-        `on_commit` after each batch."""
+        """Skips blocks outside `first` to `last` (inclusive). Calls `on_progress` after each block and `on_commit`
+        after each batch."""
         self._core = core
         self._clock = clock
         self._on_progress = on_progress
@@ -100,7 +98,7 @@ class BlockFileImport:
         self._writing: tuple[Batch, Future[None]] | None = None
 
     def run(self, paths: Sequence[Path]) -> ImportProgress:
-        """Import the files; every block before one that fails stays.
+        """Import the files; blocks before a failing one stay.
 
         Raises `InvalidBlock`, `UnknownParent`, `DecodeError` with file and offset, `CommandError` or `StorageError`.
         """
@@ -158,7 +156,7 @@ class BlockFileImport:
             self._flush()
 
     def _flush(self) -> None:
-        """Hand what is staged to the writer, once it has done with the batch before."""
+        """Pass what is staged to the writer, once it has written the previous batch."""
         self._await_writer()
         batch = self._core.detach()
         if batch is not None:
@@ -196,7 +194,7 @@ class BlockFileImport:
                     yield _Chunk(blocks, None, is_last=False)
                     blocks, transactions, size = [], 0, 0
         except OphionError as error:
-            # what came before is imported first
+            # blocks before it are imported first
             yield _Chunk(blocks, error, is_last=True)
             return
         yield _Chunk(blocks, None, is_last=True)
@@ -215,7 +213,7 @@ class BlockFileImport:
             block = decode_block(raw, engine)
         except DecodeError as error:
             raise DecodeError(f"not a block: {error}", f"{path} at byte {offset}") from error
-        # a signature that gives no sender is met again on execution, after the header has been verified
+        # execution reports a signature without a sender, after the header is verified
         with suppress(InvalidBody):
             block.body.recover()
         return _Ready(block, header.number, end)
@@ -234,7 +232,7 @@ class BlockFileImport:
             stored = chain.store.block(block_hash)
         if stored is None:
             return False
-        # headers of the same hash may differ in seals; a body that differs is a damaged file
+        # headers of one hash may differ in their seals; a different body means a damaged file
         if _after_header(stored) != _after_header(raw):
             raise DecodeError(f"the body does not belong to block {number}, which is known already")
         return True
@@ -245,7 +243,7 @@ def _after_header(block: bytes) -> bytes:
 
 
 def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
-    """The chunks in order, the next ones being made by a thread while one is used."""
+    """Yield the chunks in order, while a thread prepares the next ones."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()
     try:
@@ -261,5 +259,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # asked once more after the end, the generator has nothing; nobody looks at the answer
+    # the generator returns nothing after its end; the result is unused
     return next(chunks, _Chunk([], None, is_last=True))

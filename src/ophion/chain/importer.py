@@ -1,9 +1,8 @@
-"""The node's door for blocks: `ImportCore` in the write lane, events on the event loop.
+"""`Importer`: `ImportCore` in the write lane, events on the event loop.
 
-Every block of a running node passes through here, whether a peer sent it, a validator proposed it or this node made it.
-The lane admits one at a time, so the core needs no lock; the head moves, and listeners hear of it, only after the
-commit has returned. That holds for whoever is cancelled meanwhile too: a block that is on its way to disk arrives, and
-the chain is told.
+Every block of a running node passes through it: from a peer, from a validator, or built here. The lane admits one at a
+time, so the core needs no lock. The head moves, and listeners are called, after the commit has returned. A cancelled
+caller does not change that: a block on its way to disk is finished and published.
 """
 
 from __future__ import annotations
@@ -32,33 +31,33 @@ T = TypeVar("T")
 
 
 class Outcome(Enum):
-    """What became of a valid block."""
+    """Result of importing a valid block."""
 
     HEAD = "head"
     """It is the new head."""
     SIDE = "side"
-    """It lies on a branch that is not the best."""
+    """It is on a branch that is not the best."""
     KNOWN = "known"
-    """It was there already."""
+    """It was known already."""
 
 
 class Imported(Struct, frozen=True):
-    """A block that is in the database now."""
+    """A block that is in the database."""
 
     header: HashedHeader
     outcome: Outcome
     change: HeadChange | None = None
-    """How the canonical chain changed; None when it did not."""
+    """Change of the canonical chain; None when it did not change."""
 
 
 class ImportedBatch(Struct, frozen=True):
-    """Blocks that are in the database now."""
+    """Blocks that are in the database."""
 
     count: int
-    """How many were new."""
+    """Number of new blocks."""
     change: HeadChange | None
     failure: OphionError | None
-    """What was wrong with the block after them: `InvalidBlock` or `UnknownParent`."""
+    """Error of the block after them: `InvalidBlock` or `UnknownParent`."""
 
 
 class Importer:
@@ -82,15 +81,15 @@ class Importer:
         return self._core.bad_blocks
 
     def state_after(self, header: HashedHeader) -> State:
-        """The world after a block, also while it is on its way to disk; `MissingState` when it is not kept."""
+        """Return the state after a block, also while it is being written; raises `MissingState` when it is pruned."""
         return self._core.state_after(header)
 
     async def check(
         self, block: ChainBlock, verify: HeaderCheck | None = None, limit_s: float | None = None
     ) -> Execution:
-        """Verify and execute a block without committing it: what a validator does with a proposal.
+        """Verify and execute a block without committing it, as a validator does with a proposal.
 
-        `verify` takes the place of the engine's check of sealed headers; what takes longer than `limit_s` is refused.
+        `verify` replaces the engine's check of sealed headers; an execution longer than `limit_s` is refused.
         """
         staged = await self._lanes.write.run(
             lambda: self._core.check(block.header, block.body, verify=verify, limit_s=limit_s)
@@ -102,14 +101,14 @@ class Importer:
         return await self._import(block.header, block.body, None)
 
     async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> Imported:
-        """As `import_block`, for a block that was built or checked here: its execution is not repeated."""
+        """Like `import_block`, for a block that was built or checked here: reuses its execution."""
         return await self._import(header, body, execution)
 
     async def import_batch(self, blocks: Sequence[ChainBlock]) -> ImportedBatch:
         """Verify and execute blocks, each on the one before, and commit them together.
 
-        What comes before a block that fails is committed; the failure is told with the rest. For a node that catches
-        up: one write transaction, and one wait for the disk, for many blocks.
+        Commits the blocks before a failing one and reports the failure with the result. For sync: many blocks share one
+        write transaction and one disk flush.
         """
         return await self._in_write_lane(
             lambda: self._stage_all(blocks),
@@ -123,9 +122,9 @@ class Importer:
         )
 
     async def _in_write_lane(self, job: Callable[[], T], publish: Callable[[T], None]) -> T:
-        """Run a job that commits, and tell the chain what came of it, also when nobody waits any more.
+        """Run a job that commits, and publish its result, even when the caller was cancelled.
 
-        Others wait from the end of the commit until those who listen to the chain have heard of it.
+        Block priority is on from the end of the commit until all listeners have run.
         """
         haste = self._lanes.haste
 
@@ -174,7 +173,7 @@ class Importer:
         try:
             change = core.commit()
         finally:
-            # a commit that failed (a full disk) leaves nothing behind that a later one would write
+            # a failed commit (a full disk) must leave nothing that a later one would write
             core.discard()
         if change is None:
             return Imported(header, Outcome.SIDE)

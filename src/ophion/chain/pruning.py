@@ -1,10 +1,10 @@
-"""Dropping old states: what is done when, for a node that keeps the states of some blocks only.
+"""Deletes old states on a node that keeps the states of some blocks only.
 
 A round forgets the roots of old states, marks the trie nodes that the others need, and deletes the rest (`Pruning` in
-the extension; decision 110 has the reasons). Marking walks over every node that stays, so a round is worth while when
-enough was written since the last one: then a written node costs a few visits, however large the state is.
+the extension, decision 110). Marking visits every remaining node, so a round starts when enough was written since the
+last one. The cost per written node is then constant, whatever the size of the state.
 
-What clients see does not depend on rounds: `Chain.state` refuses an old state whether it is still there or not.
+Clients never see the difference: `Chain.state` refuses an old state whether it is deleted or not.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ophion.runtime.topic import WhenFull
 log = logging.getLogger(__name__)
 
 _LEAST: Final = 10_000
-"""Nodes that must have been written since the last round; some megabytes."""
+"""Minimum of nodes written since the last round; some megabytes."""
 _SHARE: Final = 12
-"""Or one for so many that stayed: garbage never grows to more than this share of the state."""
+"""Or one for so many that stayed: garbage never exceeds this share of the state."""
 _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500
-"""Each step takes a millisecond or two, for which a block may have to wait."""
+"""Each step takes one or two milliseconds, for which a block may have to wait."""
 _LOOKED_FOR: Final = 64
-"""States, all along the chain, of which one would be missing if some had been dropped."""
+"""States sampled along the chain to detect whether some were deleted."""
 _REST: Final = 4
-"""How many times as long as a step the pause after it is: four fifths of a core, and of the writer, are for others."""
+"""Pause after a step, as a multiple of its duration: leaves four fifths of a core and of the writer to others."""
 
 
 class Step:
-    """A piece of a round, to be taken until it has no more to do."""
+    """A part of a round, repeated until it has nothing more to do."""
 
     def __init__(self, writes: bool, part: Callable[[int], bool], most: int) -> None:
         self.writes = writes
@@ -53,32 +53,32 @@ class Step:
         self._most = most
 
     def take(self) -> None:
-        """Go on for some milliseconds."""
+        """Work for some milliseconds."""
         self.has_more = self._part(self._most)
 
 
 class Dropped(Struct):
-    """What was done since the start."""
+    """Totals since the start."""
 
     rounds: int = 0
-    """Those that began."""
+    """Rounds started."""
     sweeps: int = 0
-    """Those that came so far that they could delete."""
+    """Rounds that reached deletion."""
     marked: int = 0
-    """Trie nodes that stayed, of all rounds together."""
+    """Trie nodes kept, over all rounds."""
     freed: int = 0
-    """Trie nodes that went."""
+    """Trie nodes deleted."""
     states: int = 0
-    """States that went."""
+    """States deleted."""
     failures: int = 0
     is_running: bool = False
 
 
 class PruningRounds:
-    """Knows when a round is due, and what its steps are."""
+    """Decides when a round is due, and runs its steps."""
 
     def __init__(self, store: Store, keep: int) -> None:
-        """States of the head and of `keep` blocks before it stay."""
+        """Keeps the states of the head and of `keep` blocks before it."""
         self._store = store
         store.write_changes()
         self.keep = keep
@@ -87,7 +87,7 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether enough could be dropped; at the first question after a start that is not known, so it is tried."""
+        """Whether enough can be deleted; unknown at the first check after a start, so that one is tried."""
         if head <= self.keep:
             return False
         if self._written_before is None:
@@ -95,7 +95,7 @@ class PruningRounds:
         return self._store.nodes_written() - self._written_before > max(_LEAST, self._stayed // _SHARE)
 
     def steps(self, head: int) -> Iterator[Step]:
-        """The steps of one round, to be taken one after the other; blocks may be written between them."""
+        """Yield the steps of one round; blocks may be written between them."""
         written = self._store.nodes_written()
         begun: list[Pruning] = []
 
@@ -120,20 +120,20 @@ class PruningRounds:
                 done.marked, done.freed = marked + round.marked, freed + round.freed
                 done.states = states + round.forgotten
         self._written_before, self._stayed = written, round.marked
-        log.info("old states dropped states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
+        log.info("pruned old states states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
     def catch_up(self, head: int) -> None:
-        """A whole round at once, when one is due: for a command that nobody waits for."""
+        """Run a whole round at once if one is due, for a command."""
         if self.is_due(head):
             for step in self.steps(head):
                 step.take()
 
 
 def has_dropped_states(store: Store) -> bool:
-    """Whether this database, however it is used now, was once told to keep some states only.
+    """Whether this database was ever used with a limited state history.
 
-    Roots are forgotten in no order of blocks, and an interrupted round has forgotten a part of them: some are looked
-    for all along the chain, from the first one on that is not the genesis' (a state never comes again).
+    Roots are forgotten in no order of blocks, and an interrupted round has forgotten some. The check samples roots
+    along the chain, from the first that differs from the genesis (no state occurs twice).
     """
     head = store.head()
     if head is None:
@@ -157,7 +157,7 @@ def _state_root(store: Store, number: int) -> Hash32:
 
 
 class StatePruner:
-    """The service that drops old states while the node runs."""
+    """Service that deletes old states while the node runs."""
 
     name = "pruning"
 
@@ -168,7 +168,7 @@ class StatePruner:
         self.rounds = PruningRounds(chain.store, keep)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Look after every block whether a round is due."""
+        """Check after every block whether a round is due."""
         blocks = self._chain.events.subscribe("pruning", 1, WhenFull.DROP_OLDEST)
         ready()
         try:
@@ -179,7 +179,7 @@ class StatePruner:
             blocks.close()
 
     async def _round(self) -> None:
-        """One round, which leaves most of the time to everybody else."""
+        """Run one round that leaves most of the time to others."""
         dropped = self.rounds.dropped
         dropped.is_running = True
         try:
@@ -189,8 +189,8 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # the chain does not depend on it: whatever is wrong stops the next commit, or is named by the check
+            # the chain does not depend on it: a real problem stops the next commit, or the storage check names it
             dropped.failures += 1
-            log.error("old states were not dropped error=%s; run `ophion storage check`", error)
+            log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:
             dropped.is_running = False

@@ -1,7 +1,7 @@
-"""A block's body and results against what its header promises.
+"""Checks a block's body and results against its header.
 
-The header itself has been verified by the engine. Rules of single transactions are the engine's in Rust (`execute`
-raises and names the transaction); what is here concerns the block as a whole.
+The engine has verified the header. Rust checks single transactions (`execute` raises and names one); the rules here
+concern the block as a whole.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ophion.native.transactions import Body
 from ophion.primitives.block import Header
 
 MAX_BLOCK_SIZE: Final = 8 * 2**20
-"""Bytes of RLP a block may have from Osaka on (EIP-7934: 10 MiB less a margin of 2 MiB)."""
+"""Maximum RLP size of a block from Osaka on (EIP-7934: 10 MiB less a margin of 2 MiB)."""
 
 
 def check_belongs(header: Header, body: Body) -> None:
-    """The body is the one the header commits to.
+    """Check that the body matches the header.
 
-    A body that is not says nothing about the block: its hash stands for another body, which may be fine.
+    A wrong body does not condemn the block: its hash stands for another body.
     """
     _same("ommers hash", body.ommers_hash, header.ommers_hash)
     _same("transactions root", body.transactions_root, header.transactions_root)
@@ -29,7 +29,7 @@ def check_belongs(header: Header, body: Body) -> None:
 
 
 def check_body(header: Header, body: Body, fork: Fork) -> None:
-    """What the body holds as a whole is allowed."""
+    """Check limits on the body as a whole."""
     _same("blob gas used", body.blob_gas, header.blob_gas_used or 0)
     if fork.has(Milestone.OSAKA):
         size = len(body.encode_block(header.encode()))
@@ -38,11 +38,11 @@ def check_body(header: Header, body: Body, fork: Fork) -> None:
 
 
 def check_results(header: Header, execution: Execution) -> None:
-    """What execution gave is what the header says."""
+    """Check the results of the execution against the header."""
     _same("gas used", execution.gas_used, header.gas_used)
     _same("receipts root", execution.receipts_root, header.receipts_root)
     if execution.logs_bloom != header.logs_bloom:
-        # 256 bytes each would bury the sentence
+        # 256 bytes each would hide the sentence
         raise InvalidBlock("logs bloom", "another bloom than the logs give")
     if header.requests_hash is not None:
         _same("requests hash", execution.requests_hash, header.requests_hash)

@@ -1,12 +1,13 @@
-"""From a genesis file to the rules of one network.
+"""Rules of one network, read from a genesis file.
 
-    members   JSON text to members that are read by name, with the path in every error
-    forks     which fork is active where, and what it brings (blobs, difficulty bomb)
-    engines   parameters of the consensus engines
-    spec      `ChainSpec`: all that the network fixes, in one frozen value
-    genesis   `Genesis`: the specification, the first header and the first accounts
-    dev       the built-in development network and the names of networks that are refused
+    genesis_reader        JSON objects read by name, with the path in every error
+    forks                 active fork per block, and what it changes (blobs, difficulty bomb)
+    consensus_parameters  parameters of the consensus engines
+    spec                  `ChainSpec`: all rules of a network in one frozen value
+    genesis               `Genesis`: the specification, the first header and the first accounts
+    config_compatibility  rules that a database must be opened with again
+    dev                   the built-in development network and the names of refused networks
 
-What belongs to the network (forks, periods, limits) is here; what belongs to this node is configuration, and the two
-never mix. Nothing in this room reads a file: it is given text.
+Rules of the network (forks, periods, limits) are here; settings of one node are options. This package reads no files:
+callers pass text.
 """

@@ -1,8 +1,8 @@
-"""Rules that blocks were made with, and that a genesis file may therefore change for later blocks only.
+"""Rules that existing blocks were made with; a genesis file may change them for later blocks only.
 
-The hash of the genesis block says nothing about most of `config`: a file with another chain id or a fork elsewhere has
-the same first block. A database that went on under such a file would hold blocks that nobody can run again, so what
-they were made with is kept beside them (`docs/decisions/0142-genesis-configuration-check.md`).
+The genesis hash does not cover most of `config`: another chain id or fork block gives the same first block. A database
+continued under such a file would hold blocks that cannot be executed again, so it stores these rules
+(`docs/decisions/0142-genesis-configuration-check.md`).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ophion.primitives.block import Header
 from ophion.primitives.types import Address
 
 RULES_KEY: Final = "rules"
-"""Under which a database keeps them."""
+"""Key of the rules in a database."""
 
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
 _FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"
-"""With either the base fees of headers are not checked: so it may be set later, but not taken back."""
+"""With either one, base fees of headers are not checked: it may be switched on later, but not off."""
 
 Value = int | str | bool | list[Any] | None
 
 
 class Rule(Struct, frozen=True):
-    """A value of a genesis, and the first block or second for which it made a difference; None: never so far."""
+    """A value of a genesis, and the first block or second it affects; None: none so far."""
 
     value: Value
     block: int | None = 1
     time: int | None = None
 
     def has_begun(self, head: Header) -> bool:
-        """Whether a block up to this one was made with it."""
+        """Whether a block up to this one depends on it."""
         return (self.block is not None and self.block <= head.number) or (
             self.time is not None and self.time <= head.timestamp
         )
@@ -51,22 +51,22 @@ _NOT_SET: Final = Rule(None, None)
 
 
 def lasting_rules(spec: ChainSpec) -> Rules:
-    """What blocks of a network depend on, by the names that a genesis file has for it."""
+    """Rules that blocks depend on, by their names in a genesis file."""
     return {"chainId": Rule(spec.chain_id), "consensus": Rule(spec.engine.value), **dict(_forks(spec)), **_engine(spec)}
 
 
 def encode_rules(rules: Rules) -> bytes:
-    """As a database keeps them."""
+    """Encode for the database."""
     fields = {name: (rule.value, rule.block, rule.time) for name, rule in rules.items()}
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def check_rules(record: bytes, given: Rules, head: Header) -> None:
-    """Refuse rules that are not those which the blocks up to this one were made with."""
+    """Refuse rules that differ from those of the blocks up to this one."""
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # what one of the two does not know at all was added by another version; only transitions come and go
+    # a rule that only one side has was added by another version; only transitions come and go
     names = [
         name
         for name in dict.fromkeys((*given, *stored))
@@ -91,7 +91,7 @@ def _shown(rule: Rule) -> str:
 
 
 def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
-    """Where each fork begins, be it named or implied by a later one; a file may name more of them or fewer."""
+    """Return where each fork begins, named or implied by a later one; files may name more or fewer."""
     schedule = spec.forks
     has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
     times: dict[Milestone, int | None] = {}
@@ -121,7 +121,7 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
 
 
 def _engine(spec: ChainSpec) -> Rules:
-    """What members of a network must agree on; periods, time-outs and limits may be changed at any time."""
+    """Return what all nodes must agree on; periods, timeouts and limits may change at any time."""
     if spec.engine is EngineKind.CLIQUE:
         return _epoch("clique", spec.clique or CliqueParameters(), 1)
     rules: dict[str, Rule] = {}

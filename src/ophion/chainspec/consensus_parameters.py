@@ -1,7 +1,7 @@
-"""Parameters of the consensus engines as a genesis file gives them.
+"""Parameters of the consensus engines in a genesis file.
 
-They are data: what a transition means, and when it takes effect, is decided by the engine that reads it. The published
-spelling `duplicateMesageLimit` is accepted beside the right one.
+They are data; the engine decides what a transition means and when it applies. The spelling `duplicateMesageLimit` of
+the Besu documentation is accepted beside the correct one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DEFAULT_EPOCH_LENGTH: Final = 30_000
 
 
 BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
-"""The mark by which headers of IBFT 2.0 and QBFT are known."""
+"""Marks headers of IBFT 2.0 and QBFT."""
 
 
 class EngineKind(Enum):
-    """Which engine a genesis chooses, in order of precedence when it names several."""
+    """Consensus engine of a genesis, in order of precedence when it names several."""
 
     ETHASH = "ethash"
     IBFT2 = "ibft2"
@@ -36,11 +36,11 @@ class EthashParameters(Struct, frozen=True):
     """Proof of work."""
 
     fixed_difficulty: int | None = None
-    """Every block has this difficulty; None: the formulas of the main network."""
+    """Difficulty of every block; None: the formulas of the main network."""
 
 
 class CliqueTransition(Struct, frozen=True):
-    """A change of Clique parameters from a block on; None leaves a value as it was."""
+    """A change of Clique parameters at a block; None keeps a value."""
 
     block: int
     period_s: int | None
@@ -48,17 +48,17 @@ class CliqueTransition(Struct, frozen=True):
 
 
 class CliqueParameters(Struct, frozen=True):
-    """Proof of authority after EIP-225."""
+    """Proof of authority (EIP-225)."""
 
     period_s: int = 15
-    """Least seconds between blocks; 0 (geth only) seals when there are transactions."""
+    """Minimum seconds between blocks; 0 (geth only) seals when there are transactions."""
     epoch_length: int = DEFAULT_EPOCH_LENGTH
-    """Votes are forgotten and the signers listed every so many blocks."""
+    """Blocks between checkpoints, which reset votes and list the signers."""
     create_empty_blocks: bool = True
     transitions: tuple[CliqueTransition, ...] = ()
 
     def period_at(self, number: int) -> int:
-        """Seconds between blocks that hold for this block."""
+        """Return the seconds between blocks at this block."""
         period = self.period_s
         for transition in self.transitions:
             if transition.block <= number and transition.period_s is not None:
@@ -66,7 +66,7 @@ class CliqueParameters(Struct, frozen=True):
         return period
 
     def creates_empty_blocks_at(self, number: int) -> bool:
-        """Whether this block may be without transactions."""
+        """Whether this block may be empty."""
         allowed = self.create_empty_blocks
         for transition in self.transitions:
             if transition.block <= number and transition.create_empty_blocks is not None:
@@ -75,35 +75,35 @@ class CliqueParameters(Struct, frozen=True):
 
 
 class ValidatorSelection(Enum):
-    """Where a QBFT network takes its validators from."""
+    """Source of the validators of a QBFT network."""
 
     BLOCK_HEADER = "blockheader"
     CONTRACT = "contract"
 
 
 class HeaderForm(Enum):
-    """What follows the base fee in the headers of a BFT network past Shanghai; `consensus.header_form` says more."""
+    """Fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
 
     FULL = "full"
-    """What the forks define."""
+    """Those of the forks."""
     SHORT = "short"
-    """Nothing."""
+    """None."""
     SHORT_BLOBS = "short-blobs"
-    """Nothing in Shanghai, blob gas used and excess blob gas from Cancun on."""
+    """None in Shanghai, blob gas used and excess blob gas from Cancun on."""
 
 
 class BftTransition(Struct, frozen=True):
-    """A change of BFT parameters; None leaves a value as it was."""
+    """A change of BFT parameters; None keeps a value."""
 
     block: int
-    """A block number, or a timestamp where time forks are around (consensus.md 5.5)."""
+    """Block number, or a timestamp near time-based forks (consensus.md 5.5)."""
     validators: tuple[Address, ...] | None = None
     block_period_s: int | None = None
     block_period_ms: int | None = None
     empty_block_period_s: int | None = None
     block_reward: int | None = None
     sets_mining_beneficiary: bool = False
-    """The entry names a beneficiary; a blank one clears it."""
+    """Whether the entry names a beneficiary; a blank one clears it."""
     mining_beneficiary: Address | None = None
     validator_selection: ValidatorSelection | None = None
     validator_contract: Address | None = None
@@ -115,39 +115,39 @@ class BftParameters(Struct, frozen=True):
     block_period_s: int = 1
     epoch_length: int = DEFAULT_EPOCH_LENGTH
     request_timeout_s: int = 1
-    """Time-out of round 0; each further round doubles it."""
+    """Timeout of round 0; each further round doubles it."""
     message_queue_limit: int = 1000
     duplicate_message_limit: int = 100
     future_messages_limit: int = 1000
     future_messages_max_distance: int = 10
     gossiped_history_limit: int = 1000
     block_reward: int = 0
-    """Wei."""
+    """In wei."""
     mining_beneficiary: Address | None = None
     """Receives fees and reward instead of the proposer."""
     block_period_ms: int = 0
-    """Test only: replaces the period in seconds when above 0."""
+    """Tests only: replaces the period in seconds when above 0."""
     empty_block_period_s: int = 0
-    """QBFT: seconds between blocks without transactions; 0: as other blocks."""
+    """QBFT: seconds between empty blocks; 0: as for other blocks."""
     validator_contract: Address | None = None
-    """QBFT: the contract that names the validators."""
+    """QBFT: contract that lists the validators."""
     start_block: int = 0
-    """QBFT: the first block after a migration from IBFT 2.0; 0: none."""
+    """QBFT: first block after a migration from IBFT 2.0; 0: none."""
     header_form: HeaderForm | None = None
-    """The form of the first header past Shanghai; None: nothing is said about it."""
+    """Form of the first header from Shanghai on; None: not specified."""
     transitions: tuple[BftTransition, ...] = ()
 
 
 def read_ethash(members: Members) -> EthashParameters:
-    """`config.ethash`."""
+    """Read `config.ethash`."""
     return EthashParameters(members.number("fixeddifficulty", bits=256, minimum=1))
 
 
 def read_clique(members: Members, transitions: list[Members]) -> CliqueParameters:
-    """`config.clique` with geth's spellings `period` and `epoch` beside the others."""
+    """Read `config.clique`, also with geth's spellings `period` and `epoch`."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
-    # geth alone knows period 0: blocks are made when there are transactions
+    # only geth has period 0: a block whenever there are transactions
     geth_period = members.number("period", bits=31)
     geth_epoch = members.number("epoch", bits=63, minimum=1)
     if period is not None and geth_period is not None and period != geth_period:
@@ -173,7 +173,7 @@ def _read_clique_transition(entry: Members) -> CliqueTransition:
 
 
 def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
-    """`config.ibft2`, `config.qbft` or `config.ibft`."""
+    """Read `config.ibft2`, `config.qbft` or `config.ibft`."""
     default = BftParameters()
     duplicate_limit = members.number("duplicatemessagelimit", bits=31, minimum=1)
     misspelled_limit = members.number("duplicatemesagelimit", bits=31, minimum=1)
@@ -262,7 +262,7 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
 
 
 def _by_block(transitions: list[Members]) -> list[Members]:
-    """The entries in order of their blocks, which must be there, above zero and unique."""
+    """Return the entries by block, which must be present, positive and unique."""
     seen: set[int] = set()
     keyed: list[tuple[int, Members]] = []
     for entry in transitions:
@@ -278,5 +278,5 @@ def _by_block(transitions: list[Members]) -> list[Members]:
 
 
 def _first(*values: int | None) -> int:
-    """The first value that is given; the last one always is."""
+    """Return the first value that is set; the last always is."""
     return next(value for value in values if value is not None)

@@ -1,14 +1,13 @@
 """The built-in development network, and the names of networks this node does not join.
 
-With `--dev-fork=petersburg` the genesis is the one of the original client, hash and all: chain id 2018, ethash with a
-fixed difficulty of 100, three funded accounts. By default every fork to Osaka is active from the start, and the ten
-accounts that other development nodes have are funded as well.
+`--dev-fork=petersburg` gives the genesis of Pantheon 1.2, with the same hash: chain id 2018, ethash with fixed
+difficulty 100, three funded accounts. By default all forks to Osaka are active from the start, and the ten accounts of
+other development nodes are funded as well.
 
-The base fee begins at 7 wei and stays there: the rule of EIP-1559 takes an eighth off in whole wei, which is nothing,
-and no block fills half of the gas limit. Zero would do as well for the chain, but libraries take it for the absence of
-EIP-1559.
+The base fee starts at 7 wei and stays there: an eighth of it is 0 in whole wei, and no block fills half of the gas
+limit. Libraries would take a base fee of 0 for a chain without EIP-1559.
 
-The keys of the accounts are published everywhere. They are for tests and for nothing else.
+The keys of the accounts are public, for tests only.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ PUBLIC_NETWORKS: Final = frozenset(
 
 
 class DevAccount(Struct, frozen=True):
-    """A funded account of the development network with its published key."""
+    """A funded account of the development network with its public test key."""
 
     address: Address
     private_key: bytes
@@ -76,7 +75,7 @@ ORIGINAL_ACCOUNTS: Final = (
         90_000 * 10**18,
     ),
 )
-"""Those of the original client's development network."""
+"""Accounts of Pantheon's development network."""
 
 MNEMONIC: Final = "test test test test test test test test test test test junk"
 MNEMONIC_ACCOUNTS: Final = tuple(
@@ -124,14 +123,14 @@ MNEMONIC_ACCOUNTS: Final = tuple(
         ),
     )
 )
-"""The first ten of the mnemonic that other development nodes use too, at m/44'/60'/0'/0/n."""
+"""The first ten accounts of the mnemonic of other development nodes, at m/44'/60'/0'/0/n."""
 
 DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
-"""All of them, in the order of `eth_accounts`: tools take the first one, which elsewhere is the mnemonic's."""
+"""All accounts in the order of `eth_accounts`: tools use the first, which elsewhere is the mnemonic's."""
 
 _BASE_FEE: Final = 7
 
-# (value of --dev-fork, configuration key that makes it the latest fork at genesis)
+# (value of --dev-fork, configuration key of the latest fork at genesis)
 _FORK_KEYS: Final = {
     "frontier": None,
     "homestead": "homesteadBlock",
@@ -153,14 +152,14 @@ DEV_FORKS: Final = tuple(_FORK_KEYS)
 
 
 def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
-    """Who has funds at genesis: up to the fork of the original client, those that it knew."""
+    """Return the funded accounts: up to Petersburg those of Pantheon 1.2."""
     return DEV_ACCOUNTS if Milestone[fork.upper()] > Milestone.PETERSBURG else ORIGINAL_ACCOUNTS
 
 
 def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
-    """The development network with every fork up to the named one active from genesis.
+    """Return the development network with every fork up to the named one active from genesis.
 
-    `overrides` take the place of members of its `config`: another chain id, for one.
+    `overrides` replace members of its `config`, such as the chain id.
     """
     return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True, overrides=overrides)
 
@@ -188,7 +187,7 @@ def _document(fork: str) -> dict[str, Any]:
         if name == fork:
             break
     if "eip158Block" in config:
-        config["eip155Block"] = 0  # without effect of its own; admin_nodeInfo shows it
+        config["eip155Block"] = 0  # no effect here; admin_nodeInfo shows it
     config["daoForkBlock"] = 0
     config["contractSizeLimit"] = 2147483647
     config["ethash"] = {"fixeddifficulty": 100}

@@ -1,8 +1,8 @@
-"""The forks of Ethereum from Frontier to Osaka, and which one is active where.
+"""Forks of Ethereum from Frontier to Osaka, and their activation.
 
-A `Milestone` is a point in the history of the rules; a `ForkSchedule` says from which block or second a network follows
-it. Naming a later milestone implies all earlier ones, so the active one is simply the latest that has begun. Glacier
-forks change only the difficulty bomb and BPO forks only the blob parameters: the EVM is told the fork beneath them.
+A `Milestone` is a change of the rules; a `ForkSchedule` has its block or time on a network. A later milestone implies
+all earlier ones, so the active one is the latest that has begun. Glacier forks only change the difficulty bomb and BPO
+forks only blob parameters: the EVM gets the fork beneath them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 
 class Milestone(IntEnum):
-    """Every change of the rules, in order."""
+    """All changes of the rules, in order."""
 
     FRONTIER = 0
     HOMESTEAD = 1
@@ -52,7 +52,7 @@ _EVM_RULES: Final = {
     Milestone.BPO4: "osaka",
     Milestone.BPO5: "osaka",
 }
-# blocks by which the difficulty bomb believes to be younger (EIP-649, 1234, 2384, 3554, 4345, 5133)
+# delay of the difficulty bomb in blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
 _BOMB_DELAYS: Final = {
     Milestone.BYZANTIUM: 3_000_000,
     Milestone.CONSTANTINOPLE: 5_000_000,
@@ -64,7 +64,7 @@ _BOMB_DELAYS: Final = {
 
 
 class BlobParameters(Struct, frozen=True):
-    """How many blobs a block aims at and may hold, and how fast their price moves (EIP-4844, EIP-7840)."""
+    """Target and maximum of blobs per block, and the update rate of their price (EIP-4844, EIP-7840)."""
 
     target: int
     max: int
@@ -79,28 +79,28 @@ DEFAULT_BLOB_SCHEDULE: Final = {
 
 
 class Fork(Struct, frozen=True):
-    """The rules in force for one block."""
+    """Rules of one block."""
 
     milestone: Milestone
     name: str
-    """The EVM's name for these rules, as `BlockEnv.fork` takes it."""
+    """Name of the rules in the EVM (`BlockEnv.fork`)."""
     bomb_delay: int
-    """Blocks the difficulty bomb is put off."""
+    """Delay of the difficulty bomb in blocks."""
     blobs: BlobParameters | None
     """From Cancun on."""
 
     def has(self, milestone: Milestone) -> bool:
-        """Whether that change of the rules is in force."""
+        """Whether this milestone is active."""
         return self.milestone >= milestone
 
 
 def evm_rules(milestone: Milestone) -> str:
-    """The name under which the EVM knows the rules of a milestone."""
+    """Return the EVM's name of a milestone."""
     return _EVM_RULES.get(milestone, milestone.name.lower())
 
 
 class ForkSchedule(Struct, frozen=True, dict=True):
-    """From which block, and later from which second, each milestone holds."""
+    """Activation block, or later time, of each milestone."""
 
     blocks: dict[Milestone, int]
     times: dict[Milestone, int] = field(default_factory=dict)
@@ -119,9 +119,9 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return {milestone: self._fork(milestone) for milestone in Milestone}
 
     def at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
-        """The rules of the block with this number and timestamp.
+        """Return the rules of the block with this number and timestamp.
 
-        `merged` says that the block follows the merge, which no number or time can tell.
+        `merged`: the block comes after the merge, which neither number nor time shows.
         """
         for time, milestone in self._by_time:
             if timestamp >= time:
@@ -134,7 +134,7 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return self._forks[Milestone.FRONTIER]
 
     def counts_time(self, value: int) -> bool:
-        """Whether a transition of the engine with this `block` is one by time: where the nearest fork before it is."""
+        """Whether an engine transition with this `block` is by time, like the nearest fork before it."""
         times = [time for time in self.times.values() if time <= value]
         blocks = [block for block in self.blocks.values() if block <= value]
         return bool(times) and max(times) >= max(blocks, default=0)
@@ -148,5 +148,5 @@ class ForkSchedule(Struct, frozen=True, dict=True):
 
 
 def _latest_first(begins: dict[Milestone, int]) -> tuple[tuple[int, Milestone], ...]:
-    """The latest is the one most often in force."""
+    """The latest is the one most often active."""
     return tuple((begins[milestone], milestone) for milestone in sorted(begins, reverse=True))

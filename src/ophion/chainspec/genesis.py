@@ -1,6 +1,6 @@
-"""A genesis file: the network's rules, its first header and its first accounts (operations.md 4.1).
+"""A genesis file: the rules of a network, its first header and its first accounts (operations.md 4.1).
 
-The state root of the first header comes from the engine, which alone knows tries: `Genesis.header` is given it.
+The extension computes the state root; `Genesis.header` receives it.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _MAX_GAS_LIMIT_BITS: Final = 63
 
 
 class GenesisAccount(Struct, frozen=True):
-    """An account that exists from the start."""
+    """An account of the genesis state."""
 
     address: Address
     nonce: int
     balance: int
     code: bytes
     storage: tuple[tuple[Hash32, Hash32], ...]
-    """(slot, value), zero values left out."""
+    """(slot, value), without zero values."""
 
 
 class Genesis(Struct, frozen=True):
-    """A network and its first block, except for the state root."""
+    """A network and its first block, without the state root."""
 
     spec: ChainSpec
     difficulty: int
@@ -64,10 +64,10 @@ class Genesis(Struct, frozen=True):
     parent_beacon_block_root: Hash32
     accounts: tuple[GenesisAccount, ...]
     warnings: tuple[str, ...] = ()
-    """What a reader of the file should be told: comments, unknown members."""
+    """Warnings for the operator: comments, unknown members."""
 
     def header(self, state_root: Hash32) -> Header:
-        """The first header; its tail is as long as the forks active at its timestamp ask for."""
+        """Return the first header; its fields depend on the forks active at its timestamp."""
         fork = self.spec.fork_at(0, self.timestamp, self.difficulty == 0 and _merges(self.spec))
         is_cancun = fork.has(Milestone.CANCUN)
         return Header(
@@ -100,9 +100,9 @@ def _merges(spec: ChainSpec) -> bool:
 
 
 def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
-    """Read a genesis file; `GenesisError` says in one line which member is wrong.
+    """Read a genesis file; `GenesisError` names the wrong member in one line.
 
-    `overrides` take the place of members of its `config`.
+    `overrides` replace members of its `config`.
     """
     values, warnings = parse_json(text)
     _override(values, overrides)
@@ -119,15 +119,15 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
 
 
 def _unusual(genesis: Genesis) -> Iterator[str]:
-    """interface.md fixes three members of a BFT genesis; nothing here depends on them, but others may look."""
+    """interface.md fixes three members of a BFT genesis; other clients may check them."""
     if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
         return
-    wanted = {
+    required = {
         "nonce": (genesis.nonce == ZERO_NONCE, "0x0"),
         "difficulty": (genesis.difficulty == 1, "0x1"),
         "mixHash": (genesis.mix_hash == BFT_MIX_HASH, f"0x{BFT_MIX_HASH.hex()}"),
     }
-    others = [f"{name} {usual}" for name, (is_usual, usual) in wanted.items() if not is_usual]
+    others = [f"{name} {expected}" for name, (is_expected, expected) in required.items() if not is_expected]
     if others:
         yield (
             f"The genesis of a {genesis.spec.engine.value} network should have {', '.join(others)}; this one has not, "
@@ -144,7 +144,7 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
-    """Its price grows e-fold with every fraction: one beyond 88 of them has more than 127 bits."""
+    """The price grows e-fold per fraction: beyond 88 of them it exceeds 127 bits."""
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:
@@ -208,7 +208,7 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
         value = alloc.get(key)
         if not isinstance(value, Folded):
             raise alloc.invalid(key, value, "must be an object")
-        # not a child of alloc: accounts may hold members of anybody's choice (privateKey, comment) without a warning
+        # not a child of alloc: accounts may have other members (privateKey, comment) without a warning
         accounts[address] = _read_account(address, Members(value, alloc.path(key)))
     return tuple(accounts.values())
 
@@ -243,7 +243,7 @@ def _read_storage(entry: Members) -> tuple[tuple[Hash32, Hash32], ...]:
 
 
 def _word(value: Any) -> Hash32 | None:
-    """32 bytes from hexadecimal text of any length up to that, or from a JSON number."""
+    """Read 32 bytes from hexadecimal text of at most that length, or from a JSON number."""
     if isinstance(value, str):
         digits = strip_prefix(value)
         if len(digits) > 2 * HASH_LENGTH:
@@ -259,7 +259,7 @@ def _word(value: Any) -> Hash32 | None:
 
 
 def check_stored(given: Hash32, stored: Hash32) -> None:
-    """Refuse a genesis whose block is not the one the database began with."""
+    """Refuse a genesis that differs from the genesis block of the database."""
     if given != stored:
         raise GenesisError(
             "Supplied genesis block does not match stored chain data. "

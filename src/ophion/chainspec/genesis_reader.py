@@ -1,10 +1,10 @@
-"""Genesis JSON as members that are read by name.
+"""Genesis JSON as objects that are read by name.
 
-Keys are case-insensitive at every depth, so they are folded to lower case once, here. A `Members` remembers which keys
-were asked for: those left over at the end are the unknown ones. Every error names the path of the member.
+Keys are case-insensitive at every depth and folded to lower case here. A `Members` records the keys that were read; the
+rest are unknown. Every error has the path of the member.
 
-JSON does not forbid a key that appears twice, and people write several comments into one object. Such a key is an
-error as soon as somebody asks for it, because nobody can say which of the values is meant; otherwise it is a warning.
+JSON permits repeated keys, and people repeat comments. A repeated key is an error when it is read, because its value is
+ambiguous; otherwise a warning.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient, strip_prefi
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 
 MAX_DEPTH: Final = 32
-"""Far more than any genesis needs; JSON nested deeper is refused before the parser sees it."""
+"""Deeper JSON is refused before the parser reads it; a genesis needs far less."""
 
-# an unterminated string or comment matches up to the end, so that no text is scanned twice
+# an unterminated string or comment matches to the end, so that no text is scanned twice
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*(?:.*?\*/|.*)|[\[\]{}]', re.DOTALL)
 _COMMENT_WARNING: Final = "The genesis file contains comments, which are not part of JSON; they are ignored."
 _DIGITS: Final = re.compile(r"[0-9]{1,100}")
@@ -33,7 +33,7 @@ _MAX_NAMED: Final = 5
 
 
 class Folded(dict[str, Any]):
-    """A JSON object with lower-case keys that remembers how they were written, and which were written twice."""
+    """A JSON object with lower-case keys that records their spelling, and which are repeated."""
 
     __slots__ = ("repeated", "spelling")
 
@@ -49,7 +49,7 @@ class Folded(dict[str, Any]):
             self.spelling[folded] = key
 
     def refuse_repeated(self, key: str) -> None:
-        """Raise `GenesisError` when a folded key stands for more than one value."""
+        """Raise `GenesisError` when a folded key has more than one value."""
         if key in self.repeated:
             raise GenesisError(
                 f"Invalid genesis file: member '{_shown(self.repeated[key])}' appears twice in one object (keys are "
@@ -59,9 +59,9 @@ class Folded(dict[str, Any]):
 
 
 def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
-    """The object a genesis file holds, and warnings; `GenesisError` names line and column of what is wrong.
+    """Return the object of a genesis file, and warnings; `GenesisError` names line and column.
 
-    The warning about repeated members is for the case that nobody asks for one of them.
+    The warning about repeated members applies when none of them is read.
     """
     if isinstance(text, bytes):
         try:
@@ -103,7 +103,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_comments(text: str) -> tuple[str, bool]:
-    """The text with comments blanked out (positions stay), refusing what is nested too deeply."""
+    """Return the text with comments blanked out (positions stay); refuses deep nesting."""
     depth = 0
     pieces: list[str] = []
     kept = 0
@@ -142,14 +142,14 @@ class Members:
         self._children: dict[str, Members] = {}
 
     def get(self, name: str) -> Any:
-        """The raw value; None when absent or null."""
+        """Return the raw value; None when absent or null."""
         key = name.lower()
         self._asked.add(key)
         self._values.refuse_repeated(key)
         return self._values.get(key)
 
     def has(self, name: str) -> bool:
-        """Whether the member is there and not null."""
+        """Whether the member is present and not null."""
         return self.get(name) is not None
 
     def names(self) -> list[str]:
@@ -157,27 +157,27 @@ class Members:
         return list(self._values)
 
     def unknown(self) -> list[str]:
-        """Paths of members nobody asked for, here and in the objects read below, as the file spells them."""
+        """Return the paths of members that were not read, here and below, as the file spells them."""
         own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
         return own + [path for child in self._children.values() for path in child.unknown()]
 
     def path(self, name: str) -> str:
-        """The member's name with the objects around it."""
+        """Return the path of a member."""
         return f"{self._path}.{name}" if self._path else name
 
     def invalid(self, name: str, value: Any, reason: str = "") -> GenesisError:
-        """The error for a member that cannot be used."""
+        """Return the error for an invalid member."""
         where = self.path(name)
         because = f" ({reason})" if reason else ""
         return GenesisError(f"Invalid {where} in genesis block configuration: {_shown(value)}{because}", where)
 
     def missing(self, name: str) -> GenesisError:
-        """The error for a member that must be there."""
+        """Return the error for a missing member."""
         where = self.path(name)
         return GenesisError(f"Invalid genesis block configuration, missing value for '{where}'", where)
 
     def child(self, name: str) -> Members | None:
-        """A nested object."""
+        """Return a nested object."""
         value = self.get(name)
         if value is None:
             return None
@@ -186,7 +186,7 @@ class Members:
         return self._child(name, value)
 
     def children(self, name: str) -> list[Members]:
-        """A list of objects; empty when absent."""
+        """Return a list of objects; empty when absent."""
         value = self.get(name)
         if value is None:
             return []
@@ -200,21 +200,21 @@ class Members:
         return result
 
     def _child(self, name: str, values: Folded) -> Members:
-        """The same object each time, so that what was asked of it is known in the end."""
+        """Return the same object each time, so that its read keys are known at the end."""
         key = name.lower()
         if key not in self._children:
             self._children[key] = Members(values, self.path(name))
         return self._children[key]
 
     def number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """A JSON number, or text: hexadecimal after 0x, else decimal."""
+        """Read a JSON number, or text: hexadecimal after 0x, else decimal."""
         value = self.get(name)
         if value is None:
             return None
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def hex_number(self, name: str, bits: int = 64) -> int | None:
-        """A JSON number, or hexadecimal text whose 0x is optional."""
+        """Read a JSON number, or hexadecimal text with optional 0x."""
         value = self.get(name)
         if value is None:
             return None
@@ -226,7 +226,7 @@ class Members:
         return self._bounded(name, value, number, bits, 0)
 
     def plain_number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """A number written as a JSON number: the only form fork activations may have."""
+        """Read a JSON number: the only form of fork activations."""
         value = self.get(name)
         if value is None:
             return None
@@ -235,7 +235,7 @@ class Members:
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def flag(self, name: str) -> bool:
-        """true or false; false when absent."""
+        """Read true or false; false when absent."""
         value = self.get(name)
         if value is None:
             return False
@@ -246,14 +246,14 @@ class Members:
         return value
 
     def text(self, name: str) -> str | None:
-        """Text."""
+        """Read text."""
         value = self.get(name)
         if value is not None and not isinstance(value, str):
             raise self.invalid(name, value, "must be text")
         return value
 
     def data(self, name: str, size: int | None = None) -> bytes | None:
-        """Hexadecimal bytes whose 0x is optional."""
+        """Read hexadecimal bytes with optional 0x."""
         value = self.get(name)
         if value is None:
             return None
@@ -265,7 +265,7 @@ class Members:
             raise self.invalid(name, value, error.problem) from error
 
     def address(self, name: str) -> Address | None:
-        """An address; blank text counts as absent."""
+        """Read an address; blank text counts as absent."""
         value = self.get(name)
         if isinstance(value, str) and not value.strip():
             return None
@@ -293,7 +293,7 @@ def parse_address_lenient(text: str) -> Address:
 
 
 def as_number(value: Any) -> int | None:
-    """The integer of a JSON number or of its text form (0x hexadecimal, else decimal); None for anything else."""
+    """Return the integer of a JSON number or of its text form (0x hexadecimal, else decimal); None otherwise."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -307,7 +307,7 @@ def as_number(value: Any) -> int | None:
 
 
 def _shown(value: Any) -> str:
-    """A value in a message: on one line and not too long, without anything that moves a terminal's cursor."""
+    """Show a value in a message: one short line without control characters."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

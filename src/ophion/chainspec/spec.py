@@ -1,7 +1,7 @@
-"""`ChainSpec`: everything a network fixes, in one frozen value.
+"""`ChainSpec`: all rules of a network in one frozen value.
 
-It is read from the `config` object of a genesis file by `read_spec` (keys of consensus.md 5.4). What a private network
-may not use here is refused while reading, so that nobody finds out at a later block.
+`read_spec` reads it from `config` of a genesis file (keys of consensus.md 5.4). It refuses what a private network
+cannot use here, instead of failing at a later block.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ TIME_FORKS: Final = (
     ("bpo5Time", Milestone.BPO5),
 )
 _UNSUPPORTED_FORKS: Final = ("amsterdamTime", "futureEipsTime", "experimentalEipsTime")
-# read by other clients only, or without effect: known, so that nobody is warned about them
+# read by other clients only, or without effect: known, so that there is no warning
 _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyPassed")
 
 
 class ChainSpec(Struct, frozen=True):
-    """The rules of one network."""
+    """Rules of one network."""
 
     chain_id: int
     engine: EngineKind
@@ -74,13 +74,13 @@ class ChainSpec(Struct, frozen=True):
     terminal_total_difficulty: int | None = None
     """Total difficulty that ends proof of work; None: the network never merges."""
     dao_fork_block: int | None = None
-    """Where the DAO's funds move; None: no such fork."""
+    """Block of the DAO fork; None: no such fork."""
     contract_size_limit: int | None = None
-    """Bytes of code a contract may have; None: the limit of the fork (24,576 from Spurious Dragon on)."""
+    """Maximum code size of a contract; None: the limit of the fork (24,576 from Spurious Dragon on)."""
     zero_base_fee: bool = False
-    """The base fee is 0 in every block after genesis, and what a header says about it is not checked."""
+    """The base fee is 0 in every block after genesis; headers are not checked for it."""
     fixed_base_fee: bool = False
-    """The base fee is the node's minimum gas price, and what a header says about it is not checked."""
+    """The base fee is the node's minimum gas price; headers are not checked for it."""
     initial_base_fee: int = DEFAULT_BASE_FEE
     """Base fee of the first London block."""
     deposit_contract: Address | None = None
@@ -88,15 +88,15 @@ class ChainSpec(Struct, frozen=True):
     consolidation_request_contract: Address | None = None
     bootnodes: tuple[str, ...] = ()
     names_chain_id: bool = True
-    """Whether the genesis says which chain this is; without it transactions and code see a default."""
+    """Whether the genesis has a chain id; otherwise transactions and code use a default."""
     is_dev: bool = False
-    """The built-in development network, whose blocks are sealed without work."""
+    """The built-in development network, whose blocks need no proof of work."""
     fork_blocks: tuple[int, ...] = ()
-    """Distinct blocks above 0 at which a fork begins, ascending: one half of the fork id (EIP-2124)."""
+    """Distinct fork blocks above 0, ascending: one half of the fork id (EIP-2124)."""
     fork_times: tuple[int, ...] = ()
-    """Distinct seconds above 0 at which a fork begins, ascending: the other half."""
+    """Distinct fork times above 0, ascending: the other half."""
     config: dict[str, Any] = field(default_factory=dict)
-    """The `config` object as it was written, for those who ask for it; it makes no difference between networks."""
+    """The `config` object as written, for display only."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ChainSpec):
@@ -104,17 +104,17 @@ class ChainSpec(Struct, frozen=True):
         return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "config")
 
     def fork_at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
-        """The rules of the block with this number and timestamp; see `ForkSchedule.at`."""
+        """Return the rules of the block with this number and timestamp; see `ForkSchedule.at`."""
         return self.forks.at(number, timestamp, merged)
 
     def fork_of(self, header: Header) -> Fork:
-        """The rules of a block. After the merge, and only then, difficulty is zero."""
+        """Return the rules of a block. Difficulty is zero after the merge only."""
         merged = header.difficulty == 0 and self.terminal_total_difficulty is not None
         return self.forks.at(header.number, header.timestamp, merged)
 
 
 def read_spec(config: Members, raw: Folded, initial_base_fee: int | None, is_dev: bool) -> ChainSpec:
-    """The specification of a `config` object; every member it knows is asked for."""
+    """Read the specification from a `config` object."""
     engine = _engine(config)
     transitions = config.child("transitions")
     entries = {
@@ -174,7 +174,7 @@ def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...
     numbers: list[tuple[str, int]] = []
     for key, milestone in BLOCK_FORKS:
         name = "constantinopleFixBlock" if key == "petersburgBlock" and not config.has(key) else key
-        # only the DAO fork may be written as a negative number, which means that there is none
+        # only the DAO fork may be negative, which means that there is none
         number = config.plain_number(name, minimum=-(2**63) if key == "daoForkBlock" else 0)
         if number is None or (key == "daoForkBlock" and (number <= 0 or config.get("daoForkSupport") is False)):
             continue
@@ -222,7 +222,7 @@ def _blob_schedule(config: Members, times: dict[Milestone, int]) -> dict[Milesto
 
 
 def read_blob_parameters(entry: Members) -> BlobParameters:
-    """One entry of a blob schedule."""
+    """Read one entry of a blob schedule."""
     values = []
     for name in ("target", "max", "baseFeeUpdateFraction"):
         value = entry.number(name, bits=32, minimum=0 if name == "target" else 1)
@@ -260,13 +260,13 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
     if spec.zero_base_fee and spec.fixed_base_fee:
         raise config.invalid("fixedBaseFee", True, "zeroBaseFee is set too")
     if spec.engine is EngineKind.CLIQUE and spec.forks.times and spec.terminal_total_difficulty is None:
-        # a Clique header has no place for withdrawals and what came after (consensus.md 1.3)
+        # a Clique header has no fields for withdrawals and later additions (consensus.md 1.3)
         first = next(key for key, milestone in TIME_FORKS if milestone in spec.forks.times)
         raise config.invalid(first, config.get(first), "Clique networks end with London")
 
 
 def _unfolded(value: Any) -> Any:
-    """The JSON value with the keys as they were written."""
+    """Return the JSON value with the original keys."""
     if isinstance(value, Folded):
         return {value.spelling[key]: _unfolded(member) for key, member in value.items()}
     if isinstance(value, list):

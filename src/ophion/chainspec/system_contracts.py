@@ -1,7 +1,7 @@
-"""The contracts the protocol itself calls in every block, as the EIPs publish them.
+"""System contracts that the protocol calls in every block, as published in the EIPs.
 
-A network that has these forks from the start carries them in its genesis: a block can call what is not deployed, but
-nothing comes of it. The built-in development network has them; a genesis file of one's own may.
+A network with these forks from the start has them in its genesis: calls to a missing contract have no effect. The
+built-in development network has them; other genesis files may.
 """
 
 from __future__ import annotations

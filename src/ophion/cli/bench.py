@@ -24,7 +24,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.node_key_file import load_key
 from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.json_rpc_client import Connection, Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 from ophion.runtime.options import Options, at_least, option
 
 _DRAIN_S: Final = 20.0
@@ -82,9 +82,9 @@ def bench(options: BenchOptions, session: CommandSession) -> int:
 
 async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | None) -> tuple[Found, Subject]:
     clock = SystemClock()
-    endpoint = Endpoint(options.url, token)
+    endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.ask("eth_chainId"), 16)  # first: its error explains why the node does not answer
+    chain_id = int(await node.call("eth_chainId"), 16)  # first: its error explains why the node does not answer
     subject = Subject(
         options.url,
         await _client(node),
@@ -106,18 +106,18 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
         await node.close()
 
 
-async def _client(node: Connection) -> str:
+async def _client(node: JsonRpcConnection) -> str:
     """Return the client version of the node."""
     try:
-        return str(await node.ask("web3_clientVersion"))
+        return str(await node.call("web3_clientVersion"))
     except CommandError:  # the group WEB3 is off
         return "a node of unknown version"
 
 
-async def _published(node: Connection) -> PrivateKey | None:
+async def _published(node: JsonRpcConnection) -> PrivateKey | None:
     """Return a funded test account with a public key, where the network has one."""
     account = ORIGINAL_ACCOUNTS[1]
-    balance = int(await node.ask("eth_getBalance", data(account.address), "latest"), 16)
+    balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None
 
 

@@ -1,4 +1,4 @@
-"""Everything a node measures, declared in one place."""
+"""All metrics of a node, declared in one place."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Network(Protocol):
-    """What is measured of a node with peers."""
+    """Measured parts of a node with peers."""
 
     @property
     def eth(self) -> EthProtocol: ...
@@ -57,7 +57,7 @@ class Network(Protocol):
 
 
 class Watched(Struct, frozen=True):
-    """The parts of a node that are measured."""
+    """Measured parts of a node."""
 
     chain: Chain
     queries: Queries
@@ -65,38 +65,37 @@ class Watched(Struct, frozen=True):
     filters: Filters
     subscriptions: Subscriptions
     listening: Mapping[str, Listener[Any]]
-    """Services by name; they may join until `NodeMetrics.declare` is called."""
+    """Services by name; more may be added until `NodeMetrics.declare`."""
     lanes: Lanes
     clock: Clock
     network: Network | None = None
-    """Connections with other nodes, eth and synchronisation, where the node has peers."""
+    """Peer connections, eth and sync, where the node has peers."""
     database: Path | None = None
-    """The file that holds chain and state."""
+    """The database file."""
     follower: PrivateExecutor | None = None
     """Private transactions, where they are on."""
     pruning: PruningRounds | None = None
-    """What drops old states, where not all are kept."""
+    """Pruning, where not all states are kept."""
     permissions: Permissions | None = None
-    """The rules in force, where there may be some."""
+    """Rules in force, if any."""
 
 
 class NodeMetrics:
     """The registry of one node.
 
-    Requests are measured from the start, because the method tables are made with it; everything else is declared when
-    the services are known. A node whose metrics are off has this object too and declares nothing, until somebody asks
-    `debug_metrics`.
+    Request metrics exist from the start, because method tables are made with them; the rest is declared when the
+    services are known. A node with metrics off declares nothing until a client calls `debug_metrics`.
     """
 
     def __init__(self, watched: Watched, is_on: bool) -> None:
         self.registry = MetricsRegistry()
         self.requests = RequestMetrics(self.registry) if is_on else None
-        """What measures method tables; None where nobody wants to know."""
+        """Measures method tables; None when metrics are off."""
         self._watched = watched
         self._is_declared = False
 
     def declare(self) -> None:
-        """Every family but those of requests; once is enough."""
+        """Declare all other families; safe to repeat."""
         if self._is_declared:
             return
         self._is_declared = True
@@ -129,6 +128,6 @@ class NodeMetrics:
         declare_process(registry, watched.clock)
 
     def tree(self) -> Nested:
-        """The answer of `debug_metrics`."""
+        """Return the result of `debug_metrics`."""
         self.declare()
         return self.registry.nested()

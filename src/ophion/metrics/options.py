@@ -62,5 +62,5 @@ class MetricsConfig(ListenerConfig):
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody will see what is measured."""
+        """Whether any output of metrics is on."""
         return self.enabled or self.push_enabled

@@ -1,4 +1,4 @@
-"""What the operating system and the interpreter know of this process, under the names that dashboards know."""
+"""Process and interpreter metrics, under the names that dashboards use."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _STATM: Final = Path("/proc/self/statm")
 _FILES: Final = Path("/proc/self/fd")
 _STAT: Final = Path("/proc/self/stat")
 _STAT_START: Final = 19
-"""Place of the moment of the start, among the fields behind the name of the program."""
+"""Index of the start time among the fields after the program name."""
 
 
 class CollectorTime:
-    """Seconds and runs of the garbage collector, as `gc.callbacks` tells."""
+    """Seconds and runs of the garbage collector, from `gc.callbacks`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -42,7 +42,7 @@ class CollectorTime:
 
 
 def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], None]:
-    """Families `process_*`, `python_*` and `jvm_*`; the result is called at the end."""
+    """Declare `process_*`, `python_*` and `jvm_*`; call the result at the end."""
     started = clock.now() - age_s()
     process, python, jvm = Category.PROCESS, Category.PYTHON, Category.JVM
     registry.counter(process, "cpu_seconds_total", "CPU time used, in seconds.").watch(process_time)
@@ -63,8 +63,8 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
         collections.watch(partial(_collections, generation), str(generation))
     collector = CollectorTime()
     gc.callbacks.append(collector)
-    # dashboards made for the original client draw these; the areas are those of its virtual machine
-    memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where the original showed its heap.", "area")
+    # Besu dashboards draw these; the areas are those of the Java virtual machine
+    memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")
     memory.watch(resident_bytes, "heap")
     memory.watch(lambda: 0, "nonheap")
     seconds = registry.counter(jvm, "gc_collection_seconds_sum", "Seconds in the garbage collector.", "gc")
@@ -80,9 +80,9 @@ def _collections(generation: int) -> int:
 
 
 def age_s() -> float:
-    """Seconds since the process began, however late somebody asks; CPU time where the system does not tell."""
+    """Return the seconds since the start of the process; CPU time where the system does not say."""
     try:
-        # the name of a program may hold spaces and parentheses: what counts begins behind the last one
+        # the program name may contain spaces and parentheses: fields start after the last one
         fields = _STAT.read_bytes().rpartition(b")")[2].split()
         return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_STAT_START]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):
@@ -90,7 +90,7 @@ def age_s() -> float:
 
 
 def resident_bytes() -> int:
-    """Memory in use; where there is no /proc, the most that was ever in use."""
+    """Return resident memory; without /proc, its maximum so far."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
     except OSError:
@@ -99,7 +99,7 @@ def resident_bytes() -> int:
 
 
 def virtual_bytes() -> int:
-    """Memory mapped; 0 where the system does not tell."""
+    """Return mapped memory; 0 where the system does not say."""
     try:
         return int(_STATM.read_bytes().split()[0]) * _PAGE_BYTES
     except OSError:
@@ -107,7 +107,7 @@ def virtual_bytes() -> int:
 
 
 def open_files() -> int:
-    """Open files and sockets; 0 where the system does not tell."""
+    """Return open files and sockets; 0 where the system does not say."""
     try:
         return len(os.listdir(_FILES))
     except OSError:

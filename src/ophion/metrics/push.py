@@ -1,6 +1,6 @@
-"""A push gateway is told at intervals what Prometheus would have asked for, and told at the end to forget it.
+"""Pushes metrics to a Prometheus push gateway at intervals and deletes them at the end.
 
-Nothing that goes wrong there concerns the node: it is logged and tried again at the next interval.
+Errors are logged and retried at the next interval; the node does not depend on the gateway.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from urllib.parse import quote
 
 from ophion.metrics.options import MetricsConfig
 from ophion.metrics.server import CONTENT_TYPE
+from ophion.runtime.http_client import HttpClient, HttpError
 from ophion.runtime.metrics import MetricsRegistry
 
 logger = logging.getLogger(__name__)
 
-_TIMEOUT_S: Final = 10.0
+_PUSH_TIMEOUT_S: Final = 10.0
+_MAX_REPLY_BYTES: Final = 64 * 1024
 
 
 class PushService:
@@ -28,14 +30,14 @@ class PushService:
     def __init__(self, registry: MetricsRegistry, config: MetricsConfig) -> None:
         self._registry = registry
         self._categories = frozenset(config.categories)
-        self._host = config.push_host
-        self._port = config.push_port
+        host = f"[{config.push_host}]" if ":" in config.push_host else config.push_host
+        self._url = f"http://{host}:{config.push_port}/metrics/job/{quote(config.push_job, safe='')}"
+        self._client = HttpClient(self._url, timeout_s=_PUSH_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES)
         self._interval_s = float(config.push_interval_s)
-        self._path = f"/metrics/job/{quote(config.push_job, safe='')}"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """The first push comes after half an interval."""
-        logger.info("metrics are pushed to http://%s:%d%s", self._host, self._port, self._path)
+        """Push for the first time after half an interval."""
+        logger.info("pushing metrics url=%s interval_s=%.0f", self._url, self._interval_s)
         ready()
         try:
             await asyncio.sleep(self._interval_s / 2)
@@ -44,28 +46,13 @@ class PushService:
                 await asyncio.sleep(self._interval_s)
         finally:
             await self._send("DELETE", b"")
+            self._client.close()
 
     async def _send(self, method: str, body: bytes) -> None:
         try:
-            # not `wait_for`, which may lose a cancellation that comes with the answer
-            async with asyncio.timeout(_TIMEOUT_S):
-                status = await self._exchange(method, body)
-        except (OSError, TimeoutError, ValueError, IndexError) as error:
-            logger.warning("metrics could not be pushed to %s:%d: %s", self._host, self._port, str(error) or "timeout")
+            reply = await self._client.request(method, "", body, {"Content-Type": CONTENT_TYPE.decode()})
+        except HttpError as error:
+            logger.warning("metrics push failed url=%s error=%s", self._url, error)
             return
-        if not 200 <= status < 300:
-            logger.warning("the push gateway %s:%d answered %s with status %d", self._host, self._port, method, status)
-
-    async def _exchange(self, method: str, body: bytes) -> int:
-        reader, writer = await asyncio.open_connection(self._host, self._port)
-        try:
-            head = (
-                f"{method} {self._path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nConnection: close\r\n"
-                f"Content-Type: {CONTENT_TYPE.decode()}\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
-            writer.write(head.encode() + body)
-            await writer.drain()
-            line = await reader.readline()
-            return int(line.split()[1])
-        finally:
-            writer.close()
+        if not 200 <= reply.status < 300:
+            logger.warning("metrics push refused url=%s method=%s status=%d", self._url, method, reply.status)

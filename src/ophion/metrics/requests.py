@@ -1,9 +1,8 @@
-"""Method tables that count and time what passes through them.
+"""Method tables that count and time requests.
 
-Measuring is decided when a service starts: a node without metrics has the plain table and pays nothing, not even the
-question. A call that waits is timed to its end, a streamed answer to its first piece. Of those that are answered at
-once, in microseconds, each is counted and one in sixteen is timed (`Durations.sample`): the clock would cost more than
-the counting.
+A service decides at start: without metrics it uses the plain table at no cost. A call that waits is timed to its end, a
+streamed reply to its first piece. Calls that finish at once are all counted, and one in sixteen is timed
+(`Durations.sample`), because the clock would cost more than the counting.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from ophion.rpc.schema.registry import Bound, Bring, Invoke, MethodTable
 
 UNKNOWN: Final = "unknown"
-"""The label of all methods that there are not."""
+"""Label of all unknown methods."""
 
 
 class RequestMetrics:
-    """How often and how long each method is called, on all transports."""
+    """Count and duration of each method, on all transports."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self.times: Timer = registry.timer(
@@ -40,8 +39,8 @@ class RequestMetrics:
         )
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """The same methods, measured. Of names that are not offered errors are counted; of those that nobody knows
-        too, all under one: what strangers send is no label."""
+        """Return the same methods, measured. Errors of unknown methods share one label, because clients choose their
+        names."""
         measured = table.changed(self._measured)
         measured.missed = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
         return measured
@@ -83,7 +82,7 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
             durations.untimed -= 1
             try:
                 return invoke(params, caller)
-            except BaseException as error:  # a panic of the extension is no `Exception`
+            except BaseException as error:  # a panic of the extension is not an `Exception`
                 failed(error)
                 raise
         began = perf_counter()
@@ -112,7 +111,7 @@ def _brought(bring: Bring, durations: Durations, failed: Callable[[BaseException
 
 
 class _Timed(Struct):
-    """A transaction that is timed on its way through the pool."""
+    """A transaction that is timed through the pool."""
 
     arrival: Arrival[list[Admission]]
     began: float
@@ -137,7 +136,7 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_told:  # who has been answered is told of a failure all the same (`Intake`)
+        if not self.is_told:  # a caller that has its answer still hears of a failure (`Intake`)
             self.is_told = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:

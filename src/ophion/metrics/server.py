@@ -1,4 +1,4 @@
-"""`GET /metrics` on a port of its own, as Prometheus asks for it."""
+"""`GET /metrics` on its own port, for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST_REFUSED: Final = Response(403, (b"Host not authorized.",), TEXT)
 
 
 class MetricsApplication:
-    """The paths of the metrics port."""
+    """Paths of the metrics port."""
 
     host_refused: Final = _HOST_REFUSED
 
@@ -34,7 +34,7 @@ class MetricsApplication:
         self._categories = frozenset(config.categories)
 
     def respond(self, request: Request) -> Result:
-        """`/metrics`, chosen families with `?name[]=...`; `/` for load balancers."""
+        """Serve `/metrics`, with `?name[]=...` for some families; `/` for load balancers."""
         if request.method != b"GET":
             return Response(405, headers=b"Allow: GET\r\n")
         if request.path == b"/":
@@ -48,7 +48,7 @@ class MetricsApplication:
         return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
 
     def close(self) -> None:
-        """Nothing waits."""
+        """Nothing to cancel."""
 
 
 def metrics_service(
@@ -58,7 +58,7 @@ def metrics_service(
     tls: ssl.SSLContext | None = None,
     commons: SharedResources | None = None,
 ) -> HttpService:
-    """The service that Prometheus asks."""
+    """HTTP service for Prometheus."""
     return HttpService(
         "Metrics service",
         config.host,

@@ -1,4 +1,4 @@
-"""Accounts by the rules of a contract: part of what makes a block valid (operations.md 11)."""
+"""Account rules of a contract: part of block validity (operations.md 11)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ophion.chain.chain import Chain
 from ophion.errors import InvalidBlock
 from ophion.native.executor import State
 from ophion.native.transactions import Body, Transaction
+from ophion.permissions.authorities import authorities
 from ophion.permissions.contract_abi import read_yes_or_no, sending_question, transaction_question
 from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.decision_counts import DecisionCounts
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class AccountContract:
-    """Asks after the parent of a block whether transactions may be in it. Used from the threads of import and build."""
+    """Calls the contract at the parent of a block. Used in the threads of import and block building."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.verdicts = DecisionCounts()
@@ -32,13 +33,14 @@ class AccountContract:
 
     @property
     def asked(self) -> int:
-        """How many questions the contract was really asked."""
+        """Number of calls to the contract."""
         return self._calls.asked
 
     def refusals(
         self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
     ) -> Iterable[tuple[int, str]]:
-        """Positions of transactions that may not be in a block on `parent`, whose state this is, and why."""
+        """Yield positions of transactions that a block on `parent`, with this state, may not contain, with the
+        reason."""
         return ((position, refusal.text) for position, refusal in self._refusals(parent, state, transactions))
 
     def _refusals(
@@ -46,13 +48,20 @@ class AccountContract:
     ) -> Iterable[tuple[int, Refusal]]:
         if not self._is_there(parent, state):
             return
-        asked = list(transactions)
-        questions = [transaction_question(transaction) for transaction in asked]
-        for position, refusal in enumerate(self._calls.refusals(parent, state, questions, read_yes_or_no)):
+        asked: list[tuple[int, Address, str]] = []
+        questions = []
+        for position, transaction in enumerate(transactions):
+            sender = transaction.sender
+            questions.append(transaction_question(transaction, sender))
+            asked.append((position, sender, "may not send this transaction"))
+            for authority in authorities(transaction):
+                questions.append(transaction_question(transaction, authority))
+                asked.append((position, authority, "may not authorize this transaction"))
+        refusals = self._calls.refusals(parent, state, questions, read_yes_or_no)
+        for (position, account, why), refusal in zip(asked, refusals, strict=True):
             self.verdicts.note(refusal)
             if refusal is not None:
-                sender = asked[position].sender.hex()
-                yield position, refusal.about(f"account 0x{sender} may not send this transaction")
+                yield position, refusal.about(f"account 0x{account.hex()} {why}")
 
     def refusal(
         self,
@@ -65,7 +74,7 @@ class AccountContract:
         gas_limit: int = 21_000,
         payload: bytes = b"",
     ) -> str | None:
-        """Why an account may not send a transaction on top of a block; None: it may."""
+        """Return why an account may not send a transaction after a block; None when it may."""
         if not self._is_there(block, state):
             return None
         question = sending_question(sender, to, value, gas_price, gas_limit, payload)
@@ -73,9 +82,9 @@ class AccountContract:
         return None if refusal is None else refusal.text
 
     def check(self, parent: HashedHeader, state: State, body: Body) -> None:
-        """`InvalidBlock` when a block on `parent` holds a transaction that is not permitted.
+        """Raise `InvalidBlock` when a block on `parent` contains a forbidden transaction.
 
-        What did not answer in time on this machine says nothing for good: the error is transient then.
+        The error is transient when the contract exceeded its time limit on this machine.
         """
         if not body.transaction_count:
             return
@@ -90,7 +99,7 @@ class AccountContract:
         if not self._has_noted_absence:
             self._has_noted_absence = True
             log.warning(
-                "There is no account permissioning contract at 0x%s at block %d: every account is permitted",
+                "account rules contract is missing: every account is permitted contract=0x%s block=%d",
                 self.address.hex(),
                 block.number,
             )

@@ -1,4 +1,4 @@
-"""An allow-list in force: in memory, with the file it came from."""
+"""An allow-list in memory, with its file."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ log = logging.getLogger(__name__)
 
 
 class ListChanged(Struct, Generic[T], frozen=True):
-    """A list in force is another one now."""
+    """A list has changed."""
 
     added: tuple[T, ...]
     removed: tuple[T, ...]
 
 
 class AllowList(Generic[T]):
-    """Who is permitted. Every change is all or nothing; others hear of it through `changed`.
+    """Permitted accounts or nodes. A change applies completely or not at all; `changed` announces it.
 
-    `entries` is replaced, never altered, so another thread may read it at any time.
+    `entries` is replaced, never modified, so other threads may read it.
     """
 
     def __init__(self, file: RulesFile[T]) -> None:
-        """Reads the file: `RulesError` says what is wrong with it."""
+        """Reads the file; raises `RulesError`."""
         self.file = file
         self.mark = file.mark()
-        """The file as it was before it was read."""
+        """Version of the file before it was read."""
         self.entries: dict[T, None] = file.read()
         self.changed: Topic[ListChanged[T]] = Topic()
         if file.is_read_only():
-            log.warning("%s is read-only: changes of the permitted %ss cannot be kept", file.path, self._one)
+            log.warning(
+                "permission file is read-only: changes are lost at a restart list=%ss file=%s", self._one, file.path
+            )
 
     def __contains__(self, item: object) -> bool:
         return item in self.entries
@@ -51,24 +53,24 @@ class AllowList(Generic[T]):
         return self.file.vocabulary.one
 
     def add(self, items: Sequence[T]) -> None:
-        """Permit more; none of them may be listed already."""
+        """Add entries that are not listed yet."""
         self.prepare(items, ())()
 
     def remove(self, items: Sequence[T]) -> None:
-        """Permit less; all of them must be listed."""
+        """Remove entries that are listed."""
         self.prepare((), items)()
 
     def check(self, added: Sequence[T], removed: Sequence[T]) -> None:
-        """`RulesError` when a change makes no sense for this list."""
+        """Raise `RulesError` when a change does not fit this list."""
         if any(item in self.entries for item in added):
             raise RulesError(f"Cannot add an existing {self._one} to whitelist")
         if any(item not in self.entries for item in removed):
             raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
 
     def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
-        """Do what takes long, in any thread: the file. What is returned puts the change in force, on the loop.
+        """Write the file, in any thread; the returned function applies the change, on the event loop.
 
-        File first. One that somebody else has changed stays as it is, and the change holds until the next start.
+        A file that another program has changed stays as it is; the change then holds until the next start.
         """
         self.check(added, removed)
         problem: RulesError | None = None
@@ -83,7 +85,7 @@ class AllowList(Generic[T]):
         return self.replacing(entries, problem)
 
     def replacing(self, entries: dict[T, None], problem: RulesError | None = None) -> Callable[[], None]:
-        """What puts another list in force, and then tells of a problem that did not stop it."""
+        """Return a function that replaces the list and then raises a problem that did not prevent it."""
         before = self.entries
         change = ListChanged(
             tuple(item for item in entries if item not in before), tuple(item for item in before if item not in entries)

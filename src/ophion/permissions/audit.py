@@ -1,7 +1,7 @@
-"""A record of every change of rules: who, when, what; one JSON object a line, in the data directory.
+"""Audit log of rule changes: who, when, what; one JSON object per line, in the data directory.
 
-The file is turned over when it is full and a few old ones are kept, so its size is bounded. A record that cannot be
-written is an error in the log; the change stands, because it has been made already.
+The file rotates when it is full, so its size is bounded. A record that cannot be written is an error in the log; the
+change stays.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AuditLog:
         listed.changed.listen(lambda change: self._list_changed(kind, listed, change))
 
     def follow_contracts(self, changes: ContractChanges) -> Callable[[ChainEvent], None]:
-        """What to do with the events of a chain so that changes made by transactions are recorded."""
+        """Return a chain listener that records changes made by transactions."""
 
         def on_event(event: ChainEvent) -> None:
             if isinstance(event, Reorged):
@@ -57,7 +57,7 @@ class AuditLog:
         return on_event
 
     def record(self, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
-        """Append records with the time of now; what they say is put together in the lane."""
+        """Append records with the current time; the lane renders them."""
         time = datetime.fromtimestamp(self._clock.now(), UTC).isoformat().replace("+00:00", "Z")
 
         def write() -> None:
@@ -67,7 +67,7 @@ class AuditLog:
         self._last = self._lane.submit(write)
 
     async def written(self) -> None:
-        """Wait until everything that has been recorded stands in the file."""
+        """Wait until all records are in the file."""
         if self._last is not None:
             await asyncio.shield(self._last)
 
@@ -80,7 +80,7 @@ class AuditLog:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            log.error("A change of permissions could not be recorded in %s: %s", self._path, error.strerror)
+            log.error("permission change not recorded in the audit log file=%s error=%s", self._path, error.strerror)
 
     def _turn_over(self, more: int) -> None:
         if not self._path.exists() or self._path.stat().st_size + more <= self._max_bytes:

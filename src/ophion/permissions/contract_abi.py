@@ -1,4 +1,4 @@
-"""What rules contracts are asked and how they answer (operations.md 11)."""
+"""Calls to rules contracts, and their replies (operations.md 11)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST_TEXT: Final = 256
 
 RULES: Final = b"rules".ljust(32, b"\0")
 ADMIN: Final = b"administration".ljust(32, b"\0")
-"""Under these names an ingress has registered what stands behind it."""
+"""Names under which an ingress registers its contracts."""
 
 _YES: Final = (1).to_bytes(32, "big")
 _NO: Final = bytes(32)
@@ -45,21 +45,22 @@ _ANSWER_BYTES: Final = 32
 
 
 class MalformedAnswer(Exception):
-    """A contract answered something that is neither yes nor no."""
+    """A reply of a contract that is neither yes nor no."""
 
 
-def transaction_question(transaction: Transaction) -> bytes:
-    """May this transaction be in a block? A transaction that bids a fee instead of a price has the price 0."""
+def transaction_question(transaction: Transaction, account: Address) -> bytes:
+    """Encode whether the account may send the transaction: its sender, or an authority of EIP-7702.
+
+    The gas price is 0 for a transaction of the fee market (type 2 and later).
+    """
     price = transaction.max_fee_per_gas if transaction.type < _FEE_MARKET_TYPE else 0
-    return sending_question(
-        transaction.sender, transaction.to, transaction.value, price, transaction.gas_limit, transaction.input
-    )
+    return sending_question(account, transaction.to, transaction.value, price, transaction.gas_limit, transaction.input)
 
 
 def sending_question(
     sender: Address, to: Address | None, value: int, gas_price: int, gas_limit: int, payload: bytes
 ) -> bytes:
-    """As `transaction_question`, from its parts; a creation is sent to the zero address."""
+    """Encode `transactionAllowed` from its parts; a creation has the zero address as target."""
     parts = (
         _TRANSACTION_ALLOWED,
         _word(sender),
@@ -74,28 +75,28 @@ def sending_question(
 
 
 def connection_question(source: Enode, destination: Enode) -> bytes:
-    """May these two be connected? (first interface)"""
+    """Encode whether two nodes may connect (first interface)."""
     return _CONNECTION_ALLOWED + packed_node(source) + packed_node(destination)
 
 
 def node_question(enode: Enode) -> bytes:
-    """May this node connect to others? (second interface)"""
+    """Encode whether a node may connect to others (second interface)."""
     return _NODE_ALLOWED + named_node(enode)
 
 
 def packed_node(enode: Enode) -> bytes:
-    """A node as the first interface has it: (bytes32,bytes32,bytes16,uint16)."""
+    """Encode a node for the first interface: (bytes32,bytes32,bytes16,uint16)."""
     return enode.node_id + packed_ip(enode.ip) + bytes(16) + _number(enode.tcp_port)
 
 
 def named_node(enode: Enode) -> bytes:
-    """A node as the second interface has it: (string,string,uint16)."""
+    """Encode a node for the second interface: (string,string,uint16)."""
     node_id, host = _bytes(enode.node_id.hex().encode()), _bytes(enode.ip.encode())
     return _number(96) + _number(96 + len(node_id)) + _number(enode.tcp_port) + node_id + host
 
 
 def read_packed_node(words: bytes) -> Enode | None:
-    """What `packed_node` has written; None for anything else."""
+    """Decode `packed_node`; None for anything else."""
     if len(words) != 128 or any(words[80:126]):
         return None
     address = ipaddress.IPv6Address(words[64:80])
@@ -104,7 +105,7 @@ def read_packed_node(words: bytes) -> Enode | None:
 
 
 def read_named_node(words: bytes, head: int = 0) -> tuple[str, str, int] | None:
-    """Id, host and port as texts and a number, from the word at `head` on; None for anything else."""
+    """Decode id, host and port from the word at `head` on; None for anything else."""
     node_id, host = _text(words, head), _text(words, head + 32)
     port = int.from_bytes(words[head + 64 : head + 96], "big")
     if node_id is None or host is None or len(words) < head + 96 or port > 0xFFFF:
@@ -113,7 +114,7 @@ def read_named_node(words: bytes, head: int = 0) -> tuple[str, str, int] | None:
 
 
 def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
-    """What a call to account rules would change: (added, accounts); None for any other call."""
+    """Return what a call to account rules changes: (added, accounts); None for any other call."""
     selector, words = call[:4], call[4:]
     if selector == _MANY_ACCOUNTS:
         count = int.from_bytes(words[32:64], "big")
@@ -129,7 +130,7 @@ def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
 
 
 def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
-    """What a call to node rules of either interface would change: (added, node); None for any other call."""
+    """Return what a call to node rules of either interface changes: (added, node); None for any other call."""
     selector, words = call[:4], call[4:]
     if selector in (_ADD_NODE, _REMOVE_NODE):
         node = read_packed_node(words)
@@ -141,13 +142,13 @@ def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
 
 
 def named_url(name: tuple[str, str, int]) -> str:
-    """A node of the second interface as an enode URL, whatever its texts hold."""
+    """Return a node of the second interface as an enode URL, whatever its texts contain."""
     node_id, host, port = name
     return f"enode://{node_id}@{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _enode(name: tuple[str, str, int] | None) -> Enode | None:
-    """The node that is meant; None where it is named otherwise than by an address."""
+    """Return the node; None when its host is not an IP address."""
     try:
         return None if name is None else Enode.parse(named_url(name))
     except EnodeError:
@@ -164,7 +165,7 @@ def _text(words: bytes, head: int) -> str | None:
 
 
 def read_yes_or_no(answer: bytes) -> bool:
-    """The word 1 or 0."""
+    """Decode the word 1 or 0."""
     if answer == _YES:
         return True
     if answer == _NO:
@@ -173,7 +174,7 @@ def read_yes_or_no(answer: bytes) -> bool:
 
 
 def read_connection(answer: bytes) -> bool:
-    """The first interface says yes with all bits set and no with all but the first."""
+    """Decode a reply of the first interface: all bits set is yes, all but the first is no."""
     if answer == _CONNECTION_YES:
         return True
     if answer == _CONNECTION_NO:
@@ -188,7 +189,7 @@ def _shown(answer: bytes) -> str:
 
 
 def packed_ip(ip: str) -> bytes:
-    """An address in 16 bytes: IPv4 as ::ffff:a.b.c.d."""
+    """Encode an IP address in 16 bytes: IPv4 as ::ffff:a.b.c.d."""
     address = ipaddress.ip_address(ip)
     return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
 

@@ -1,7 +1,7 @@
-"""Asking a rules contract, each question once per block.
+"""Calls to a rules contract, cached per block.
 
-A block of transactions or a crowd of strangers at the door may ask the same thing over and over; the answer can only
-change with the block. Answers are kept for the last few blocks that were asked about, in bounded number.
+Blocks of transactions and inbound connections repeat the same questions, and the answer only changes with the block.
+The cache holds a bounded number of answers for the last few blocks.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ _ANSWERS: Final = 8192
 
 
 class Refusal(Struct, frozen=True):
-    """Why something is not permitted by a contract."""
+    """Why a contract does not permit something."""
 
     text: str
     is_answer: bool = False
-    """The contract was asked and says no."""
+    """The contract answered no."""
     is_late: bool = False
-    """No answer for good, and more about this machine than about the rules: it took too long."""
+    """The call exceeded its time limit, which says more about this machine than about the rules."""
     is_dear: bool = False
-    """It took as long as a question can take, a tenth of a second and more."""
+    """The call used all its gas or time: a tenth of a second and more."""
 
     def about(self, what: str) -> Refusal:
-        """The same, of something that its words do not name."""
+        """Return a copy whose text names its subject."""
         return structs.replace(self, text=f"{what}: {self.text}")
 
 
 class ContractCalls:
-    """Questions to one contract. May be used from several threads: the worst that can happen is asking twice."""
+    """Calls to one contract. Several threads may use it; at worst a question is asked twice."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.contract = contract
         self.asked = 0
-        """How many questions the contract was really asked."""
+        """Number of calls to the contract."""
         self._chain = chain
         self._answers: OrderedDict[Hash32, dict[bytes, Refusal | None]] = OrderedDict()
 
     def is_there(self, state: State) -> bool:
-        """Whether there is a contract at the address."""
+        """Whether there is code at the address."""
         return bool(state.code(self.contract))
 
     def refusal(
         self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
     ) -> Refusal | None:
-        """Why the contract says no after this block; None: it says yes. What cannot be understood is a no."""
+        """Return why the contract refuses after this block; None when it permits. A malformed reply refuses."""
         return self.refusals(header, state, (question,), read)[0]
 
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
     ) -> list[Refusal | None]:
-        """As `refusal`, for many questions: those that are new are asked together."""
+        """Like `refusal`, for many questions; uncached ones share one call."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}
@@ -80,7 +80,7 @@ class ContractCalls:
         known = [given[question] if question in given else answers[question] for question in questions]
         given = {question: refusal for question, refusal in given.items() if refusal is None or not refusal.is_late}
         if len(answers) + len(given) > _ANSWERS:
-            self._answers[header.hash] = given  # another thread may still look into the one before
+            self._answers[header.hash] = given  # another thread may still read the previous dictionary
         else:
             answers.update(given)
         return known
@@ -117,12 +117,12 @@ class ContractCalls:
 
 
 def _shown(reason: str | None) -> str:
-    """Words of a contract as they may stand in a log, and in memory once for each question: one line, not endless."""
+    """Return a contract's text as one short printable line."""
     return "".join(filter(str.isprintable, (reason or "")[:_LONGEST_REASON]))
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
-    """What a contract returns after a block; nothing where it does not, or where the state is not kept any more."""
+    """Return the output of a contract after a block; empty when it fails or the state is pruned."""
     try:
         state = chain.store.state(header.header.state_root)
         (outcome,) = _called(chain, header, state, contract, (question,))

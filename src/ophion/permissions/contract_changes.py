@@ -1,7 +1,7 @@
-"""Changes of rules that transactions have made, read from what the contracts announce.
+"""Rule changes made by transactions, read from the logs of the contracts.
 
-An ingress announces every change of its rules, and administration that of administrators. A bloom filter tells for
-nearly every block that there was none.
+An ingress logs every change of its rules, and the admin contract that of administrators. The bloom filter excludes
+nearly every block.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Log(NamedTuple):
     """One log of a block."""
 
     position: int
-    """Of its transaction."""
+    """Hash of its transaction."""
     transaction: str
     address: Address
     topic: bytes
@@ -55,20 +55,20 @@ class _Log(NamedTuple):
 
 
 class ContractChanges:
-    """What blocks have changed in the rules behind some ingresses, by kind: accounts, nodes."""
+    """Changes of the rules behind some ingresses, by kind: accounts, nodes."""
 
     def __init__(self, chain: Chain, ingresses: Mapping[str, Address]) -> None:
         self._chain = chain
         self._ingresses = ingresses
 
     def may_be_in(self, block: ChainBlock) -> bool:
-        """Whether it is worth looking at a block."""
+        """Whether a block may contain a change."""
         bloom = block.header.header.logs_bloom
         wanted = (*self._ingresses.values(), *_ADMIN_EVENTS)
         return block.body.transaction_count > 0 and any(in_bloom(bloom, one) for one in wanted)
 
     def of(self, block: ChainBlock) -> list[dict[str, Any]]:
-        """A record of each transaction that changed something. Reads the database: not for the loop."""
+        """Return a record of each transaction that changed something. Reads the database: not on the event loop."""
         logs = list(_logs(self._chain, block))
         found = [
             record for kind, ingress in self._ingresses.items() for record in self._of_rules(block, kind, ingress, logs)
@@ -80,9 +80,9 @@ class ContractChanges:
         if not announced:
             return []
         rules = self._registered(block.header, ingress, RULES)
-        told = [log for log in logs if log.address == rules]
+        matching = [log for log in logs if log.address == rules]
         records = [
-            _record(block, kind, ingress, mark, [log for log in told if log.transaction == mark.transaction])
+            _record(block, kind, ingress, mark, [log for log in matching if log.transaction == mark.transaction])
             for mark in {log.transaction: log for log in announced}.values()
         ]
         for record in records:
@@ -95,18 +95,18 @@ class ContractChanges:
 
     def _of_admins(self, block: ChainBlock, logs: list[_Log]) -> list[dict[str, Any]]:
         homes = {self._registered(block.header, ingress, ADMIN) for ingress in self._ingresses.values()}
-        told = [log for log in logs if log.topic in _ADMIN_EVENTS and log.address in homes]
-        if not told:
+        matching = [log for log in logs if log.topic in _ADMIN_EVENTS and log.address in homes]
+        if not matching:
             return []
-        home = told[0].address
+        home = matching[0].address
         records = [
-            _record(block, ADMINS, home, mark, [log for log in told if log.transaction == mark.transaction])
-            for mark in {log.transaction: log for log in told}.values()
+            _record(block, ADMINS, home, mark, [log for log in matching if log.transaction == mark.transaction])
+            for mark in {log.transaction: log for log in matching}.values()
         ]
         return self._counted(block, records, lambda header: self._admins(header, home))
 
     def _counted(self, block: ChainBlock, records: list[dict[str, Any]], count: Any) -> list[dict[str, Any]]:
-        """How many there were before and after each of them; null where the contract does not say."""
+        """Return the counts before and after each change; null where the contract does not say."""
         parent = self._chain.header(block.header.parent_hash)
         number = None if parent is None else count(parent)
         for record in records:
@@ -138,7 +138,7 @@ def _logs(chain: Chain, block: ChainBlock) -> Iterator[_Log]:
         yield _Log(int(one["transactionIndex"], 16), one["transactionHash"], address, topic, data)
 
 
-def _record(block: ChainBlock, kind: str, contract: Address, mark: _Log, told: list[_Log]) -> dict[str, Any]:
+def _record(block: ChainBlock, kind: str, contract: Address, mark: _Log, matching: list[_Log]) -> dict[str, Any]:
     return {
         "rules": kind,
         "source": "contract",
@@ -146,8 +146,8 @@ def _record(block: ChainBlock, kind: str, contract: Address, mark: _Log, told: l
         "block": block.header.number,
         "transaction": mark.transaction,
         "by": "0x" + block.body.transactions[mark.position].sender.hex(),
-        _ADDED: _entries(told, kind, _ADDED),
-        _REMOVED: _entries(told, kind, _REMOVED),
+        _ADDED: _entries(matching, kind, _ADDED),
+        _REMOVED: _entries(matching, kind, _REMOVED),
     }
 
 
@@ -156,7 +156,7 @@ def _registration(log: _Log) -> tuple[str, str]:
 
 
 def _entries(logs: list[_Log], kind: str, verb: str) -> list[str]:
-    """Entries of which the events say that they were really changed."""
+    """Return the entries that the events confirm as changed."""
     changed = [log.data for log in logs if _EVENTS.get(log.topic) == (kind, verb) and any(log.data[:32])]
     return [_node(data) if kind == NODES else "0x" + data[44:64].hex() for data in changed]
 
@@ -169,6 +169,6 @@ def _node(data: bytes) -> str:
 
 
 def in_bloom(bloom: bytes, data: bytes) -> bool:
-    """Whether something may be among what a bloom filter holds; if not, it is certainly not."""
+    """Whether a bloom filter may contain an item; False is certain."""
     value, hashed = int.from_bytes(bloom, "big"), keccak256(data)
     return all(value >> (int.from_bytes(hashed[at : at + 2], "big") & 2047) & 1 for at in (0, 2, 4))

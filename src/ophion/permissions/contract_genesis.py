@@ -1,6 +1,6 @@
-"""The contracts of this room in a genesis file: code, and storage as if they had been deployed and set up.
+"""The permission contracts in a genesis file: code, and storage as after deployment and set-up.
 
-Where each value lies is decided by the sources in `contracts/`; a test deploys them and compares.
+The sources in `contracts/` define the storage layout; a test deploys them and compares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.primitives.types import Address
 
 ADMINISTRATION: Final = bytes.fromhex("7777".rjust(40, "0"))
 ACCOUNT_INGRESS: Final = bytes.fromhex("8888".rjust(40, "0"))
-"""Customary, like that of nodes."""
+"""Customary address, like that of nodes."""
 ACCOUNT_RULES: Final = bytes.fromhex("8889".rjust(40, "0"))
 NODE_INGRESS: Final = bytes.fromhex("9999".rjust(40, "0"))
 NODE_RULES: Final = bytes.fromhex("999a".rjust(40, "0"))
@@ -28,13 +28,14 @@ Storage = dict[int, int]
 
 
 def code(name: str, form: str = "runtime") -> bytes:
-    """The compiled contract: `runtime` as it lies in an account, `creation` as it is deployed."""
+    """Return the compiled contract: `runtime` code of an account, or `creation` code for deployment."""
     content = resources.files("ophion.permissions").joinpath("contracts/compiled.json").read_text()
     return bytes.fromhex(json.loads(content)["contracts"][name][form][2:])
 
 
 def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -> dict[Address, dict[str, Any]]:
-    """Ingress and rules for accounts. Administrators are permitted too, or nobody could ever change the rules."""
+    """Return ingress and rules for accounts. Administrators are permitted, because otherwise the rules could never
+    change."""
     accounts = list(dict.fromkeys([*admins, *permitted]))
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
@@ -46,7 +47,7 @@ def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -
 def node_contracts(
     admins: Sequence[Address], permitted: Sequence[Enode], version: int = 1
 ) -> dict[Address, dict[str, Any]]:
-    """Ingress and rules for nodes, by the first or the second interface."""
+    """Return ingress and rules for nodes, for the first or the second interface."""
     name, members = ("NodeRules", _set_of_nodes) if version == 1 else ("NodeRulesByName", _set_of_names)
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
@@ -73,7 +74,7 @@ def _ingress(rules: Address) -> Storage:
 
 
 def _set_of_addresses(members: Sequence[Address], slot: int) -> Storage:
-    """An array at `slot`, and behind it the positions of its members."""
+    """Store an array at `slot`, and the positions of its members after it."""
     storage: Storage = {slot: len(members)}
     for position, member in enumerate(members):
         storage[_array(slot) + position] = _number(member)
@@ -105,7 +106,7 @@ def _set_of_names(members: Sequence[Enode], slot: int) -> Storage:
 
 
 def _text(text: str, slot: int) -> Storage:
-    """A short one shares its word with twice its length, a long one lies elsewhere."""
+    """Store a string: a short one shares its word with twice its length, a long one has words of its own."""
     data = text.encode()
     if len(data) < 32:
         return {slot: _number(data.ljust(32, b"\0")) | 2 * len(data)}

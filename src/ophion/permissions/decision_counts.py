@@ -1,4 +1,4 @@
-"""How often rules of one kind were asked, and what they said: for metrics."""
+"""Counts of rule decisions, for metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class DecisionCounts:
-    """Counts; blocks are judged in threads of their own, beside those who ask on the loop."""
+    """Thread-safe counts: block threads and the event loop both record decisions."""
 
     __slots__ = ("_lock", "permitted", "refused")
 
@@ -19,17 +19,17 @@ class DecisionCounts:
         self._lock = Lock()
 
     def note(self, refusal: T | None) -> T | None:
-        """One more, handed on."""
+        """Count one decision and return it."""
         self.add(refusal is None, refusal is not None)
         return refusal
 
     def add(self, permitted: int, refused: int) -> None:
-        """Some more."""
+        """Count several decisions."""
         with self._lock:
             self.permitted += permitted
             self.refused += refused
 
     @property
     def asked(self) -> int:
-        """All of them."""
+        """Total of all decisions."""
         return self.permitted + self.refused

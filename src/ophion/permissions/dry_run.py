@@ -1,7 +1,7 @@
-"""What a change of rules would do, before anybody makes it.
+"""Dry run of a change of rules: what it would do, computed without making it.
 
-The change is thought of as made: in the lists of this node where it has them, else in the contracts of the network,
-which are taken for lists too (what is named is permitted or not, everything else stays as the contract answers now).
+A change applies to the lists of this node where it has them, otherwise to the contracts of the network. Contracts are
+treated like lists: a named account or node is permitted or not, all others stay as the contract answers now.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Change(Struct, frozen=True):
     remove_nodes: Sequence[Enode] = ()
 
 
-class Connection(Struct, frozen=True):
-    """A peer of now."""
+class PeerConnection(Struct, frozen=True):
+    """A connected peer."""
 
     enode: Enode
     address: Address
@@ -37,30 +37,30 @@ class Connection(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True):
-    """What would come of a change."""
+    """Effects of a change."""
 
     problem: str | None
-    """Why the change would be refused as a whole; nothing would happen then."""
-    closed: tuple[Connection, ...]
+    """Why the whole change would be refused; None when it would be made."""
+    closed: tuple[PeerConnection, ...]
     """Connections that would end."""
     shut_out: tuple[Address, ...]
-    """Senders, of those asked about, who may send now and could not any more."""
+    """Senders that may send now and could not afterwards."""
 
 
-def rehearse(
+def dry_run(
     permissions: Permissions,
     change: Change,
-    connections: Iterable[Connection],
+    connections: Iterable[PeerConnection],
     senders: Iterable[Address],
     head: HashedHeader,
     state: State,
 ) -> DryRun:
-    """Think a change through for the connections and senders of now; nothing is changed."""
+    """Compute the effects of a change on these connections and senders."""
     problem = _problem(permissions, change)
     if problem is not None:
         return DryRun(problem, (), ())
-    ends = _Ends(permissions, change)
-    closed = tuple(one for one in connections if ends(one))
+    is_closed = _ConnectionCheck(permissions, change)
+    closed = tuple(one for one in connections if is_closed(one))
     removed = frozenset(change.remove_accounts)
     leaving = (sender for sender in senders if sender in removed)
     shut_out = tuple(sender for sender in leaving if _may_send(permissions, sender, head, state))
@@ -68,13 +68,13 @@ def rehearse(
 
 
 def reachable(members: Sequence[Address], own: Address, connected: Iterable[Address]) -> int:
-    """How many members of a consensus this node can work with, itself included."""
+    """Count the validators that this node reaches, itself included."""
     present = {own, *connected}
     return sum(member in present for member in members)
 
 
 def _problem(permissions: Permissions, change: Change) -> str | None:
-    """What the methods that make the change would answer; contracts pass over what is so already."""
+    """Return the error that the `perm` methods would answer; contracts ignore what is already so."""
     accounts, nodes = permissions.listed_accounts, permissions.listed_nodes
     try:
         if accounts is not None:
@@ -87,8 +87,8 @@ def _problem(permissions: Permissions, change: Change) -> str | None:
     return None
 
 
-class _Ends:
-    """Whether a connection would end; what holds for all of them is worked out once."""
+class _ConnectionCheck:
+    """Whether the change would close a connection; what all connections share is computed once."""
 
     def __init__(self, permissions: Permissions, change: Change) -> None:
         self._rules = permissions.node_rules
@@ -97,17 +97,17 @@ class _Ends:
         )
         self._listed: frozenset[Listener] | None = None
         if permissions.listed_nodes is not None:
-            gone = frozenset(change.remove_nodes)
-            kept = (listener(enode) for enode in permissions.listed_nodes if enode not in gone)
-            self._listed = frozenset(kept) | self._added
+            removed = frozenset(change.remove_nodes)
+            remaining = (listener(enode) for enode in permissions.listed_nodes if enode not in removed)
+            self._listed = frozenset(remaining) | self._added
 
-    def __call__(self, connection: Connection) -> bool:
+    def __call__(self, connection: PeerConnection) -> bool:
         rules, remote = self._rules, connection.enode
         action = Action.KEEP_INBOUND if connection.is_inbound else Action.KEEP_OUTBOUND
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # a contract beside the list is not touched by the change
+            # the change does not affect a contract beside the list
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False
@@ -118,7 +118,7 @@ class _Ends:
 
 
 def _may_send(permissions: Permissions, sender: Address, head: HashedHeader, state: State) -> bool:
-    """By the rules of now that the change is about."""
+    """Whether the rules that the change affects permit the sender now."""
     if permissions.listed_accounts is not None:
         return permissions.account_refusal(sender) is None
     contract = permissions.account_contract

@@ -1,4 +1,4 @@
-"""What the entries of a list are called, and how they are read and written."""
+"""Names of list entries, and how they are read and written."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ T = TypeVar("T")
 
 
 class EntryCodec(Struct, Generic[T], frozen=True):
-    """What entries of a list are called, and how they are read and written."""
+    """Reads and writes the entries of one kind of list."""
 
     one: str
-    """account, node"""
+    """account or node"""
     read: Callable[[str], T]
-    """Raises `ValueError` or a `DecodeError` for a text that is no entry."""
+    """Raises `ValueError` or a `DecodeError` for text that is no entry."""
     write: Callable[[T], str]
     complaint: Callable[[str, Exception], str]
-    """What to say about an entry of the file that cannot be read."""
+    """Message about an entry of the file that cannot be read."""
 
     @property
     def keys(self) -> tuple[str, str]:
-        """The original key, and that of later releases; which of them a file uses is kept."""
+        """Key of Pantheon 1.2, and that of Besu; a file keeps the one it uses."""
         return f"{self.one}s-whitelist", f"{self.one}s-allowlist"

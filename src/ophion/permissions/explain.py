@@ -1,7 +1,7 @@
-"""Why somebody may or may not: what each rule in force answers, and since when.
+"""Explains which rule permits or refuses, and since when.
 
-Every rule is asked, also after one has said no: whoever asks wants to know all that has to change. Blocks: call it
-through a lane, since contracts are asked about many blocks to find where an answer began.
+Asks every rule, also after a refusal, so that the operator sees all that must change. Blocks the thread: call it in a
+lane, because contracts are called at many blocks to find where an answer began.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
 _REACH: Final = 256
-"""How many blocks are looked back for the one since which an answer holds."""
+"""Blocks searched backwards for the start of an answer."""
 
 
 class Sending(Struct, frozen=True):
-    """A transaction, as far as rules look at it."""
+    """Fields of a transaction that rules read."""
 
     sender: Address
     to: Address | None = None
@@ -36,7 +36,7 @@ class Sending(Struct, frozen=True):
 
 
 class RuleAnswer(Struct, frozen=True):
-    """What one rule says."""
+    """Answer of one rule."""
 
     source: str
     """file or contract"""
@@ -45,11 +45,11 @@ class RuleAnswer(Struct, frozen=True):
     is_allowed: bool
     reason: str
     since: int | None = None
-    """The first block after which it said so, as far as that was looked for; None: not known."""
+    """First block with this answer, within the search limit; None: unknown."""
 
 
 def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader, sending: Sending) -> list[RuleAnswer]:
-    """What the rules say about a transaction on top of a block; lists are those of now."""
+    """Return the answers of all rules about a transaction after a block; lists as they are now."""
     answers = []
     listed = permissions.listed_accounts
     if listed is not None:
@@ -81,7 +81,7 @@ def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader,
 def explain_connection(
     permissions: Permissions, chain: Chain, block: HashedHeader, source: Enode, destination: Enode
 ) -> list[RuleAnswer]:
-    """What the rules say about two nodes after a block; lists are those of now."""
+    """Return the answers of all rules about two nodes after a block; lists as they are now."""
     answers = []
     listed = permissions.listed_nodes
     if listed is not None:
@@ -115,7 +115,7 @@ def _by_contract(
 
 
 def _since(chain: Chain, block: HashedHeader, is_same: Callable[[HashedHeader, State], bool]) -> int | None:
-    """The first of the blocks up to this one with the same answer; None when it lies too far back."""
+    """Return the first of the blocks up to this one with the same answer; None when it lies too far back."""
     cursor = block
     for _ in range(_REACH):
         if cursor.number == 0:

@@ -1,7 +1,6 @@
-"""Files of rules that somebody changes while the node runs: told soon, not only when the node wants to write.
+"""Watches rules files that another program changes while the node runs.
 
-The lists in force stay as they are until `perm_reloadPermissionsFromFile`: a half-edited file must not shut anybody
-out.
+The lists in force stay until `perm_reloadPermissionsFromFile`, so that a half-edited file locks out no one.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _EVERY_S: Final = 1.0
 
 
 class RulesWatch:
-    """A service that looks at the files now and then, and reads one when it is another than before."""
+    """Service that checks the files at intervals and reads changed ones."""
 
     name = "files of permissions"
 
     def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, turn: asyncio.Lock) -> None:
-        """`turn` is held while the node itself changes a list: then file and memory differ for a moment."""
+        """The node holds `turn` while it changes a list, because file and memory then differ for a moment."""
         self._lists = lists
         self._lane = lane
         self._turn = turn
@@ -35,14 +34,14 @@ class RulesWatch:
         self._told: dict[int, str | None] = {}
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Look until cancelled."""
+        """Check until cancelled."""
         ready()
         while True:
             await asyncio.sleep(_EVERY_S)
             await self.look()
 
     async def look(self) -> None:
-        """Tell of each file that does not say any more what is in force, once for each thing it says."""
+        """Log each file that differs from the list in force, once per content."""
         for number, listed in enumerate(self._lists):
             async with self._turn:
                 mark = listed.file.mark()
@@ -54,13 +53,15 @@ class RulesWatch:
                 continue
             self._told[number] = difference
             if difference is None:
-                log.info("%s holds the list in force again", listed.file.path)
+                log.info("permission file matches the list in force again file=%s", listed.file.path)
             else:
-                log.warning("%s was changed, and not by this node: %s", listed.file.path, difference)
+                log.warning(
+                    "permission file changed outside of this node file=%s difference=%s", listed.file.path, difference
+                )
 
 
 def _difference(listed: AllowList[Any]) -> str | None:
-    """What a file says otherwise than the list in force; None: nothing."""
+    """Return how a file differs from the list in force; None when it does not."""
     entries = listed.entries
     try:
         found = listed.file.read()

@@ -1,4 +1,4 @@
-"""The entries of a request to change a list, checked in the documented order (operations.md 10.3, json-rpc.md 5.11)."""
+"""Checks the entries of a request to change a list, in the documented order (operations.md 10.3, json-rpc.md 5.11)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ACCOUNT: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
 def read_account(text: str) -> Address:
-    """An account as lists write it: 0x and 40 hex digits."""
+    """Format an account for a list: 0x and 40 hex digits."""
     if not _ACCOUNT.fullmatch(text):
         raise ValueError(f"Invalid account {text}")
     return bytes.fromhex(text[2:])
 
 
 def read_node(text: str) -> Enode:
-    """An enode URL."""
+    """Read an enode URL."""
     try:
         return Enode.parse(text)
     except DecodeError as error:
@@ -38,7 +38,7 @@ NODES: Final = EntryCodec("node", read_node, lambda enode: enode.url, lambda tex
 
 
 def requested_accounts(texts: Sequence[str]) -> list[Address]:
-    """The accounts of a request: there are some, they are accounts, and no two are the same in another case."""
+    """Read the accounts of a request: not empty, valid, no duplicates in any case."""
     if not texts:
         raise RulesError("Request contains an empty list of accounts")
     accounts = _read(texts, ACCOUNTS)
@@ -48,7 +48,7 @@ def requested_accounts(texts: Sequence[str]) -> list[Address]:
 
 
 def requested_nodes(texts: Sequence[str]) -> list[Enode]:
-    """The nodes of a request: there are some, no text stands there twice, and they are enode URLs."""
+    """Read the nodes of a request: not empty, no repeated text, valid enode URLs."""
     if not texts:
         raise RulesError("Request contains an empty list of nodes")
     if len(set(texts)) < len(texts):

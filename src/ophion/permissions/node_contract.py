@@ -1,7 +1,7 @@
-"""Nodes by the rules of a contract, as it answers at the head (operations.md 11).
+"""Node rules of a contract at the head (operations.md 11).
 
-It is asked on the event loop, and strangers bring the questions. A contract that uses up its gas or its time on one of
-them is not run again before the next block: whoever asks meanwhile is refused for the same reason.
+Calls run on the event loop, and unknown peers trigger them. A contract that uses up its gas or time is not called again
+before the next block: until then all requests are refused with the same reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INVALID: Final = "Error validating onchain node permissioning smart contract co
 
 
 class NodeContract:
-    """Asks whether two nodes may be connected. Belongs to the event loop."""
+    """Asks whether two nodes may connect. Belongs to the event loop."""
 
     def __init__(self, chain: Chain, contract: Address, version: int = 1) -> None:
         self.version = version
@@ -34,7 +34,7 @@ class NodeContract:
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
         self._exhausted: tuple[Hash32, Refusal] | None = None
-        """The last block after which it had no answer left, and how that was told."""
+        """Last block at which the contract failed, and the logged reason."""
         self._ask: Callable[[HashedHeader, State, Enode, Enode], Refusal | None]
         self._ask = self._connection if version == 1 else self._both_ends
 
@@ -44,11 +44,11 @@ class NodeContract:
 
     @property
     def asked(self) -> int:
-        """How many questions the contract was really asked."""
+        """Number of calls to the contract."""
         return self._calls.asked
 
     def validate(self, local: Enode) -> None:
-        """`ConfigError` when the head has no such contract, or one that does not answer."""
+        """Raise `ConfigError` when the contract is missing at the head, or does not answer."""
         head = self._chain.head
         state = self._chain.store.state(head.header.state_root)
         if not self._calls.is_there(state):
@@ -58,7 +58,7 @@ class NodeContract:
             raise ConfigError(f"{_INVALID}: {refusal.text}.")
 
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
-        """Why these two may not be connected after a block, the head unless another is given; None: they may."""
+        """Return why two nodes may not connect after a block (default: the head); None when they may."""
         block = block or self._chain.head
         refusal = self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
         return None if refusal is None else refusal.text
@@ -87,7 +87,7 @@ class NodeContract:
             return refusal
         if self._exhausted is None and block.hash == self._chain.head.hash:
             log.warning(
-                "The rules about nodes have no answer, so nobody may connect; they are asked after every block: %s",
+                "node rules contract does not answer: all connections are refused until the next block reason=%s",
                 refusal.text,
             )
         self._exhausted = (block.hash, refusal)

@@ -1,7 +1,7 @@
-"""Which nodes may do what with each other: one predicate for nine actions (networking.md 5.4).
+"""Node rules: one predicate for nine actions between two nodes (networking.md 5.4).
 
-Every action has a source and a destination, and both must be permitted. What a list says holds for all nine; rules on
-the chain may treat them differently while a node catches up.
+Every action has a source and a destination, and both must be permitted. A list applies to all nine actions; contracts
+may differ between them while the node syncs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Action(Enum):
-    """What one node wants of another."""
+    """Action of one node towards another."""
 
     KEEP_IN_TABLE = "be kept in the table of discovery"
     SEND_PING = "be sent a ping"
@@ -34,7 +34,7 @@ class Action(Enum):
 
 
 _INWARD = frozenset({Action.ACCEPT_PING, Action.ANSWER_FIND_NODE, Action.ACCEPT, Action.KEEP_INBOUND})
-"""What the other node begins."""
+"""Actions that the other node starts."""
 
 _NEIGHBOURS = frozenset({Action.SEND_FIND_NODE, Action.ANSWER_FIND_NODE})
 
@@ -42,25 +42,25 @@ Listener: TypeAlias = tuple[bytes, str, int]
 
 
 class NodeRules:
-    """Rules about nodes that are in force. Belongs to the event loop."""
+    """Node rules in force. Belongs to the event loop."""
 
     def __init__(
         self, own_id: bytes, listed: AllowList[Enode] | None = None, bootnodes: frozenset[bytes] = frozenset()
     ) -> None:
-        """`bootnodes` are known by their ids."""
+        """`bootnodes` are compared by id."""
         self.local = Enode(own_id, "127.0.0.1", 0, 0)
-        """This node as others know it; whoever listens says so."""
+        """This node's own enode; the listener sets it."""
         self.changed: Topic[None] = Topic()
-        """What was permitted may be so no longer."""
+        """Published when permissions may have been withdrawn."""
         self.contract: NodeContract | None = None
-        """Asked when the list permits; None: there is none."""
+        """Called when the list permits; None: no contract."""
         self.is_in_sync: Callable[[], bool] = lambda: True
         self.peer_ids: Callable[[], Iterable[bytes]] = tuple
-        """Who is connected."""
+        """Connected peers."""
         self.list_verdicts = DecisionCounts()
-        """What the list has said."""
+        """Decisions of the list."""
         self.sync_verdicts = DecisionCounts()
-        """What was said to those who want to know whether a contract counts yet, where there are bootnodes."""
+        """Decisions about whether the contract applies yet, where there are bootnodes."""
         self._bootnodes = bootnodes
         self._listed = listed
         self._listeners: frozenset[Listener] = frozenset()
@@ -79,30 +79,30 @@ class NodeRules:
         return self._listed is not None or self.contract is not None
 
     def names(self, node_id: bytes) -> bool:
-        """Whether the list or a bootnode has this id, whatever its address; a contract is not asked."""
+        """Whether the list or a bootnode has this id, whatever its address; does not call a contract."""
         return node_id in self._listed_ids or node_id in self._bootnodes
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Why this node and another may not do something together; None: they may."""
+        """Return why this node and another may not do something; None when they may."""
         return self.refusal(*self._ends(remote, action), action)
 
     def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """As `refusal_of`, by the contract alone."""
+        """Like `refusal_of`, by the contract alone."""
         return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
 
     def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
-        """Source and destination."""
+        """Return source and destination."""
         return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
-        """As `refusal_of`, for any two nodes."""
+        """Like `refusal_of`, for any two nodes."""
         refusal = self._by_list(source, destination)
         if refusal is not None or self.contract is None:
             return refusal
         return self._by_contract(self.contract, source, destination, action)
 
     def _by_contract(self, contract: NodeContract, source: Enode, destination: Enode, action: Action) -> str | None:
-        """What the head says, unless this node is behind it: then bootnodes show the way."""
+        """Apply the contract at the head; while the node syncs, only bootnodes are permitted."""
         is_with_bootnode = self.local.node_id in (source.node_id, destination.node_id) and (
             source.node_id in self._bootnodes or destination.node_id in self._bootnodes
         )
@@ -115,7 +115,7 @@ class NodeRules:
         return contract.refusal(source, destination)
 
     def is_exempt(self, remote: Enode) -> bool:
-        """Whether a contract does not matter for connections with this node now: bootnodes show the way."""
+        """Whether the contract does not apply to this connection now: bootnodes are needed to sync."""
         return remote.node_id in self._bootnodes and (not self.is_in_sync() or self._has_only_bootnodes())
 
     def _has_only_bootnodes(self) -> bool:
@@ -149,5 +149,5 @@ def _before_in_sync(is_with_bootnode: bool, action: Action) -> str | None:
 
 
 def listener(enode: Enode) -> Listener:
-    """What two enodes must have in common to be the same: the discovery port does not count."""
+    """Return what identifies a listener: the discovery port does not count."""
     return enode.node_id, enode.ip, enode.tcp_port

@@ -1,4 +1,4 @@
-"""Options about who is permitted (operations.md 1.1, 10, 11)."""
+"""Options of permissioning (operations.md 1.1, 10, 11)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, between, option, read_address
 
 DEFAULT_FILE: Final = "permissions_config.toml"
-"""In the data path, for either list."""
+"""Default file in the data path, for either list."""
 
 
 class PermissionConfig(Options):
@@ -65,7 +65,7 @@ class PermissionConfig(Options):
 
     @property
     def is_used(self) -> bool:
-        """Whether any kind of permissioning is switched on."""
+        """Whether any kind of permissioning is on."""
         return (
             self.nodes_file_enabled
             or self.accounts_file_enabled

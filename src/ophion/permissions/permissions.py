@@ -1,4 +1,4 @@
-"""`Permissions`: the rules of a node in one object, for those who ask and for those who change them."""
+"""`Permissions`: all rules of a node in one object."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ophion.chain.import_core import SenderCheck
 from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
+from ophion.permissions.authorities import authorities
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.entry_codec import EntryCodec
 from ophion.permissions.list_requests import ACCOUNTS, NODES
@@ -38,7 +39,7 @@ RELOAD_FAILED: Final = (
 
 
 class Permissions:
-    """Rules that are in force; a list that is None permits everybody."""
+    """Rules in force; a list that is None permits all."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> None:
-        """`fixed` are the bootnodes and static nodes, which cannot be taken out of the list of nodes."""
+        """`fixed` are bootnodes and static nodes, which cannot be removed from the list of nodes."""
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
@@ -58,7 +59,7 @@ class Permissions:
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
         self.account_verdicts = DecisionCounts()
-        """What the list of accounts has said."""
+        """Decisions of the account list."""
 
     @classmethod
     def open(
@@ -69,7 +70,7 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> Permissions:
-        """The rules that options ask for; `ConfigError` with everything that is wrong with their files."""
+        """Open the configured rules; raises `ConfigError` with all problems of their files."""
         problems: list[str] = []
         accounts, nodes = None, None
         if config.accounts_file_enabled:
@@ -83,7 +84,7 @@ class Permissions:
         return permissions
 
     def _unlisted(self) -> Iterator[str]:
-        """A node that is told to connect to somebody it may not connect to has been set up by mistake."""
+        """Yield a problem for bootnodes and static nodes that the list does not permit."""
         refused = [enode.url for enode in self._fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
         if refused and self._nodes is not None:
             yield (
@@ -92,7 +93,7 @@ class Permissions:
             )
 
     def use_contracts(self, config: PermissionConfig, chain: Chain) -> None:
-        """Ask contracts too, where options say so; `ConfigError` for one about nodes that is not there."""
+        """Use the configured contracts; raises `ConfigError` when the node contract is missing."""
         if config.accounts_contract_enabled and config.accounts_contract is not None:
             from ophion.permissions.account_contract import AccountContract
 
@@ -106,11 +107,11 @@ class Permissions:
             chain.events.listen(self._on_chain_event)
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        """Connections are judged again in a turn of the loop of their own: no block waits for that."""
+        """Judge connections again in a later loop step, so that no block waits for it."""
         asyncio.get_running_loop().call_soon(self.node_rules.changed.publish, None)
 
     def record_changes(self, audit: AuditLog, chain: Chain) -> None:
-        """Keep a record of every change of these rules, of lists and of contracts."""
+        """Record every change of lists and contracts in the audit log."""
         from ophion.permissions.contract_changes import ContractChanges
 
         self._audit = audit
@@ -126,7 +127,7 @@ class Permissions:
             chain.events.listen(audit.follow_contracts(ContractChanges(chain, contracts)))
 
     def services(self, lanes: Lanes) -> Sequence[Service]:
-        """What has to run beside the rules."""
+        """Return the services that the rules need."""
         lists: list[AllowList[Any]] = [one for one in (self._accounts, self._nodes) if one is not None]
         if not lists:
             return []
@@ -134,10 +135,10 @@ class Permissions:
 
         return [RulesWatch(lists, lanes.files, self._turn)]
 
-    # --- who may ----------------------------------------------------------------------------------------
+    # --- decisions --------------------------------------------------------------------------------------
 
     def account_refusal(self, sender: Address) -> str | None:
-        """Why an account may not send transactions, by the list of this node; None: it may."""
+        """Return why the list of this node does not permit an account to send; None when it does."""
         accounts = self._accounts
         if accounts is None:
             return None
@@ -148,77 +149,77 @@ class Permissions:
         )
 
     def refusals(self, parent: HashedHeader, state: State, candidates: Sequence[Transaction]) -> dict[int, str]:
-        """Positions of what may not be in a block on `parent`, and why. `state` is that after the parent.
+        """Return positions and reasons of what a block on `parent` may not contain. `state` is that after the parent.
 
-        Called from the thread in which blocks are built.
+        Called in the thread that builds blocks.
         """
         refused: dict[int, str] = {}
         if self.account_contract is not None:
             refused.update(self.account_contract.refusals(parent, state, candidates))
         if self._accounts is not None:
             for position, candidate in enumerate(candidates):
-                reason = self.account_refusal(candidate.sender)
-                if reason is not None:
-                    refused[position] = reason
+                for account in (candidate.sender, *authorities(candidate)):
+                    reason = self.account_refusal(account)
+                    if reason is not None:
+                        refused[position] = reason
         return refused
 
     @property
     def sender_check(self) -> SenderCheck | None:
-        """What blocks of others must pass: the contract, on which all nodes agree; lists are a matter of each node."""
+        """Check for blocks of other nodes: the contract, on which all nodes agree. Lists are local to each node."""
         return None if self.account_contract is None else self.account_contract.check
 
-    # --- the lists --------------------------------------------------------------------------------------
+    # --- lists ------------------------------------------------------------------------------------------
 
     @property
     def accounts(self) -> AllowList[Address]:
-        """The permitted accounts; `RulesError` where they are not listed."""
+        """The account list; raises `RulesError` when there is none."""
         if self._accounts is None:
             raise RulesError("Account whitelisting has not been enabled")
         return self._accounts
 
     @property
     def listed_accounts(self) -> AllowList[Address] | None:
-        """The list of accounts, where there is one."""
+        """The account list, or None."""
         return self._accounts
 
     @property
     def listed_nodes(self) -> AllowList[Enode] | None:
-        """The list of nodes, where there is one."""
+        """The node list, or None."""
         return self._nodes
 
     @property
     def nodes(self) -> AllowList[Enode]:
-        """The permitted nodes; `RulesError` where they are not listed."""
+        """The node list; raises `RulesError` when there is none."""
         if self._nodes is None:
             raise RulesError("Node whitelisting has not been enabled")
         return self._nodes
 
     def remove_nodes(self, nodes: Sequence[Enode]) -> None:
-        """Permit fewer nodes, but always those that this node was told to connect to."""
+        """Remove nodes, except fixed ones."""
         self.without_nodes(nodes)()
 
     def without_nodes(self, nodes: Sequence[Enode]) -> Callable[[], None]:
-        """As `remove_nodes`, in two steps (`AllowList.prepare`)."""
+        """Like `remove_nodes`, in two steps (`AllowList.prepare`)."""
         self.check_fixed(nodes)
         return self.nodes.prepare((), nodes)
 
     async def change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
-        """Make a change of lists: its long part in a lane, the rest here; one change after the other.
+        """Change lists, one change after the other: the file in a lane, the rest on the event loop.
 
-        A change that has begun is finished, whether or not somebody still waits for it: file and memory belong
-        together.
+        A started change finishes even when the caller is cancelled, so that file and memory agree.
         """
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # not shielded: where the asker goes in the very moment of a refusal, a shield has nobody to tell it
+        # not shielded: a caller cancelled at the moment of a refusal would leave the exception unread
         await asyncio.wait({task})
         task.result()
 
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # told to whoever asked, unless he is gone
+            task.exception()  # mark as read; the caller gets it from `result`
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:
@@ -230,12 +231,12 @@ class Permissions:
                     await self._audit.written()
 
     def check_fixed(self, nodes: Sequence[Enode]) -> None:
-        """`RulesError` when one of these nodes must stay permitted."""
+        """Raise `RulesError` when one of these nodes is fixed."""
         if not set(map(listener, self._fixed)).isdisjoint(map(listener, nodes)):
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read the files anew, both before either counts; on any error the lists stay as they are.
+        """Read both files again before applying either; on an error both lists stay.
 
         In two steps (`AllowList.prepare`).
         """
@@ -260,7 +261,7 @@ class Permissions:
 
 
 def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
-    # what rules need is loaded where there are some: other nodes start faster
+    # imported late: nodes without rules start faster
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.rules_file import RulesFile
 

@@ -1,4 +1,4 @@
-"""An allow-list in a file: read, kept in step with memory, written whole or not at all (operations.md 10.1, 10.3)."""
+"""An allow-list in a file, written atomically (operations.md 10.1, 10.3)."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ OUT_OF_SYNC: Final = (
 
 
 class NotPersisted(RulesError):
-    """The file could not be written, and is as it was."""
+    """The file could not be written and is unchanged."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(NOT_PERSISTED, cause)
 
 
 class OutOfSync(RulesError):
-    """Somebody else has changed the file since it was read."""
+    """Another program has changed the file since it was read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(OUT_OF_SYNC, f"{path} does not hold the list that is in force; it was left as it is")
 
 
 class RulesFile(Generic[T]):
-    """One list in one file. Two lists may live in the same file: each changes its own part of it."""
+    """One list in one file. Two lists may share a file; each edits its own part."""
 
     def __init__(self, path: Path, vocabulary: EntryCodec[T]) -> None:
         self.path = path
         self.vocabulary = vocabulary
 
     def read(self) -> dict[T, None]:
-        """The entries, each once, in the order of the file; `RulesError` with the documented text otherwise."""
+        """Return the distinct entries in the order of the file; raises `RulesError` with the documented text."""
         return self._entries(self._table())
 
     def _table(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class RulesFile(Generic[T]):
         return entries
 
     def is_read_only(self) -> bool:
-        """Whether nobody is meant to write the file, whatever this process may be able to do."""
+        """Whether the file is read-only by its mode, whatever this process may do."""
         try:
             mode = self.path.stat().st_mode
         except OSError:
@@ -82,7 +82,7 @@ class RulesFile(Generic[T]):
         return not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(self.path, os.W_OK)
 
     def mark(self) -> object:
-        """Something that is another when the file is; None where there is no file."""
+        """Return a value that changes with the file; None when it does not exist."""
         try:
             found = self.path.stat()
         except OSError:
@@ -90,7 +90,7 @@ class RulesFile(Generic[T]):
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def place_of(self, item: T) -> str:
-        """File and line of an entry, for whoever asks why; the file alone when it is not there."""
+        """Return file and line of an entry; the file alone when it is not listed."""
         try:
             found = self._found(content_of(self.path).decode())
         except (OSError, ValueError):
@@ -101,10 +101,10 @@ class RulesFile(Generic[T]):
         return str(self.path)
 
     def change(self, present: Collection[T], added: Sequence[T], removed: Collection[T]) -> None:
-        """Bring the file from `present` to what it is with `added` and without `removed`.
+        """Change the file from `present` to the list with `added` and without `removed`.
 
-        `OutOfSync` when it does not hold `present` any more, `NotPersisted` when it cannot be written; either way the
-        file is untouched.
+        Raises `OutOfSync` when it no longer holds `present`, `NotPersisted` when it cannot be written; the file is then
+        unchanged.
         """
         vocabulary = self.vocabulary
         try:
@@ -117,7 +117,7 @@ class RulesFile(Generic[T]):
         if self.is_read_only():
             raise NotPersisted(f"{self.path} is read-only")
         try:
-            # as bytes: line ends stay what they are
+            # as bytes: line ends stay as they are
             after = content_of(self.path).decode()
             if removed:
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
@@ -166,6 +166,6 @@ class RulesFile(Generic[T]):
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Put another text into a file that is there: a link stays a link, and the mode what it was. `OSError`."""
+    """Replace the text of an existing file; keeps links and the mode. Raises `OSError`."""
     path = path.resolve()
     write_whole(path, text, stat.S_IMODE(path.stat().st_mode))

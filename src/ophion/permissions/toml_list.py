@@ -1,8 +1,7 @@
-"""One list of texts inside a TOML file, changed without touching anything else.
+"""Edits one list of strings inside a TOML file without touching the rest.
 
-An operator's file holds comments, an order and keys that are none of our business. So the file is not written anew from
-what was parsed: the list is found in the text, and entries are cut out of it or put into it. Whoever uses this reads
-the result again before it counts (`rules_file`).
+An operator's file has comments, an order and other keys, so it is not rewritten from parsed data. The list is located
+in the text, and entries are cut out or inserted. The caller parses the result before it counts (`rules_file`).
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _BLANK: Final = re.compile(r"[ \t]*(?:#[^\n]*)?\r?")
 
 
 class Entry(Struct, frozen=True):
-    """One text of the list, and where it stands."""
+    """One entry of the list, and its position."""
 
     value: str
     start: int
     end: int
     comma: int | None
-    """Where the comma behind it is, if there is one."""
+    """Position of the comma after it, if any."""
 
 
 class TomlList(Struct, frozen=True):
@@ -46,17 +45,17 @@ class TomlList(Struct, frozen=True):
     text: str
     key: str
     opening: int
-    """Behind the opening bracket."""
+    """Position after the opening bracket."""
     closing: int
-    """Where the closing bracket is."""
+    """Position of the closing bracket."""
     entries: tuple[Entry, ...]
 
     def line_of(self, entry: Entry) -> int:
-        """The line an entry stands in, counted from 1."""
+        """Return the line of an entry, counted from 1."""
         return self.text.count("\n", 0, entry.start) + 1
 
     def with_added(self, values: Sequence[str]) -> str:
-        """The text with further entries at the end, laid out like those that are there."""
+        """Return the text with more entries at the end, in the layout of the existing ones."""
         text, quoted = self.text, [json.dumps(value, ensure_ascii=False) for value in values]
         if not self.entries:
             return text[: self.opening] + ",".join(quoted) + text[self.opening :]
@@ -65,7 +64,7 @@ class TomlList(Struct, frozen=True):
         if not 0 <= line_end < self.closing:
             between = ", " if len(self.entries) > 1 and text[self._gap()].startswith(" ") else ","
             return text[: last.end] + "".join(between + one for one in quoted) + text[last.end :]
-        # each on a line of its own: behind the last one's line, so that a comment there stays with its entry
+        # one per line: insert after the line of the last entry, so that its comment stays with it
         start = text.rfind("\n", 0, last.start) + 1
         indent = text[start : last.start] if not text[start : last.start].strip() else "  "
         comma = "," if last.comma is None else ""
@@ -77,7 +76,7 @@ class TomlList(Struct, frozen=True):
         return text[: last.end] + comma + rest + lines + text[line_end:]
 
     def without(self, is_removed: Callable[[str], bool]) -> str:
-        """The text without some entries; a line that only held one, with its comment, goes with it."""
+        """Return the text without some entries; removes a line, with its comment, that held only one of them."""
         kept = [entry for entry in self.entries if not is_removed(entry.value)]
         cuts = [self._cut(entry) for entry in self.entries if is_removed(entry.value)]
         if kept and kept[-1].comma is not None and self.entries[-1].comma is None:
@@ -107,7 +106,8 @@ class TomlList(Struct, frozen=True):
 
 
 def find_list(text: str, keys: Collection[str]) -> TomlList | None:
-    """The first list at the top level under one of these keys; `text` must be valid TOML with texts in that list."""
+    """Find the first list at the top level under one of these keys; `text` must be valid TOML with strings in that
+    list."""
     statement: list[str] = []
     tokens = ((match.lastgroup or "", match) for match in _TOKEN.finditer(text))
     depth = 0
@@ -150,7 +150,7 @@ def _key(token: str) -> str:
 
 
 def _value(token: str) -> str:
-    """What a TOML string says; only those with escapes need the parser."""
+    """Return the value of a TOML string; only escapes need the parser."""
     if "\\" not in token and not token.startswith(('"""', "'''")):
         return token[1:-1]
     return str(tomllib.loads(f"v={token}")["v"])

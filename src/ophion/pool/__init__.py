@@ -1,15 +1,15 @@
-"""Pending transactions: admitted, ordered, remembered.
+"""Transaction pool: admission, order, replacement, eviction, journal.
 
     raw bytes ──> pool.add
-                  intake.py         callers of one loop turn are put together
-                    │ one native crossing in the `admit` lane: decode, hash, recover every sender
-                  admission.py      an ordered list of checks, each with its own error (json-rpc.md 5.5)
-                  queue.py          by sender and nonce: replacement, gaps held, eviction, order of building
-                  journal.py        local transactions, written before their sender gets an answer
+                  intake.py              callers of one loop step form a batch; the decoding threads recover senders
+                  admitter.py            admits a batch: known transactions, replacement by price
+                    ├ fast_path.py       a plain transaction, in one crossing into Rust
+                    └ admission.py       the checks of json-rpc.md 5.5 in order, each with its own error
+                  queue.py               by sender and nonce: executable or behind a gap, build order, eviction
+                  local_transactions.py  journal.py: local transactions on disk before their sender gets an answer
                     └──> Added | Dropped
 
-When the chain says `Extended` or `Reorged` the pool forgets what was mined, takes back what was reorganised out, and
-reads nonces and balances of the new head; this happens in the step that publishes the event, so nobody sees a pool
-that disagrees with the head. Transactions with a nonce gap before them are held and counted as queued; they never
-reach a block.
+On `Extended` and `Reorged` the pool removes mined transactions, returns those that were reorganised out, and reads
+nonces and balances of the new head. This happens in the step that publishes the event, so the pool never disagrees
+with the head. Transactions behind a nonce gap count as queued and reach no block.
 """

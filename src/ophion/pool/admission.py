@@ -1,8 +1,8 @@
-"""Whether a transaction may enter: the checks of json-rpc.md 5.5 as one list, first failure wins.
+"""Admission checks of json-rpc.md 5.5 as one list; the first failure decides.
 
-Each check is a small function with its own error, so that reading `CHECKS` is reading the rules. They see a decoded
-transaction, the account of its sender, and the head (`PoolHead`); nothing here waits or changes anything. What concerns
-other pooled transactions (known, underpriced) is in `pool.py`, after these.
+Each check is a small function with its own error; `CHECKS` lists the rules in order. Checks read the decoded
+transaction, the sender's account and the head (`PoolHead`), and change nothing. `admitter.py` compares with other
+pooled transactions (known, underpriced) afterwards.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.executor import State
 from ophion.native.transactions import Bounds, Transaction
+from ophion.permissions.authorities import SET_CODE_TYPE, authorities
 from ophion.primitives.types import Address
 
 TRANSACTION_GAS_CAP = 2**24
-"""Most gas a transaction may ask for from Osaka on (EIP-7825)."""
+"""Maximum gas limit of a transaction from Osaka on (EIP-7825)."""
 
-BLOB_TYPE, _SET_CODE_TYPE = 3, 4
+BLOB_TYPE = 3
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
 _TOO_DEAR = 2**127
-"""No price is compared in the extension that comes near to what it can hold."""
+"""Prices from here on are left to the slow path: the extension compares 128-bit numbers."""
 _NO_SENDER = "signature: no public key"
-"""How the extension begins to say that a signature in range gives no sender."""
+"""Prefix of the extension's error for a valid signature without a sender."""
 
 _FORKS = (
     "frontier",
@@ -48,45 +49,45 @@ _FORKS = (
 )
 _RANK = {fork: rank for rank, fork in enumerate(_FORKS)}
 _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["prague"])
-"""The fork that brought each transaction type."""
+"""First fork of each transaction type."""
 
 
 class PoolHead(Struct, frozen=True):
-    """What the pool knows of the head: the rules and prices of the next block, and the state."""
+    """The head for the pool: rules and prices of the next block, and the state."""
 
     fork: str
     """Fork of the next block, as the extension names it."""
     chain_id: int | None
-    """None where transactions cannot name a chain yet (before EIP-155)."""
+    """None where transactions have no chain id yet (before EIP-155)."""
     gas_limit: int
     """Gas limit of the head."""
     base_fee: int
     """Base fee of the next block; 0 where there is none."""
     init_code_limit: int | None
-    """Most bytes of creation code from Shanghai on (EIP-3860); None: no limit."""
+    """Maximum size of creation code from Shanghai on (EIP-3860); None: no limit."""
     state: State | None
-    """State of the head; None while it is not here (initial sync)."""
+    """State of the head; None during initial sync."""
     blob_limit: int = 0
-    """Most blobs of one transaction."""
+    """Maximum number of blobs of one transaction."""
     has_still_base_fee: bool = False
-    """Whether the base fee never falls: what does not pay it now would wait for ever."""
+    """Whether the base fee is constant: a transaction below it would wait forever."""
 
 
 class Gate(Struct, frozen=True):
-    """Everything the checks compare with: fixed between two heads, made anew for each."""
+    """Everything that the checks compare with; created anew for each head."""
 
     head: PoolHead
     floor: FeeFloor
     fee_cap: int
-    """Most a local transaction may pay for its gas in wei; 0: no cap."""
+    """Maximum fee of a local transaction in wei; 0: no cap."""
     needs_chain_id: bool
-    """Whether local transactions must name the chain they are for (EIP-155)."""
+    """Whether local transactions need a chain id (EIP-155)."""
     rank: int
     """Position of the fork in the order of forks."""
     bounds: Bounds | None
-    """What no check refuses who needs no account; None where it takes a closer look at each."""
+    """Limits for the fast path (`fast_path.py`); None sends every transaction through the checks."""
     least: tuple[int, int]
-    """The floor for which the bounds are."""
+    """Minimum prices that the bounds contain."""
 
     @classmethod
     def at(cls, head: PoolHead, floor: FeeFloor, fee_cap: int, needs_chain_id: bool = False) -> Gate:
@@ -94,12 +95,12 @@ class Gate(Struct, frozen=True):
         return cls(head, floor, fee_cap, needs_chain_id, rank, _bounds(head, rank, least, fee_cap), least)
 
     def moved(self) -> Gate:
-        """As this, for the floor as it is now."""
+        """Return a gate for the current minimum prices."""
         return Gate.at(self.head, self.floor, self.fee_cap, self.needs_chain_id)
 
 
 def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> Bounds | None:
-    """`CHECKS` as numbers, for transactions that are as nearly all are."""
+    """Return `CHECKS` as numeric limits for the fast path."""
     if head.chain_id is None or head.state is None:
         return None
     if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _TOO_DEAR:
@@ -108,7 +109,8 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     return Bounds(
         fork=head.fork,
         chain_id=head.chain_id,
-        last_type=max(type for type, since in enumerate(_TYPE_FROM) if rank >= since),
+        # set-code transactions take the slow path, which judges their authorities
+        last_type=max(type for type, since in enumerate(_TYPE_FROM[:SET_CODE_TYPE]) if rank >= since),
         max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
         base_fee=head.base_fee,
         min_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
@@ -120,7 +122,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
 
 
 class Applicant(Struct, eq=False, gc=False):
-    """A transaction at the gate: plain values, read from the extension in one crossing."""
+    """A transaction under check: plain values, read from the extension in one crossing."""
 
     transaction: Transaction
     is_local: bool
@@ -133,9 +135,9 @@ class Applicant(Struct, eq=False, gc=False):
     max_fee: int
     max_tip: int
     cost: int
-    """Most the sender may have to pay: gas, value and blobs."""
+    """Maximum cost for the sender: gas, value and blobs."""
     size: int
-    """Bytes it takes in a block."""
+    """Bytes in a block."""
     intrinsic_gas: int
     is_low_s: bool
 
@@ -145,20 +147,20 @@ class Applicant(Struct, eq=False, gc=False):
 
 
 Account: TypeAlias = tuple[int, int, str | None]
-"""(nonce, balance, why it may not send) at the head; the last is None for who may, so for all where no rules are."""
+"""(nonce, balance, refusal) at the head; the refusal is None for an account that may send."""
 
 Check: TypeAlias = Callable[[Applicant, Gate], PoolRejected | None]
 
 
 def undecodable(reason: str) -> PoolRejected:
-    """Bytes that are no transaction at all, or one whose signature belongs to nobody."""
+    """Return the error for bytes that are no transaction, or whose signature has no sender."""
     if reason.startswith(_NO_SENDER):
         return PoolRejected("invalid-signature", "Invalid signature")
     return PoolRejected("malformed", reason)
 
 
 def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
-    """A blob transaction is sent with its blobs; the form without them is for blocks (EIP-4844)."""
+    """A client sends a blob transaction with its blobs; the form without them is for blocks (EIP-4844)."""
     if raw[0] == BLOB_TYPE and len(raw) == len(transaction.raw):
         return PoolRejected("malformed", "the blobs of a blob transaction are missing")
     return None
@@ -171,17 +173,17 @@ def type_is_active(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def signature_names_a_chain(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """Chain ids begin with 1: `v` of an old transaction is 27, 28 or at least 37."""
+    """Chain ids start at 1: `v` of a legacy transaction is 27, 28 or at least 37."""
     if not applicant.type and applicant.chain_id == 0:
         return PoolRejected("malformed", "v of a signature is 27, 28 or at least 37")
     return None
 
 
 def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """What a transaction of its type cannot do without, and must not have too much of."""
+    """Check the fields that the type requires."""
     if applicant.type < BLOB_TYPE:
         return None
-    if applicant.type == _SET_CODE_TYPE:
+    if applicant.type == SET_CODE_TYPE:
         if not applicant.transaction.authorization_count:
             return PoolRejected("no-authorizations", "Set-code transaction without authorizations")
         return None
@@ -196,14 +198,14 @@ def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def price_reaches_floor(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """Compares what would be paid in the next block, so that nothing is admitted that no block would take."""
-    floor = gate.floor.min_gas_price
-    if floor and (applicant.max_fee < floor or (applicant.type > 1 and gate.head.base_fee + applicant.max_tip < floor)):
+    """Compare the price in the next block with the node's minimum; `FeeOracle` suggests prices by the same rule."""
+    base_fee, floor = gate.head.base_fee, gate.floor
+    if applicant.max_fee < floor.min_gas_price or (
+        applicant.type > 1 and applicant.max_tip < floor.required_tip(base_fee)
+    ):
         return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
-    if gate.head.has_still_base_fee and applicant.max_fee < gate.head.base_fee:
+    if gate.head.has_still_base_fee and applicant.max_fee < base_fee:
         return PoolRejected("base-fee", "Gas price below current base fee")
-    if applicant.type > 1 and applicant.max_tip < gate.floor.min_priority_fee:
-        return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
     return None
 
 
@@ -214,7 +216,7 @@ def tip_is_within_fee(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """A transaction without a chain id (before EIP-155) is valid everywhere, unless this node is told to be strict."""
+    """A transaction without a chain id (before EIP-155) is valid on every chain, unless this node is strict."""
     chain_id = applicant.chain_id
     if chain_id is None and gate.needs_chain_id and applicant.is_local and gate.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")
@@ -226,7 +228,7 @@ def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 
 def signature_is_low(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    """EIP-2: from Homestead on, s lies in the lower half."""
+    """EIP-2: from Homestead on, s is in the lower half."""
     if gate.rank and not applicant.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None
@@ -255,7 +257,7 @@ def nonce_is_possible(applicant: Applicant, gate: Gate) -> PoolRejected | None:
 
 def init_code_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     limit = gate.head.init_code_limit
-    # creation code costs more gas than this for its bytes alone, so most transactions are judged by their gas
+    # creation code costs more gas than its limit in bytes, so the gas limit decides for most transactions
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:
@@ -294,6 +296,16 @@ def sender_is_permitted(applicant: Applicant, account: Account) -> PoolRejected 
     return None
 
 
+def authorities_are_permitted(applicant: Applicant, account_of: Callable[[Address], Account]) -> PoolRejected | None:
+    """A permitted sender must not change an account that may not send itself (EIP-7702)."""
+    for authority in authorities(applicant.transaction):
+        refusal = account_of(authority)[2]
+        if refusal is not None:
+            detail = f"authorization in the transaction: {refusal}"
+            return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=detail)
+    return None
+
+
 CHECKS: tuple[Check, ...] = (
     signature_names_a_chain,
     type_is_active,
@@ -309,18 +321,18 @@ CHECKS: tuple[Check, ...] = (
     fee_is_capped,
     state_is_here,
 )
-"""Checks that need no account, in order."""
+"""Checks without the account, in order."""
 
 ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (
     sender_can_pay,
     nonce_is_new,
     sender_is_permitted,
 )
-"""Checks against the sender's account, in order, after `CHECKS`."""
+"""Checks of the sender's account, in order, after `CHECKS`."""
 
 
 def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Account]) -> PoolRejected | None:
-    """The first rule that the transaction breaks; None when it breaks none."""
+    """Return the first rule that the transaction breaks; None when it breaks none."""
     for check in CHECKS:
         refusal = check(applicant, gate)
         if refusal is not None:
@@ -330,4 +342,4 @@ def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Acco
         refusal = account_check(applicant, account)
         if refusal is not None:
             return refusal
-    return None
+    return authorities_are_permitted(applicant, account_of) if applicant.type == SET_CODE_TYPE else None

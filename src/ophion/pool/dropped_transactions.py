@@ -1,4 +1,4 @@
-"""Who left the pool lately without being mined, when, and why: for those who ask later."""
+"""Recently dropped transactions, with time and reason, for later queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REMEMBERED: Final = 4096
 
 
 class DroppedTransaction(Struct, frozen=True):
-    """A transaction that left."""
+    """A transaction that left the pool without being mined."""
 
     at: float
     """Wall time."""
@@ -24,7 +24,7 @@ class DroppedTransaction(Struct, frozen=True):
 
 
 class DroppedTransactions:
-    """The last few thousand; the oldest is forgotten first."""
+    """The last few thousand dropped transactions; evicts the oldest."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

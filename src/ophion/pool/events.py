@@ -1,4 +1,4 @@
-"""What the pool answers and announces."""
+"""Results and events of the pool."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from msgspec import Struct
 
 from ophion.errors import PoolRejected
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Hash32
 
 
 class Origin(Enum):
-    """Where a transaction came from."""
+    """Origin of a transaction."""
 
     LOCAL = "local"
-    """Sent to this node by a client; kept over a restart and evicted last."""
+    """Sent by a client of this node; survives a restart and is evicted last."""
     REMOTE = "remote"
-    """Heard from a peer, or returned by a reorganisation."""
+    """Received from a peer, or returned by a reorganisation."""
 
 
 class DropReason(Enum):
@@ -31,9 +31,9 @@ class DropReason(Enum):
     STALE = "stale"
     """Its nonce was used by another transaction."""
     INVALID = "invalid"
-    """A block could not be built with it."""
+    """Block building failed with it."""
     NOT_PERMITTED = "not permitted"
-    """Its sender may not send it, by the rules at the time a block was built."""
+    """The rules at block building do not permit its sender."""
 
 
 class Admitted(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Admitted(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The transaction is not in the pool, and why; `hash` is known unless it could not be decoded."""
+    """The transaction was refused; `hash` is None if it could not be decoded."""
 
     error: PoolRejected
     hash: Hash32 | None = None
@@ -53,7 +53,7 @@ Admission: TypeAlias = Admitted | Rejected
 
 
 def taken(admissions: list[Admission]) -> Hash32:
-    """The hash of the one transaction that was sent; raises what the pool has against it."""
+    """Return the hash of a single transaction, or raise its refusal."""
     (admission,) = admissions
     if isinstance(admission, Admitted):
         return admission.hash
@@ -72,22 +72,7 @@ class Dropped(Struct, frozen=True):
     transactions: tuple[PooledTransaction, ...]
     reason: DropReason
     details: Mapping[Hash32, str] | None = None
-    """More about some of them, in words."""
+    """More details about some of them."""
 
 
 PoolEvent: TypeAlias = Added | Dropped
-
-
-class PoolStatistics(Struct, frozen=True):
-    """The three figures of `txpool_clientStatistics`."""
-
-    max_size: int
-    local_count: int
-    remote_count: int
-
-
-class PoolContent(Struct, frozen=True):
-    """Pooled transactions by sender and nonce: in the unbroken run (pending) or behind a gap (queued)."""
-
-    pending: dict[Address, dict[int, PooledTransaction]]
-    queued: dict[Address, dict[int, PooledTransaction]]

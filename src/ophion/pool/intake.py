@@ -1,8 +1,8 @@
-"""Raw transactions on their way into the pool.
+"""Brings raw transactions into the pool.
 
-Each arrival is handed to the decoding beside the loop at once; what has been decoded by the next wake-up is admitted
-together, in the order of arrival but for blobs (`Decoding`). Nobody waits for the last of a batch, and the loop is
-never held up by a signature.
+Each arrival goes to the decoding threads at once. All that are decoded at the next wake-up are admitted together, in
+the order of arrival except for blobs (`Decoding`). No transaction waits for a whole batch, and signature recovery never
+blocks the loop.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.decoding import Decoded, Decoding
 
 A = TypeVar("A")
-Told = TypeVar("Told", contravariant=True)
+Result = TypeVar("Result", contravariant=True)
 
 
-class Arrival(Protocol[Told]):
-    """What somebody brought, who is told once what has become of it: in the very step in which that is known."""
+class Arrival(Protocol[Result]):
+    """Transactions of one caller, which gets its answer in the step that decides."""
 
     @property
     def raws(self) -> Sequence[bytes]: ...
     @property
     def is_local(self) -> bool: ...
-    def answer(self, result: Told, /) -> None: ...
+    def answer(self, result: Result, /) -> None: ...
     def fail(self, error: Exception, /) -> None: ...
 
 
 class _Waiting(asyncio.Future[A]):
-    """An arrival that is awaited; whoever has stopped waiting is told nothing."""
+    """An arrival as a future; a cancelled one gets no answer."""
 
     def __init__(self, raws: Sequence[bytes], is_local: bool) -> None:
         super().__init__(loop=asyncio.get_running_loop())
@@ -46,7 +46,7 @@ class _Waiting(asyncio.Future[A]):
 
 
 class Awaited(_Waiting[A]):
-    """What became of all that somebody brought."""
+    """Answer to all transactions of one caller."""
 
     def answer(self, result: A) -> None:
         if not self.done():
@@ -54,7 +54,7 @@ class Awaited(_Waiting[A]):
 
 
 class Sending(_Waiting[Hash32]):
-    """The hash of the one transaction that somebody sends; fails with what the pool has against it."""
+    """Hash of a single transaction; raises its refusal."""
 
     def answer(self, admissions: list[Admission]) -> None:
         if self.done():
@@ -66,10 +66,10 @@ class Sending(_Waiting[Hash32]):
 
 
 class Intake(Generic[A]):
-    """Has arrivals decoded and hands them to `admit` in the order in which they came back from there."""
+    """Has arrivals decoded and passes them to `admit` in the order of completion."""
 
     def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
-        """What `admit` raises is the answer of all arrivals it was given and has not answered."""
+        """An exception of `admit` is the answer to all arrivals without one."""
         self._decoding = decoding
         self._decoding.listen(self._collect)
         self._admit = admit
@@ -77,11 +77,11 @@ class Intake(Generic[A]):
         self._ready_decoded: Decoded = []
 
     def bring(self, arrival: Arrival[A]) -> None:
-        """Queue raw transactions; `RuntimeError` when the node is closing."""
+        """Queue raw transactions; raises `RuntimeError` when the node is closing."""
         self._decoding.submit(arrival, arrival.raws)
 
     def submit(self, raws: Sequence[bytes], is_local: bool) -> Awaited[A]:
-        """The same; the future is the answer to them."""
+        """Like `bring`; the future is the answer."""
         arrival: Awaited[A] = Awaited(raws, is_local)
         try:
             self.bring(arrival)
@@ -90,7 +90,7 @@ class Intake(Generic[A]):
         return arrival
 
     def bring_decoded(self, arrival: Arrival[A], transaction: Transaction) -> None:
-        """As `bring`, for one that the caller has decoded; those of one turn of the loop are admitted together."""
+        """Like `bring`, for a decoded transaction; those of one loop step are admitted together."""
         if not self._ready:
             asyncio.get_running_loop().call_soon(self._collect_ready)
         self._ready.append(arrival)

@@ -1,14 +1,12 @@
-"""Local transactions on disk, so that those acknowledged and not yet mined outlive the process.
+"""Journal of local transactions, so that acknowledged ones survive a restart.
 
-One line per transaction: arrival in milliseconds, a space, the raw bytes as hex. Lines are appended before the sender
-gets its answer, one write for all transactions of a batch; a killed process loses nothing, because the write has
-reached the system. Against a power cut the file is forced to disk at intervals (`sync`), not for every batch: a
-client that must know that its transaction survives that waits for the receipt.
+One line per transaction: arrival in milliseconds, a space, the raw bytes as hex. Lines are appended before the client
+gets its answer, with one write per batch, so a killed process loses nothing. For power cuts the file is flushed to disk
+at intervals (`sync`). A client that must be certain waits for the receipt.
 
-Lines of mined transactions stay until there are many of them, then the file is written anew beside the old one, which
-takes what comes from then on, and is renamed over it once it has reached the disk (`sync` again: the loop waits for no
-disk). Until then both count: whoever opens the journal reads the old file and the one beside it. A torn last line, or
-any line that makes no sense, is skipped when a file is read.
+Lines of mined transactions stay until there are many. Then a new file is written beside the old one and receives all
+further lines; `sync` renames it over the old one once it is on disk. Until then both files count. Torn or invalid lines
+are skipped when a file is read.
 """
 
 from __future__ import annotations
@@ -26,11 +24,11 @@ from ophion.errors import StorageError
 log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
-"""Dead lines are tolerated up to this size."""
+"""Tolerated size of dead lines."""
 
 
 class Entry(Struct, frozen=True):
-    """A transaction as the journal keeps it."""
+    """A transaction in the journal."""
 
     raw: bytes
     added_at: float
@@ -40,7 +38,7 @@ class Entry(Struct, frozen=True):
 
 
 def lines(entries: Iterable[Entry]) -> bytes:
-    """The form in which they stand in the file; `journal_lines` of the extension writes the same."""
+    """Encode entries as lines; `journal_lines` of the extension writes the same."""
     return b"".join(entry.line() for entry in entries)
 
 
@@ -51,20 +49,20 @@ class Journal:
         self._path = path
         self._beside = path.with_name(path.name + ".new")
         self._is_beside = False
-        """Whether the file in use has yet to be renamed."""
+        """Whether the open file is the new one, not renamed yet."""
         self._file: int | None = None
         self._size = 0
         self._is_dirty = False
         self._is_torn = False
-        """Whether the last line may be half a one, because the disk was full."""
+        """Whether the last line may be incomplete because the disk was full."""
 
     def open(self) -> list[Entry]:
-        """The transactions of the last run; what makes no sense is left out, and the file starts clean."""
+        """Return the transactions of the last run and start a clean file; skips invalid lines."""
         try:
             self._merge()
             entries = list(_read(self._path))
             self._replace(entries)
-            # where nothing is kept there is nothing to lose, and no disk to wait for
+            # an empty journal needs no flush
             self._is_dirty = bool(entries)
             self.sync()
         except OSError as error:
@@ -72,7 +70,7 @@ class Journal:
         return entries
 
     def append(self, data: bytes) -> None:
-        """Write the lines of transactions behind the others with one system call."""
+        """Append lines with one system call."""
         if self._file is None:
             return
         if self._is_torn:
@@ -81,19 +79,19 @@ class Journal:
             _write(self._file, data)
         except OSError as error:
             failure = self._failed(error)
-            if not self._is_torn:  # once: clients are told each time, and the operator is not among them
-                log.error("local transactions are refused: %s", failure)
+            if not self._is_torn:  # once: clients get an error each time, the operator one line
+                log.error("local transactions refused: journal not writable error=%s", failure)
             self._is_torn = True
             raise failure from error
         self._size += len(data)
         self._is_dirty, self._is_torn = True, False
 
     def is_wasteful(self, live_bytes: int) -> bool:
-        """Whether so much of the file is dead that it should be written anew."""
+        """Whether enough of the file is dead to rewrite it."""
         return not self._is_beside and self._size > 4 * live_bytes + _SLACK_BYTES
 
     def rewrite(self, entries: Sequence[Entry]) -> None:
-        """Keep these transactions only."""
+        """Rewrite the file with these transactions only."""
         if self._file is None:
             return
         try:
@@ -102,18 +100,18 @@ class Journal:
             raise self._failed(error) from error
 
     def sync_job(self) -> Callable[[], None] | None:
-        """A job that forces what was appended so far to disk, for a lane; None when there is nothing to do."""
+        """Return a job that flushes the appended lines, for a lane; None when there is nothing to flush."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
-        # a handle of its own, because the file may be closed while the job runs
+        # a duplicate handle, because the file may be closed while the job runs
         handle = os.dup(self._file)
 
         def sync() -> None:
             try:
                 if is_dirty:
                     os.fdatasync(handle)
-                if is_beside:  # and not one that was begun since, which has not reached the disk
+                if is_beside:  # not a newer file, which is not on disk yet
                     self._settle()
             except OSError as error:
                 raise self._failed(error) from error
@@ -123,32 +121,32 @@ class Journal:
         return sync
 
     def sync(self) -> None:
-        """Do that job here, where nobody waits."""
+        """Run that job in this thread."""
         job = self.sync_job()
         if job is not None:
             job()
 
     def close(self) -> None:
-        """Force everything to disk and let go of the file."""
+        """Flush and close the file."""
         self.sync()
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def _merge(self) -> None:
-        """Whoever was killed before a new file was renamed has left two: put what is in it behind the old one."""
+        """Append the new file of a killed process to the old one."""
         if not self._beside.exists():
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _write(file, b"\n" + self._beside.read_bytes())  # behind a line that may be torn
+            _write(file, b"\n" + self._beside.read_bytes())  # after a line that may be torn
             os.fdatasync(file)
         finally:
             os.close(file)
         self._beside.unlink()
 
     def _replace(self, entries: Sequence[Entry]) -> None:
-        """Go on in a new file, which holds these."""
+        """Continue in a new file with these entries."""
         data = lines(entries)
         file = os.open(self._beside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -163,8 +161,8 @@ class Journal:
         self._is_torn = False
 
     def _settle(self) -> None:
-        """The file in use has reached the disk: it takes the place of the old one."""
-        with suppress(FileNotFoundError):  # somebody was faster, when the node stops
+        """Rename the new file over the old one; it is on disk."""
+        with suppress(FileNotFoundError):  # another thread renamed it when the node stopped
             os.replace(self._beside, self._path)
         self._is_beside = False
 

@@ -7,7 +7,7 @@ from typing import Final
 from ophion.runtime.options import Options, at_least, between, option
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of transactions as they stand in a block; in memory each takes about twice that."""
+"""Bytes of transactions as in a block; each takes about twice that in memory."""
 
 
 class PoolConfig(Options):

@@ -1,14 +1,14 @@
-"""Pooled transactions by sender and nonce: order of building, replacement, gaps, eviction.
+"""Pooled transactions by sender and nonce: build order, nonce gaps, eviction.
 
-The queue knows prices and nonces and nothing else: no clock, no chain, no checks of validity. Each sender has a
-*run*, the unbroken series of nonces from the account's nonce on, which may be built; what lies beyond a gap waits.
+The queue only knows prices and nonces: no clock, no chain, no validity. Each sender has a *run*: the unbroken series of
+nonces from the account's nonce on, which can be built. Transactions beyond a gap wait.
 
-Order of building: highest effective tip first, then earliest arrival, each sender in nonce order.
+Build order: highest effective tip first, then earliest arrival, each sender in nonce order.
 
-Eviction when the queue is over its size: remote before local, then lowest price, then earliest arrival (json-rpc.md
-5.5). When there are too many bytes, it is the sender with most of them who loses something, whatever he pays: nobody
-with ordinary transactions has to go for somebody with large ones. What goes is the *last* transaction of the sender so
-found, because taking one from the middle would strand all that follow it.
+Eviction above the count limit: remote before local, then lowest price, then earliest arrival (json-rpc.md 5.5). Above
+the byte limit the sender with most bytes loses transactions, whatever their price, so that large transactions of one
+sender do not evict those of others. The *last* transaction of the chosen sender goes, because removing one from the
+middle would leave a gap.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ophion.primitives.types import Address, Hash32
 T = TypeVar("T", bound=tuple[object, ...])
 
 _SHRUNK = 0.9
-"""Below this share of the limit the eviction order is forgotten, so that a pool with room pays nothing for it."""
+"""Below this share of the limit the eviction order is dropped, so that it costs nothing."""
 
 
 class PooledTransaction(Struct, eq=False, gc=False):
-    """A transaction in the pool. Not frozen, because making a frozen one costs three times as much; none is changed.
+    """A transaction in the pool. Not frozen, because a frozen one costs three times as much to create; never modified.
 
-    It knows nobody who could know it, so that no search for cycles has to look at a pool of thousands.
+    It has no reference cycles, so the garbage collector skips it.
     """
 
     transaction: Transaction
@@ -43,11 +43,11 @@ class PooledTransaction(Struct, eq=False, gc=False):
     nonce: int
     gas_limit: int
     max_fee: int
-    """Most it pays for a unit of gas: the gas price of old transactions."""
+    """Maximum fee per gas: the gas price of types 0 and 1."""
     max_tip: int
-    """Most it pays above the base fee: the gas price of old transactions."""
+    """Maximum priority fee per gas: the gas price of types 0 and 1."""
     size: int
-    """Bytes it takes in a block."""
+    """Bytes in a block."""
     is_local: bool
     added_at: float
     """Wall time of arrival."""
@@ -55,30 +55,30 @@ class PooledTransaction(Struct, eq=False, gc=False):
     """Order of arrival."""
 
     def tip(self, base_fee: int) -> int:
-        """What the block's producer earns per unit of gas; negative when the transaction does not pay the base fee."""
+        """Return the effective priority fee; negative when the transaction does not pay the base fee."""
         return min(self.max_tip, self.max_fee - base_fee)
 
 
 class SenderQueue(Struct, eq=False):
-    """The pooled transactions of one sender."""
+    """Pooled transactions of one sender."""
 
     start: int
-    """Nonce of the account: where the run begins."""
+    """Nonce of the account: start of the run."""
     end: int
-    """First nonce that is not in the run."""
+    """First nonce after the run."""
     by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
     bytes: int = 0
-    """Of all of them."""
+    """Bytes of all of them."""
 
     def take(self, nonce: int) -> None:
-        """Remove; the run ends where something is missing now."""
+        """Remove a nonce; the run then ends before it."""
         self.bytes -= self.by_nonce.pop(nonce).size
         if self.start <= nonce < self.end:
             self.end = nonce
 
     def move(self, start: int) -> list[PooledTransaction]:
-        """The account has another nonce now: the transactions below it, which are taken out."""
-        # nothing lies below the old start, so this follows what was mined; where the account has leapt, what waits
+        """Set the account's nonce; removes and returns the transactions below it."""
+        # nothing lies below the old start: walk the used nonces, or all transactions when the nonce jumped far
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:
@@ -86,7 +86,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # what was mined is gone already; nothing may be built where the account's own nonce is missing
+        # mined ones are gone already; nothing can be built without the account's own nonce
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
@@ -94,12 +94,12 @@ class SenderQueue(Struct, eq=False):
         return stale
 
     def last(self) -> PooledTransaction:
-        """The transaction with the highest nonce: the last of the run, where nothing waits beyond a gap."""
+        """Return the transaction with the highest nonce: the end of the run, unless some wait beyond a gap."""
         is_whole = len(self.by_nonce) == self.end - self.start
         return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
     def grow(self) -> None:
-        """The run goes on over what is there already."""
+        """Extend the run over transactions that are already here."""
         end = self.end
         while end in self.by_nonce:
             end += 1
@@ -113,26 +113,25 @@ class Queue:
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        """Of all transactions."""
+        """Bytes of all transactions."""
         self.by_hash: dict[Hash32, PooledTransaction] = {}
         self.senders: dict[Address, SenderQueue] = {}
         self.local_count = 0
         self._victims: list[tuple[bool, int, int, Hash32]] | None = None
-        """Who goes first when there are too many, while there nearly are; some have left already, and must not be kept
-        for it."""
+        """Heap of eviction candidates, while the count is near its limit; may contain transactions that have left."""
         self._heaviest: list[tuple[int, Address]] | None = None
-        """Senders by minus their bytes, while there are nearly too many bytes; some have fewer by now."""
+        """Heap of senders by minus their bytes, while the bytes are near their limit; may be stale."""
 
     def __len__(self) -> int:
         return len(self.by_hash)
 
     def find(self, sender: Address, nonce: int) -> PooledTransaction | None:
-        """The pooled transaction of this sender with this nonce."""
+        """Return the transaction of this sender with this nonce."""
         queue = self.senders.get(sender)
         return None if queue is None else queue.by_nonce.get(nonce)
 
     def put(self, item: PooledTransaction, account_nonce: int) -> PooledTransaction | None:
-        """Add a transaction; the one it replaces, if any. The caller has decided that it may replace it."""
+        """Add a transaction and return the one it replaces, if any. The caller has checked the replacement."""
         replaced = self.find(item.sender, item.nonce)
         if replaced is not None:
             del self.by_hash[replaced.hash]
@@ -140,12 +139,12 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            del queue.by_nonce[item.nonce]  # the run is not broken: its place is taken at once
+            del queue.by_nonce[item.nonce]  # the run stays unbroken: the nonce is filled again at once
         self.add(item, account_nonce)
         return replaced
 
     def add(self, item: PooledTransaction, account_nonce: int) -> bool:
-        """Add a transaction that replaces none; False, and nothing is changed, where its place is taken."""
+        """Add a transaction; returns False without a change when the nonce is taken."""
         sender, nonce, size = item.sender, item.nonce, item.size
         queue = self.senders.get(sender)
         if queue is None:
@@ -168,7 +167,7 @@ class Queue:
         return True
 
     def remove(self, item: PooledTransaction) -> None:
-        """Take a transaction out; those behind it in its sender's run wait from now on."""
+        """Remove a transaction; those after it in the run then wait."""
         del self.by_hash[item.hash]
         self.local_count -= item.is_local
         self.bytes -= item.size
@@ -178,15 +177,15 @@ class Queue:
             del self.senders[item.sender]
 
     def take_mined(self, hashes: Sequence[Hash32]) -> list[PooledTransaction]:
-        """Take out what stands in a block; whoever calls this moves the senders to their nonces afterwards.
+        """Remove mined transactions; the caller moves the senders to their new nonces afterwards.
 
-        The items are the caller's, who lets go of them when there is time: that takes as long as all of this.
+        Returns them, because freeing them takes as long as this and can wait.
         """
         by_hash = self.by_hash
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
         self.bytes -= sum([item.size for item in mined])
         self.local_count -= sum([item.is_local for item in mined])
-        # who has most of its transactions mined keeps the others; of anybody else single ones are taken
+        # rebuild the dictionary of a sender with most transactions mined; delete single ones otherwise
         rich: set[Address] = set()
         for sender, count in Counter([item.sender for item in mined]).items():
             queue = self.senders[sender]
@@ -204,7 +203,7 @@ class Queue:
         return mined
 
     def move(self, sender: Address, account_nonce: int) -> list[PooledTransaction]:
-        """The account's nonce is this now: the transactions that are too old with it, which are taken out."""
+        """Set an account's nonce; removes and returns the transactions below it."""
         queue = self.senders.get(sender)
         if queue is None:
             return []
@@ -218,9 +217,9 @@ class Queue:
         return stale
 
     def best(self, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
-        """Transactions that may be built now, best first, each sender in nonce order.
+        """Yield executable transactions, best first, each sender in nonce order.
 
-        A transaction that does not pay the base fee, or less than `least_price` in all, holds back those behind it.
+        A transaction that does not pay the base fee, or less than `least_price` in all, holds back those after it.
         """
         least_tip = max(least_price - base_fee, 0)
         heap = []
@@ -242,7 +241,7 @@ class Queue:
                     heappush(heap, (-tip, item.sequence, item, queue))
 
     def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
-        """A transaction and what follows it in its sender's run, as far as prices allow; nothing beyond a gap."""
+        """Yield a transaction and those that follow it in the run, as far as prices allow."""
         queue = self.senders.get(item.sender)
         if queue is None or not queue.start <= item.nonce < queue.end:
             return
@@ -254,7 +253,7 @@ class Queue:
             yield item
 
     def evict(self) -> list[PooledTransaction]:
-        """Take out what is over the limits, least wanted first."""
+        """Remove and return what exceeds the limits, lowest priority first."""
         return self._evict_bytes() + self._evict_count()
 
     def _evict_count(self) -> list[PooledTransaction]:
@@ -287,7 +286,7 @@ class Queue:
         while self.bytes > self.limit_bytes:
             noted, sender = heaviest[0]
             queue = self.senders.get(sender)
-            if queue is None or queue.bytes > -noted:  # gone, or noted again when it got more
+            if queue is None or queue.bytes > -noted:  # gone, or queued again when it grew
                 heappop(heaviest)
                 continue
             if queue.bytes == -noted:
@@ -298,16 +297,16 @@ class Queue:
         return evicted
 
     def executable(self) -> int:
-        """How many transactions are in their sender's run."""
+        """Return the number of executable transactions."""
         return sum(queue.end - queue.start for queue in self.senders.values())
 
     def matching(self, condition: Callable[[PooledTransaction], bool]) -> list[PooledTransaction]:
-        """Every transaction for which the condition holds."""
+        """Return every transaction for which the condition holds."""
         return [item for item in self.by_hash.values() if condition(item)]
 
 
 def _ordered(kept: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
-    """An order of eviction: the one that is kept, or another where there is none or most of it has left already."""
+    """Return the existing eviction order, or a new one when it is missing or mostly stale."""
     if kept is not None and not _is_stale(kept, count):
         return kept
     made = list(entries)
@@ -316,5 +315,5 @@ def _ordered(kept: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
 
 
 def _is_stale(kept: list[T] | None, count: int) -> bool:
-    """Whether most of an order has left already."""
+    """Whether most entries of an order have left already."""
     return kept is not None and len(kept) > 2 * count + 64

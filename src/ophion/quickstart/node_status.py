@@ -8,7 +8,7 @@ from typing import Final
 
 from ophion.errors import CommandError
 from ophion.quickstart.ports import HOST
-from ophion.runtime.json_rpc_client import Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcEndpoint
 
 _ANSWER_S: Final = 2.0
 
@@ -17,9 +17,9 @@ async def height(place: int | str) -> int | None:
     """Return the block number of the node at this port; None without an answer."""
     try:
         async with asyncio.timeout(_ANSWER_S):
-            connection = await Endpoint(f"http://{HOST}:{place}").connect()
+            connection = await JsonRpcEndpoint(f"http://{HOST}:{place}").connect()
             try:
-                return int(await connection.ask("eth_blockNumber"), 16)
+                return int(await connection.call("eth_blockNumber"), 16)
             finally:
                 await connection.close()
     except (CommandError, TimeoutError, ValueError, TypeError):

@@ -1,20 +1,23 @@
-"""What every service stands on and none of them is about.
+"""Foundation of all services; nothing here knows about blocks or peers.
 
-    clock        time and randomness, injected everywhere
-    topic        broadcast of events, bounded
-    lanes        threads for blocking Rust calls, bounded
-    batching     small pieces of work that share a lane; decoding: raw transactions, beside the loop
-    driven       coroutines that begin at once
-    turns        whose turn of the loop it is; portions: long answers in pieces; budget: what clients make us hold
-    subject      who asked for what is being done
-    supervisor   services: start order, orderly stop, fail-fast
-    options      command line, environment and file, declared once
-    operator_files  small files written by hand, and what was named by mistake
-    logs         log lines and levels; log_file: where they are kept
-    memory       what was freed goes back to the system; garbage, open_files, interrupts: how a process behaves
-    endpoint     JSON-RPC of another node over kept connections, for whoever is a client
-    metrics      counters, gauges, timers
+    clock            time and randomness, injected everywhere
+    topic            broadcast of events, bounded
+    lanes            threads for blocking Rust calls, bounded
+    batching         small jobs that share a lane
+    decoding         raw transactions decoded on threads of the extension
+    eager_coroutine  coroutines that start at once
+    fair_scheduler   time slices of the event loop for connections
+    block_priority   requests wait while the node works on its own block
+    chunked_body     long replies in pieces
+    memory_budget    limit on the bytes that all clients make the node hold
+    principal        user of the token behind the current request
+    supervisor       services: start order, orderly stop, fail-fast
+    options          command line, environment and file, declared once
+    operator_files   small files written by hand
+    logs, log_file   log lines, levels, rotation; terminal_text: escapes for untrusted text
+    memory           returns freed memory to the system
+    http_client      the one HTTP client; json_rpc_client: JSON-RPC on top of it
+    metrics          counters, gauges, timers
 
-All Python objects of a node belong to one event loop; threads run Rust and nothing else. That is why there is no lock
-anywhere above this room.
+All Python objects of a node belong to one event loop; threads only run Rust. Code above this package needs no lock.
 """

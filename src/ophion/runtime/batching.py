@@ -1,7 +1,6 @@
-"""Small pieces of work done together: whatever arrives while a batch runs makes up the next one.
+"""Batches small jobs: jobs that arrive while a batch runs form the next batch.
 
-A single piece starts at once and waits for nobody; under load the pieces gather by themselves, and the cost of handing
-work to a thread and back is shared by all of them.
+A single job starts at once. Under load the jobs share the cost of the switch to a thread and back.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ B = TypeVar("B")
 
 
 class Batches(Generic[A, B]):
-    """One kind of work, in a lane."""
+    """Jobs of one kind, run in a lane."""
 
     def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
-        """`work` gives one result for each piece; an exception among them is raised to whoever brought the piece."""
+        """`work` returns one result per job; an exception among the results is raised to the caller of that job."""
         self._lane = lane
         self._work = work
         self._most = most
@@ -28,11 +27,11 @@ class Batches(Generic[A, B]):
         self._is_running = False
 
     async def do(self, piece: A) -> B:
-        """The result of this piece."""
+        """Run a job and return its result."""
         return await self.submit(piece)
 
     def submit(self, piece: A) -> asyncio.Future[B]:
-        """As `do`, for callers that have something else to do meanwhile."""
+        """Like `do`, as a future."""
         waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, waiter))
         if not self._is_running:
@@ -48,7 +47,7 @@ class Batches(Generic[A, B]):
         try:
             job = self._lane.submit(lambda: self._work(pieces))
         except LaneFull as error:
-            # nobody would begin for those who are behind these, either
+            # no later batch would start for the jobs behind these
             waiters += [waiter for _, waiter in self._waiting]
             self._waiting, self._is_running = [], False
             for waiter in waiters:

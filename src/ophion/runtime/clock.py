@@ -1,7 +1,7 @@
-"""Time and randomness, the only place that asks the machine for either.
+"""Time and randomness: the only module that reads the system's clock and random source.
 
-Everything else receives a `Clock` or an `Entropy`, so a test decides what time it is and what is drawn. Three times are
-kept apart: chain time (whole seconds in headers), wall time (`now`), and monotonic time for durations and deadlines.
+All other code receives a `Clock` or an `Entropy`, so that tests control both. There are three times: chain time (whole
+seconds in headers), wall time (`now`), and monotonic time for durations and deadlines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class Clock(Protocol):
-    """What time it is."""
+    """Source of time."""
 
     def now(self) -> float:
         """Wall time: seconds since 1970, UTC."""
@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class Entropy(Protocol):
-    """Where unpredictable bytes come from: keys, filter ids, first nonces of a search."""
+    """Source of unpredictable bytes: keys, filter ids, first nonces of a search."""
 
     def token(self, size: int) -> bytes: ...
 
@@ -47,7 +47,7 @@ class SystemEntropy:
 
 
 class ManualClock(Struct):
-    """A clock that stands still until it is told otherwise."""
+    """A clock that only moves when a test moves it."""
 
     wall: float = 1_700_000_000.0
     elapsed: float = 0.0
@@ -59,5 +59,5 @@ class ManualClock(Struct):
         return self.elapsed
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move the clock forward."""
         self.elapsed += seconds

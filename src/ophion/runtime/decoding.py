@@ -1,9 +1,8 @@
-"""Where raw transactions are decoded and their senders recovered: beside the loop in a node, at once in a test.
+"""Decodes raw transactions and recovers their senders: on a thread of the extension in a node, inline in tests.
 
-The thread belongs to the extension and never asks for the interpreter's lock. Eight senders take it two or three
-times as long as one, so transactions that follow each other closely go to it together: as long as each turn of the loop
-brings another, and for a millisecond at most. The loop hears of finished work through a file descriptor: one wake-up
-for everything that is ready by then, a few microseconds a transaction on the loop.
+The thread never takes the interpreter's lock. Recovering eight senders together takes two to three times as long as
+recovering one, so transactions that arrive within a millisecond go to it together. The thread signals finished work
+through a file descriptor: one wake-up for all that is ready, a few microseconds per transaction on the loop.
 """
 
 from __future__ import annotations
@@ -18,38 +17,36 @@ from ophion.native.transactions import Decoder, Transaction, decode_transactions
 from ophion.runtime.block_priority import BlockPriority
 
 Decoded: TypeAlias = list[Transaction | str]
-"""Each transaction, or why its bytes are none."""
+"""Each transaction, or the reason why its bytes are none."""
 
 _MOST: Final = 32
-"""Submissions that are collected in one go: the loop looks after others before it goes on with the rest."""
+"""Submissions collected in one step; the loop serves others before the rest."""
 
 _HELD_S: Final = 0.001
-"""So long does a transaction wait for others at most."""
+"""Maximum time that a transaction waits for others."""
 
 
 class Decoding(Protocol):
-    """Takes what arrives and gives it back with its transactions decoded, in the order in which it came; only what has
-    blobs may come later."""
+    """Decodes submissions and returns them in the order of arrival; those with blobs may come later."""
 
     def listen(self, ready: Callable[[], None]) -> None:
-        """Who is told, on the loop of whoever submits, when there is something to collect."""
+        """Set the callback for finished submissions; it runs on the loop of the submitter."""
 
     def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
-        """Have the transactions of an arrival decoded; `RuntimeError` after `close`."""
+        """Decode the transactions of an arrival; raises `RuntimeError` after `close`."""
 
     def collect(self) -> tuple[list[Any], Decoded]:
-        """Arrivals that are finished, or some of them, and the transactions of all of those; who listens is told again
-        of the rest."""
+        """Return finished arrivals, or some of them, with all their transactions; signals again for the rest."""
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Accept no more submissions."""
 
 
 class ThreadDecoding:
-    """The decoding of a running node."""
+    """Decoding in a running node."""
 
     def __init__(self, haste: BlockPriority | None = None) -> None:
-        """In `haste` nothing is collected: it is there afterwards."""
+        """While `haste` is on nothing is collected."""
         self._haste = BlockPriority() if haste is None else haste
         self._ready: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -57,9 +54,9 @@ class ThreadDecoding:
         self._count = 0
         """Submissions so far."""
         self._held_at = 0.0
-        """Since when some wait for others that may come with them; 0 where none do."""
+        """Time since which submissions wait for others; 0 when none wait."""
         self._is_starting = False
-        """Whether the next turn of the loop looks after those."""
+        """Whether the next loop step flushes them."""
 
     def listen(self, ready: Callable[[], None]) -> None:
         self._unhook()
@@ -78,7 +75,7 @@ class ThreadDecoding:
                 self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # hooked
 
     def _start(self, decoder: Decoder, seen: int) -> None:
-        """Have what is held decoded, unless the last turn has brought more of it."""
+        """Flush what is held, unless the last loop step has brought more."""
         if self._held_at and self._count != seen and perf_counter() - self._held_at < _HELD_S:
             asyncio.get_running_loop().call_soon(self._start, decoder, self._count)
             return
@@ -87,7 +84,7 @@ class ThreadDecoding:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        """With its thread, which the first who wants it starts: not every use of lanes has transactions."""
+        """The extension's decoder; the first use starts its thread."""
         return Decoder()
 
     def collect(self) -> tuple[list[Any], Decoded]:
@@ -98,7 +95,7 @@ class ThreadDecoding:
         self._unhook()
 
     def _hook(self) -> None:
-        """The first submission, or the first on another loop than before."""
+        """Attach to the loop of the first submission, or of another loop."""
         self._unhook()
         if self._is_closed or self._ready is None:
             raise RuntimeError("decoding has ended")
@@ -109,11 +106,11 @@ class ThreadDecoding:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
-        self._is_starting, self._held_at = False, 0.0  # a loop that has ended tells the thread nothing more
+        self._is_starting, self._held_at = False, 0.0  # the thread does not signal a loop that has ended
 
 
 class InlineDecoding:
-    """The decoding of a test: done when it is asked for, told in the next turn of the loop."""
+    """Decoding in a test: inline, announced in the next loop step."""
 
     def __init__(self) -> None:
         self._ready: Callable[[], None] | None = None

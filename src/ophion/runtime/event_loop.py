@@ -1,12 +1,11 @@
-"""The event loop without TLS, for processes that do not speak it.
+"""Loads asyncio and uvloop without OpenSSL, for processes without TLS.
 
-asyncio and uvloop load the module `ssl`, and with it OpenSSL, whether anybody wants it or not: 4.4 of 38 MB, and a
-twentieth of the time in which a node starts. Both use it for encrypted connections alone. asyncio can do without, for
-interpreters that were built so; uvloop takes ten names from it while it is loaded, and looks at them again when it is
-given a context. So a process that will give it none loads both beside a module that has these names and nothing else.
+Both import `ssl`: 4.4 of 38 MB, and a twentieth of the start time. They use it only for encrypted connections. asyncio
+runs without it; uvloop reads ten names at import and uses them when it gets a TLS context. This module provides a
+stand-in with these names.
 
-A context that comes nevertheless is refused: nothing is sent in clear that was meant to be encrypted. The module `ssl`
-itself can be loaded afterwards, by whoever has other use for it.
+A process that gets a TLS context anyway refuses it, so nothing is sent in clear by mistake. Other code can import the
+real `ssl` later.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NUMBERS: Final = ("SSL_ERROR_WANT_READ", "SSL_ERROR_WANT_WRITE", "SSL_ERROR_SYS
 
 
 def load_without_tls() -> None:
-    """Load asyncio and uvloop without OpenSSL; where it is there already, nothing is left to spare."""
+    """Load asyncio and uvloop without OpenSSL; does nothing when `ssl` is already loaded."""
     with left_out("ssl"):
         import asyncio  # noqa: F401
     with left_out("ssl", _names()):
@@ -31,7 +30,7 @@ def load_without_tls() -> None:
 
 
 def _names() -> ModuleType:
-    """What uvloop takes from `ssl` while it is loaded. A name that a later version asks for comes from the real one."""
+    """Stand-in for `ssl` with the names that uvloop reads at import. Other names come from the real module."""
     names = ModuleType("ssl")
     names.SSLContext = type("SSLContext", (), {})  # type: ignore[attr-defined]
     for name in _MAKERS:

@@ -1,8 +1,7 @@
-"""Handshakes that came to nothing: who and why, for an operator whose client has the wrong certificates.
+"""Counts failed TLS handshakes by reason, and logs some, for operators with wrong client certificates.
 
-Anybody who reaches the port can fail as often as he likes, so most failures are only counted. There is a line for the
-first, the second, the fourth, ... of each reason, and another after a while: who fails all day must not hide, in the
-long pauses of such a series, one who has begun to in the evening.
+Any client can cause failures at any rate, so most are only counted. A line is logged for the first, second, fourth, ...
+failure of each reason, and for the next one after a pause: a client that fails all day must not hide a new one.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Final
 logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 60.0
-"""After this time the next failure is told whatever its number."""
+"""After this time the next failure is logged whatever its number."""
 _MAX_REASONS: Final = 32
-"""Reasons that are counted one by one; OpenSSL knows some hundred, clients have use for ten."""
+"""Reasons with a counter of their own; OpenSSL has some hundred, clients cause about ten."""
 _ALERT: Final = "ALERT_"
 
 
 class FailedHandshakes:
-    """Handshakes of one service that failed."""
+    """Failed handshakes of one service."""
 
     def __init__(self, service: str) -> None:
         self._service = service
@@ -29,7 +28,7 @@ class FailedHandshakes:
         self._told_at: dict[str, float] = {}
 
     def note(self, client: str, reason: str, now: float) -> None:
-        """One more, at a time in seconds."""
+        """Count a failure; `now` is in seconds."""
         kind = reason if reason in self._counts or len(self._counts) < _MAX_REASONS else ""
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count & (count - 1) == 0 or now - self._told_at[kind] >= _PAUSE_S:
@@ -40,7 +39,7 @@ class FailedHandshakes:
 
 
 def reason_of(error: OSError) -> str:
-    """Why a handshake failed, in words; what the client itself has complained of is marked as such."""
+    """Return the reason of a failed handshake as text; alerts from the client are marked."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate of the client is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:

@@ -1,13 +1,11 @@
-"""Whose turn it is: how long the event loop works for one connection before it looks after the others.
+"""Time slices of the event loop: how long it works for one connection before it serves others.
 
-A connection does its work when it arrives, as long as there is time in this turn of the loop. When the time is up, by
-the clock, since reading the sockets of a crowd takes longer than all that is measured here, what arrives is put aside
-and waits. In each turn those who wait get a part of it: first those who have sent little and have not kept the loop
-busy lately, then those who have sent much, at last those who do nothing else; so somebody with an ordinary request
-passes a crowd that keeps the loop busy, however large the crowd is.
+A connection works at arrival as long as the current loop step has time. After that, new work waits. The limit is wall
+time, because reading many sockets takes longer than what is measured here. Each step gives a part of its time to
+waiting work: first connections that sent little and used little time recently, then those that sent much, last those
+that use most of the loop. An ordinary request therefore overtakes any number of busy connections.
 
-Work that is known to be long, and to hold memory until it is done, stands in a line of its own and is done one after
-the other.
+Long work that holds memory has a line of its own and runs one job at a time.
 """
 
 from __future__ import annotations
@@ -22,33 +20,33 @@ from typing import Final, Protocol
 from ophion.runtime.block_priority import BlockPriority
 
 TURN_S: Final = 0.006
-"""How long a turn may take before what arrives is put aside."""
+"""Duration of a loop step before new work has to wait."""
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
-"""How much of a turn those who wait get, and those in line."""
+"""Share of a step for waiting work, and for the line of long work."""
 _CROWD: Final = 16
-"""From so many who wait on, each newcomer gets a small piece of its work done first."""
+"""From this many waiting connections on, each newcomer gets a small slice first."""
 _LITTLE: Final = 1024
 """Bytes of an ordinary request."""
 _LIGHT_S: Final = 0.02
-"""Whoever has had less than this lately does not keep the loop busy."""
+"""A connection below this recent use does not count as busy."""
 LAST: Final = 9.0
-"""The rank behind everybody else."""
+"""Rank behind all others."""
 _HALF_S: Final = 1.0
-"""After this time half of what somebody has had is forgotten."""
+"""Half-life of recorded use."""
 _MARK_S: Final = 0.002
-"""How old the last look at this thread's own clock may be: one costs a system call, as much as half a request."""
+"""Maximum age of a reading of the thread's clock: each reading is a system call, as much as half a request."""
 
 
 class Worker(Protocol):
-    """Somebody with work to do."""
+    """A connection with work to do."""
 
     def work(self) -> None:
-        """Go on for about `Turns.slice_s`; whoever has not finished waits for the next turn."""
+        """Work for about `slice_s`; return whether work remains."""
 
 
 class Share:
-    """What one connection has had of the loop lately."""
+    """Recent use of the loop by one connection."""
 
     __slots__ = ("_had_s", "_noted_at")
 
@@ -57,14 +55,14 @@ class Share:
         self._noted_at = 0.0
 
     def rank(self, size: int) -> float:
-        """Where in the order somebody with so many bytes comes; lower is sooner."""
+        """Return the position in the order for a request of this size; lower is sooner."""
         if self._had_s < _LIGHT_S:
             return 0.0 if size <= _LITTLE else 1.0 + size * 1e-12
         had_s = self._recent(perf_counter())
         return 2.0 + had_s if had_s >= _LIGHT_S else 1.0 + size * 1e-12
 
     def note(self, spent_s: float, now: float) -> None:
-        """It has had some more, in time of this thread: that others had the processor meanwhile is not its fault."""
+        """Record use in CPU time of this thread, so that other processes do not count."""
         self._had_s = self._recent(now) + spent_s
         self._noted_at = now
 
@@ -72,16 +70,16 @@ class Share:
         return self._had_s * 0.5 ** ((now - self._noted_at) / _HALF_S) if self._had_s else 0.0
 
 
-class Turns:
-    """The turns of one event loop."""
+class FairScheduler:
+    """Scheduler of one event loop."""
 
     def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S, haste: BlockPriority | None = None) -> None:
-        """In `haste` what arrives is put aside, and nobody's turn comes."""
+        """While `haste` is on, new work waits and no waiting work runs."""
         self._turn_s = turn_s
         self._haste = BlockPriority() if haste is None else haste
         self._haste.begun = self._break_off
         self.slice_s = slice_s
-        """How long one connection may work before it is asked to stop."""
+        """Time that one connection may work before it should yield."""
         self._waiting: list[tuple[float, int, Worker]] = []
         self._line: deque[Worker] = deque()
         self._first: Worker | None = None
@@ -89,29 +87,29 @@ class Turns:
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.ends_at = 0.0
-        """Until then work may begin; from then on `goes_on` is asked."""
+        """Work may begin until then; afterwards `goes_on` decides."""
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Number of waiting connections."""
         return len(self._waiting) + len(self._line)
 
     @property
     def is_over(self) -> bool:
-        """Whether what arrives now must wait."""
+        """Whether new work must wait."""
         return perf_counter() >= self.ends_at and not self.goes_on()
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so many wait that each should do with less."""
+        """Whether so many wait that each gets a smaller slice."""
         return len(self._waiting) > _CROWD
 
     def wait(self, worker: Worker, rank: float = 0.0) -> None:
-        """Somebody who has more to do; it is told when its turn has come."""
+        """Queue a connection; the scheduler calls it when it has a slice."""
         heapq.heappush(self._waiting, (rank, next(self._order), worker))
         self._renew_soon()
 
     def line_up(self, worker: Worker) -> None:
-        """Somebody with long work, which is done before that of others who line up later."""
+        """Queue long work, which runs in order of arrival."""
         if worker is self._first:
             self._line.appendleft(worker)
         else:
@@ -119,10 +117,9 @@ class Turns:
         self._renew_soon()
 
     def end(self, begun: float, share: Share) -> None:
-        """Work that somebody began then has ended: so much of its share is gone.
+        """Record work that a connection has finished.
 
-        Work that took long may have had the processor for a part of the time only, which is not its fault: it has had
-        no more than this thread has since somebody last looked.
+        Counts no more than the CPU time of this thread since the last reading: other processes may have run in between.
         """
         now = perf_counter()
         spent_s = now - begun
@@ -131,18 +128,18 @@ class Turns:
         share.note(spent_s, now)
 
     def _mark(self, now: float) -> float:
-        """Look at the clock of this thread; what it has had since the last look."""
+        """Read the thread's clock; return the CPU time since the last reading."""
         before, self._marked_s, self._marked_at = self._marked_s, thread_time(), now
         return max(0.0, self._marked_s - before)
 
     def spend(self, seconds: float) -> None:
-        """So much of this turn is gone for what somebody has begun and nobody will measure."""
+        """Charge this step for work that is not measured."""
         self._renew_soon()
         self.ends_at -= seconds
 
     def goes_on(self) -> bool:
-        """Whether the turn goes on although the clock is beyond `ends_at`: it does when that was the end of another,
-        long ago, since turns are not counted when there is little to do."""
+        """Whether the step goes on after `ends_at`: that time may belong to an earlier step, because idle steps are not
+        counted."""
         is_another = not (self._is_renewing or self._haste.is_on)
         self._renew_soon()
         return is_another
@@ -156,11 +153,11 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._renew)
 
     def _break_off(self) -> None:
-        """In any thread: what arrives from now on is put aside."""
+        """Called in any thread: new work waits from now on."""
         self.ends_at = 0.0
 
     def _renew(self) -> None:
-        """A new turn: first for those who wait."""
+        """Start a step, first for waiting work."""
         self._is_renewing = False
         if self._haste.is_on:
             self._renew_soon()
@@ -172,7 +169,7 @@ class Turns:
         waiting, line, first = self._waiting, self._line, self.ends_at
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
-            if perf_counter() - now + first - self.ends_at > SHARE_S:  # with what they have begun (`spend`)
+            if perf_counter() - now + first - self.ends_at > SHARE_S:  # including what they have begun (`spend`)
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:
@@ -181,3 +178,7 @@ class Turns:
         self._first = None
         if waiting or line:
             self._renew_soon()
+
+
+Turns = FairScheduler
+"""Earlier name."""

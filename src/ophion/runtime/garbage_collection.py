@@ -1,7 +1,6 @@
-"""When Python looks for cycles that nobody uses: not while a process starts, and seldom afterwards.
+"""When Python's cycle collector runs: not during start, seldom afterwards.
 
-Nearly everything that a start makes lives as long as the process: looking at it again and again for the few hundred
-objects that do not took a tenth of the time in which a node starts.
+Nearly all objects of a start live as long as the process. Scanning them repeatedly took a tenth of the start time.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ import gc
 from typing import Final
 
 _STARTING: Final = 500_000
-"""More than any start makes; a command that goes on for long is still looked after."""
+"""Above the allocations of any start; a long command is still collected."""
 _RUNNING: Final = (50_000, 20, 100)
 
 
 def while_starting() -> None:
-    """Let the process start first."""
+    """Defer collection during start."""
     gc.set_threshold(_STARTING)
 
 
 def settle_down() -> None:
-    """What has been made so far lives as long as the process: no collection needs to look at it again."""
+    """Freeze existing objects: no collection scans them again."""
     gc.freeze()
     gc.set_threshold(*_RUNNING)

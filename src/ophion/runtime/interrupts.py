@@ -1,8 +1,7 @@
-"""What Ctrl-C does before a command has begun: it ends the process, at once and without a word.
+"""Effect of Ctrl-C before a command has begun: it ends the process at once, without a message.
 
-Python turns it into an exception, which appears wherever the program happens to be. While modules are loaded that is a
-traceback of our insides, or a place where exceptions are ignored: then the command went on as if nobody had pressed
-anything. There is nothing to undo yet, so the system may do what it does with any program.
+Python raises `KeyboardInterrupt` wherever the program is. While modules load, that prints a traceback or is swallowed
+and the command goes on. Nothing needs cleanup yet, so the default action of the system applies.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ from contextlib import contextmanager
 
 
 def end_at_once() -> None:
-    """From now on Ctrl-C ends the process; where it is ignored, as in the background of a shell, it stays ignored."""
+    """Let Ctrl-C end the process; where it is ignored, as in the background of a shell, it stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def raise_again() -> None:
-    """From now on there may be something to undo: Ctrl-C is an exception again."""
+    """Let Ctrl-C raise an exception again: from now on there may be something to clean up."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def stop_signals() -> list[signal.Signals]:
-    """What asks a process to stop: also the end of its terminal, unless it was started to outlive that (nohup)."""
+    """Signals that stop the process: also a closed terminal, unless the process was started with nohup."""
     outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Whoever asks the process to stop waits until this is over; for loading modules, where exceptions get lost."""
+    """Block stop signals while modules load, where exceptions get lost."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
     try:
         yield

@@ -1,29 +1,26 @@
-"""Lanes: where blocking Rust calls run, so that the event loop never waits for one.
+"""Lanes: threads for blocking Rust calls, so that the event loop never waits for one.
 
-    write   one thread, first come first served: execute and commit. The database has one writer, and so do we.
-    build   one thread: build and check blocks on a snapshot, beside the writer.
-    read    some threads: calls, proofs, log searches.
-    trace   few threads: a trace needs far more memory than a call.
-    peers   few threads: reads for the requests of other nodes, and what they send decoded and checked. A peer has one
-            job in it at a time, so none waits for another's long list.
-    parse   one thread: large requests of clients, before anybody knows what they ask for.
-    pack    one thread: answers compressed for clients that ask for it, each client a small piece at a time.
-    private one thread: private transactions, run behind the chain.
-    prune   one thread: looking for what can be deleted with states that are no longer kept.
-    files   one thread: the node's own small files, read or forced to disk (the pool's journal, lists of permissions).
-    mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
+    write    one thread, first come first served: execute and commit. The database has one writer.
+    build    one thread: build and check blocks on a snapshot, beside the writer.
+    read     some threads: calls, proofs, log searches.
+    trace    few threads: a trace needs far more memory than a call.
+    peers    few threads: reads for other nodes, and decoding of what they send. Each peer has one job at a time.
+    parse    one thread: large requests of clients, before their method is known.
+    pack     one thread: compression of replies, a small piece per client at a time.
+    private  one thread: private transactions, executed behind the chain.
+    prune    one thread: search for states that can be deleted.
+    files    one thread: the node's own small files (pool journal, permission lists).
+    mine     one thread: proof of work, which uses further threads in Rust.
 
-A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `prune` and `files` are the node's, which
-waits, and use no other: a lane that refuses must not decide what becomes of the node. `read`, `trace` and `parse` carry
-the work of clients, and refuse (`LaneFull`) instead of growing a queue that nobody will see the end of. A deadline
-given with a job covers the time in the queue too; the running Rust call is not stopped by it and takes its own. A job
-of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the extension looks for
-that where it looks at its deadline.
+A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `prune` and `files` serve the node itself,
+which waits for them. `read`, `trace` and `parse` serve clients and raise `LaneFull` when their queue is full. The
+deadline of a job includes its time in the queue; a running Rust call has a deadline of its own. A cancelled job of
+`read` or `trace` (its client disconnected) stops soon, where the extension checks its deadline.
 
-Beside them stand `decoding` (decoding.py), a thread of the extension that decodes transactions and recovers senders,
-and `haste` (haste.py), which says when the loop has a block to think of first.
+`decoding` (decoding.py) is a thread of the extension that decodes transactions and recovers senders. `haste`
+(block_priority.py) is on while the loop must serve a block first.
 
-`InlineLanes` runs everything at once in the calling thread: the same interface for tests without threads.
+`InlineLanes` runs everything in the calling thread, for tests.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ T = TypeVar("T")
 
 
 class LaneFull(OphionError):
-    """A lane has as many jobs as it admits."""
+    """The lane has its maximum number of jobs."""
 
     transient = True
 
@@ -56,7 +53,7 @@ class LaneFull(OphionError):
 
 
 class DeadlineExceeded(OphionError):
-    """A job did not come to its end in the time it was given."""
+    """A job did not finish before its deadline."""
 
     transient = True
 
@@ -66,22 +63,22 @@ class DeadlineExceeded(OphionError):
 
 
 class Lane(Protocol):
-    """One queue of blocking jobs."""
+    """A queue of blocking jobs."""
 
     name: str
 
     def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue a job; `LaneFull` when the lane admits no more."""
+        """Queue a job; raises `LaneFull`."""
 
     async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
-        """Run a job and wait for its result; `LaneFull` and `DeadlineExceeded` are the lane's own errors."""
+        """Run a job and return its result; raises `LaneFull` and `DeadlineExceeded`."""
 
     submitted: int
-    """Jobs that were admitted so far."""
+    """Jobs admitted so far."""
     rejected: int
-    """Those that found the lane full."""
+    """Jobs refused because the lane was full."""
     threads: int
-    """Most jobs that run at a time."""
+    """Maximum number of running jobs."""
 
     @property
     def waiting(self) -> int:
@@ -92,7 +89,7 @@ class ThreadLane:
     """A lane of threads, started when first needed."""
 
     def __init__(self, name: str, threads: int, limit: int | None, is_abortable: bool = False) -> None:
-        """`is_abortable`: running jobs may be given up; never for those that write."""
+        """`is_abortable`: running jobs may be abandoned; never for jobs that write."""
         self.name = name
         self._limit = limit
         self._is_abortable = is_abortable
@@ -128,13 +125,13 @@ class ThreadLane:
             raise DeadlineExceeded(self.name) from None
 
     def close(self) -> None:
-        """Let running jobs end, drop queued ones, and give the threads back."""
+        """Finish running jobs, drop queued ones and end the threads."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _finished(self, cancellation: Cancellation | None, future: asyncio.Future[T]) -> None:
         self._waiting -= 1
         if not future.cancelled():
-            future.exception()  # an abandoned job's error belongs to nobody
+            future.exception()  # no caller waits for the error of an abandoned job
         elif cancellation is not None:
             cancellation.cancel()
 
@@ -158,7 +155,7 @@ class InlineLane:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
             future.set_result(job())
-        except Exception as error:  # noqa: BLE001  # handed to whoever awaits the future, as a thread would do
+        except Exception as error:  # noqa: BLE001  # set on the future, as a thread would do
             future.set_exception(error)
         return future
 
@@ -220,7 +217,7 @@ class ThreadLanes:
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
-        """Stop taking jobs and wait for the running ones: a commit is never cut short."""
+        """Refuse new jobs and wait for running ones: a commit is never interrupted."""
         self.decoding.close()
         reading = (self.mine, self.prune, self.private, self.pack, self.parse, self.peers, self.trace, self.read)
         for lane in (*reading, self.files, self.build, self.write):
@@ -246,4 +243,4 @@ class InlineLanes:
         self.mine = InlineLane("mine")
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: there are no threads."""

@@ -1,7 +1,6 @@
-"""What others load and a start does not need: left out, or left for later.
+"""Modules that a start does not need: left out, or loaded at first use.
 
-Packages import at their top what they use in a corner. Where nobody comes to that corner the module behind it is work
-for nothing: half of what a start loads is not ours.
+Packages import at the top what they rarely use. Half of what a start would load belongs to other packages.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from types import ModuleType
 from typing import Any, Final
 
 _LOCK: Final = RLock()
-"""One for all: whoever loads one of these modules may need another."""
+"""One lock for all: loading one of these modules may load another."""
 
 
 @contextmanager
 def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
-    """While others are loaded a module is not there, or is another; one that is loaded already stays what it is."""
+    """Hide or replace a module while others are loaded; a module that is already loaded stays."""
     modules: dict[str, Any] = sys.modules
     if name in modules:
         yield
@@ -33,10 +32,10 @@ def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
 
 
 def load_later(names: Iterable[str]) -> None:
-    """From now on these modules are loaded when something in them is used, not when they are imported.
+    """Load these modules at first use of an attribute, not at import.
 
-    That is what `LazyLoader` of the standard library is for; but there, in Python 3.11, a second import is use already,
-    and a second thread finds a module that is half there.
+    `LazyLoader` of the standard library does the same, but in Python 3.11 a second import counts as use, and a second
+    thread can see a half-loaded module.
     """
     sys.meta_path.insert(0, _Finder(frozenset(names)))
 
@@ -55,27 +54,27 @@ class _Finder:
 
 
 class _Loader:
-    """Makes modules that load themselves with another one."""
+    """Creates modules that load themselves with another loader."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """A module as any other."""
+        """A plain module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Not yet."""
+        """Nothing to run yet."""
         module.__class__ = _Later
 
 
 class _Later(ModuleType):
-    """A module until somebody asks for what is not there yet."""
+    """A module that loads itself at the first missing attribute."""
 
     def __getattr__(self, name: str) -> Any:
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
-                # from here on this thread is told the truth about what is not there, and others wait
+                # from here on this thread sees missing names as missing, and other threads wait
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

@@ -1,8 +1,8 @@
-"""Log lines in a file that does not grow without end.
+"""A log file with rotation by size.
 
-`node.log` is written to. When it has its size it becomes `node.log.1`, the one before that `node.log.2`, and so on; the
-oldest goes. Somebody else may rotate instead (logrotate): a file that was moved or removed is noticed within a second
-and begun anew. A disk that is full costs lines, never the node: how many is said in the first line that fits again.
+The handler writes to `node.log`. When it is full it becomes `node.log.1`, the previous one `node.log.2`, and so on; the
+oldest is deleted. Another program (logrotate) may rotate instead: a moved or removed file is reopened within a second.
+A full disk loses lines but does not stop the node; the next line that fits says how many.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LOOKED_EVERY_S = 1.0
 
 
 class LogFile(logging.Handler):
-    """Writes formatted records to a file, and to the next one when it is full."""
+    """Writes formatted records to a file and rotates it when it is full."""
 
     def __init__(self, path: Path, max_bytes: int, kept: int) -> None:
-        """`max_bytes` is 0 for no limit; `kept` full files stay beside the one that is written to.
+        """`max_bytes` 0 means no limit; `kept` rotated files remain.
 
-        `ConfigError` when the file cannot be written.
+        Raises `ConfigError` when the file cannot be written.
         """
         super().__init__()
         self._path = path
@@ -79,7 +79,7 @@ class LogFile(logging.Handler):
         self._lost = 0
 
     def _look(self) -> None:
-        """Begin anew when the file under our name is no longer the one we have open."""
+        """Reopen when the path no longer names the open file."""
         now = time.monotonic()
         if self._file is None or now - self._looked < _LOOKED_EVERY_S:
             return
@@ -93,7 +93,7 @@ class LogFile(logging.Handler):
         if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
             self._drop()
         else:
-            self._size = there.st_size  # whoever copies and truncates makes it shorter
+            self._size = there.st_size  # copytruncate of logrotate shortens it
 
     def _rotate(self) -> None:
         self._drop()
@@ -108,7 +108,7 @@ class LogFile(logging.Handler):
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
 
     def _open(self) -> None:
-        # unbuffered: a line that was logged is in the file, whatever happens next
+        # unbuffered: a logged line is in the file, whatever happens next
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self._size = os.fstat(descriptor).st_size

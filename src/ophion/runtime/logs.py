@@ -2,8 +2,8 @@
 
     2026-11-15 08:05:11.042+0000 | main | INFO  | importer | block imported number=12 txs=3 ms=4
 
-The columns are those of operations.md 8; scripts in the wild parse them. Levels are the names operators know (FATAL and
-TRACE included), mapped onto Python's.
+The columns are those of operations.md 8, which scripts parse. Levels have the names operators know (FATAL and TRACE
+included), mapped to Python's. Control characters in a message become visible escapes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import orjson
 
 from ophion.errors import ConfigError
 from ophion.runtime.operator_files import content_of
+from ophion.runtime.terminal_text import escape_line, escape_lines
 
 TRACE = 5
 _ROOT = "ophion"
 
 
 class LogLevel(Enum):
-    """How much is written; each includes the ones before it."""
+    """Verbosity; each level includes those before it."""
 
     OFF = logging.CRITICAL + 10
     FATAL = logging.CRITICAL
@@ -39,12 +40,12 @@ class LogLevel(Enum):
 
     @classmethod
     def named(cls, name: str) -> LogLevel | None:
-        """The level with this name in any case; None for an unknown one."""
+        """Return the level with this name in any case; None when unknown."""
         return cls.__members__.get(name.upper())
 
 
 class LogFormat(Enum):
-    """How a line is written."""
+    """Format of a line."""
 
     TEXT = "text"
     JSON = "json"
@@ -63,7 +64,7 @@ _RESET = "\x1b[0m"
 
 
 class TextFormatter(logging.Formatter):
-    """Columns separated by bars. The time up to the second is kept, because most lines of a burst share it."""
+    """Columns separated by bars. Caches the time up to the second, which most lines of a burst share."""
 
     def __init__(self, is_coloured: bool) -> None:
         super().__init__()
@@ -82,16 +83,16 @@ class TextFormatter(logging.Formatter):
         level = _NAMES.get(record.levelno, record.levelname)
         thread = "main" if record.threadName == "MainThread" else record.threadName
         source = record.name.rpartition(".")[2]
-        text = record.getMessage()
+        text = escape_line(record.getMessage())
         if record.exc_info:
-            text = f"{text}\n{self.formatException(record.exc_info)}"
+            text = f"{text}\n{escape_lines(self.formatException(record.exc_info))}"
         line = f"{self._stamp}.{int(record.msecs):03d}{self._zone} | {thread} | {level:<5} | {source} | {text}"
         colour = _COLOURS.get(level) if self._is_coloured else None
         return f"{colour}{line}{_RESET}" if colour else line
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, for machines that collect logs."""
+    """One JSON object per line, for log collectors."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -100,11 +101,23 @@ class JsonFormatter(logging.Formatter):
             "thread": "main" if record.threadName == "MainThread" else record.threadName,
             "level": _NAMES.get(record.levelno, record.levelname),
             "source": record.name,
-            "message": record.getMessage(),
+            "message": escape_line(record.getMessage()),
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["error"] = escape_lines(self.formatException(record.exc_info))
         return orjson.dumps(line).decode()
+
+
+class EscapeFilter(logging.Filter):
+    """Escapes untrusted text for handlers with a formatter of the operator's choice."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if not text.isprintable():
+            record.msg, record.args = escape_line(text), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = escape_lines(logging.Formatter().formatException(record.exc_info))
+        return True
 
 
 def configure(
@@ -113,7 +126,7 @@ def configure(
     is_coloured: bool | None = None,
     target: TextIO | logging.Handler | None = None,
 ) -> None:
-    """Send the node's log lines to a stream (standard output) or a handler; calling it again replaces what was set."""
+    """Send log lines to a stream (default: standard output) or a handler; replaces an earlier setting."""
     if isinstance(target, logging.Handler):
         handler, is_terminal = target, False
     else:
@@ -128,14 +141,14 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.propagate = False
-    # nothing below reads where a line was logged from, and finding it out costs more than the rest of the line
+    # no format shows the calling line, and finding it costs more than the rest of the record
     logging.logMultiprocessing = False
     logging.logProcesses = False
     set_level(level)
 
 
 def configure_from_file(path: Path) -> None:
-    """Set logging up from a Python logging configuration, as JSON (dictConfig) or as an INI file (fileConfig)."""
+    """Configure logging from a file: JSON (dictConfig) or INI (fileConfig)."""
     import configparser
     import logging.config
 
@@ -154,10 +167,14 @@ def configure_from_file(path: Path) -> None:
     except (ValueError, TypeError, RuntimeError, AttributeError, ImportError, configparser.Error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"Unable to read the logging configuration {path}: {reason}") from None
+    escaping = EscapeFilter()
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
+            handler.addFilter(escaping)
 
 
 def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:
-    """Change the level while the node runs: of the named loggers, or of all (named ones fall back in line)."""
+    """Change the level of the named loggers, or of all, which resets named ones."""
     if loggers is not None:
         for name in loggers:
             logging.getLogger(name).setLevel(level.value)

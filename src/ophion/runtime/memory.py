@@ -1,9 +1,8 @@
-"""Memory that is not needed any more, given back to the system.
+"""Returns freed memory to the system.
 
-Two keep what was freed for the next who asks. The C library keeps a heap for each thread, which after some thousand
-large requests is most of what they took; the interpreter keeps lists of free tuples, floats and the like, and whole
-megabytes because one of them lies there. Now and then both are asked to give it back when the process is larger than it
-has been: the second on the loop, when that has little else to do, the first in a thread, since it may take long.
+The C library keeps a heap per thread; after some thousand large requests it holds most of what they used. The
+interpreter keeps free lists of tuples and floats, and whole arenas for one object. When the process has grown, this
+service clears the interpreter's lists on an idle loop, and trims the C heaps in a thread because that can take long.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from ophion.native.memory import give_back, keep_freed
 _EVERY_S: Final = 2.0
 _GROWN_BYTES: Final = 2 * 1024 * 1024
 _KEPT_BYTES: Final = 32 * 1024 * 1024
-"""As much as one large answer: with less, every answer of some megabytes gets all its pages anew from the system, which
-costs more than making it (`eth_getLogs` took twice as long)."""
+"""Size of a large reply. With less, every reply of some megabytes gets all its pages from the system again, which costs
+more than making it (`eth_getLogs` took twice as long)."""
 _CALM_SHARE: Final = 0.1
-"""Of its time the loop is at work for less than this when it has little to do."""
+"""The loop is idle when it works for less than this share of the time."""
 _COLLECTING_SHARE: Final = 0.005
-"""Of its time that may go into looking for what nobody needs."""
+"""Share of the time that may go into collection."""
 _STATUS: Final = Path("/proc/self/statm")
 
 
 class Trimming:
-    """A service that looks at the size of the process now and then."""
+    """A service that checks the size of the process at intervals."""
 
     name = "memory"
 
@@ -39,10 +38,10 @@ class Trimming:
         self._every_s = every_s
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Look until cancelled."""
+        """Check until cancelled."""
         ready()
         keep_freed(_KEPT_BYTES)
-        # makes the thread too, which would otherwise lie in the midst of what a crowd leaves behind
+        # starts the thread now; later its heap would lie between those of requests
         await asyncio.to_thread(give_back)
         least = resident_bytes()
         rested_s = 0.0
@@ -58,14 +57,14 @@ class Trimming:
 
 
 def collect() -> float:
-    """Let go of what nobody can reach, and of the interpreter's lists of free objects; how long it took."""
+    """Collect garbage and clear the interpreter's free lists; return the duration."""
     begun = perf_counter()
     gc.collect()
     return perf_counter() - begun
 
 
 def resident_bytes() -> int:
-    """What the process occupies; 0 where the system does not say."""
+    """Return the resident bytes of the process; 0 where the system does not say."""
     try:
         pages = int(_STATUS.read_text().split()[1])
     except OSError:

@@ -1,11 +1,9 @@
-"""Counters, gauges and timers, declared once and shown as Prometheus text or as the nested object of `debug_metrics`.
+"""Counters, gauges and timers, declared once; shown as Prometheus text or as the nested object of `debug_metrics`.
 
-A metric has a category and a name; with labels it is a family with one value per combination of label values. Gauges
-and counters can ask when shown (`watch`), so that keeping them costs nothing. A registry belongs to one node; there is
-no global one.
+A metric has a category and a name; with labels it is a family with one value per combination of label values. `watch`
+reads gauges and counters only when they are shown. A registry belongs to one node; there is no global one.
 
-Families with the prefix of this node are shown a second time with the prefix `besu_`, gauges and counters only: that is
-what existing dashboards ask for.
+Gauges and counters with the node's prefix are also shown with the prefix `besu_`, for existing dashboards.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ ALIAS_PREFIX = "besu_"
 NESTED_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Upper bounds of the buckets that `debug_metrics` shows, in seconds (json-rpc.md 5.9)."""
 BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, *NESTED_BUCKETS)
-"""Upper bounds of the timers' buckets in seconds. Most requests take less than the least of the original's."""
+"""Upper bounds of the timers' buckets in seconds. Most requests take less than the smallest bucket of Besu 21.10."""
 
 Labels: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = "dict[str, Nested | float]"
 
 
 class Category(Enum):
-    """What a metric is about; each can be switched off."""
+    """Subject of a metric; each category can be switched off."""
 
     BLOCKCHAIN = "blockchain"
     ETHEREUM = "ethereum"
@@ -47,13 +45,13 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""Of things that fall into the least bucket one in sixteen is timed."""
+"""One in sixteen events of the smallest bucket is timed."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
 
 class Counter:
-    """Something that only grows."""
+    """A value that only increases."""
 
     kind = "counter"
 
@@ -64,11 +62,11 @@ class Counter:
         self._table: Callable[[], Mapping[Labels, float]] | None = None
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
-        """Ask this source, which counts already, whenever the value is shown."""
+        """Read the value from this source whenever it is shown."""
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
-        """Ask for all values at once, where which labels there are is not known before they occur."""
+        """Read all values at once, where the labels are not known in advance."""
         self._table = source
 
     @property
@@ -77,7 +75,7 @@ class Counter:
         return {**self._counts, **table, **{labels: source() for labels, source in self._sources.items()}}
 
     def add(self, amount: float = 1, *labels: str) -> None:
-        """Count; the labels stand in the declared order."""
+        """Add to the counter; labels in the declared order."""
         self._counts[labels] = self._counts.get(labels, 0) + amount
 
     def samples(self) -> Iterator[tuple[str, Labels, str, float]]:
@@ -89,7 +87,7 @@ class Counter:
 
 
 class Gauge:
-    """Something that has a value now."""
+    """A value that goes up and down."""
 
     kind = "gauge"
 
@@ -98,7 +96,7 @@ class Gauge:
         self._sources: dict[Labels, Callable[[], float]] = {}
 
     def watch(self, source: Callable[[], float], *labels: str) -> None:
-        """Ask this source whenever the value is shown."""
+        """Read the value from this source whenever it is shown."""
         self._sources[labels] = source
 
     @property
@@ -114,10 +112,10 @@ class Gauge:
 
 
 class Durations:
-    """How long something took, by bucket.
+    """Histogram of durations.
 
-    What happens often and takes microseconds would pay more for the clock than for the rest of its measuring. Whoever
-    records such a thing counts each (`untimed`), times one in so many, and lets that one stand for the others.
+    Reading the clock costs more than the rest for events of microseconds. Callers count each such event (`untimed`),
+    time one in sixteen, and let that one stand for the others.
     """
 
     __slots__ = ("_buckets", "_last", "_share", "_total", "untimed")
@@ -128,33 +126,33 @@ class Durations:
         self._last = 0.0
         self._share = 0
         self.untimed = 0
-        """How many of those to come need not be timed; each takes one off."""
+        """Events that need no timing before the next sample."""
 
     def record(self, seconds: float) -> None:
-        """Note one duration."""
+        """Record one duration."""
         self._add(seconds, 1)
 
     def sample(self, seconds: float) -> None:
-        """Note one duration that stands for those before it which were not timed as well."""
+        """Record a sampled duration, weighted by the events that were skipped."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        # beside what takes long the clock costs nothing
+        # a long event makes the cost of the clock irrelevant
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     @property
     def counts(self) -> list[int]:
-        """How many were in each bucket, all counted."""
+        """Events per bucket, skipped ones included."""
         self._settle()
         return self._buckets
 
     @property
     def total(self) -> float:
-        """Seconds of all together."""
+        """Sum of all durations in seconds."""
         self._settle()
         return self._total
 
     def _settle(self) -> None:
-        """Those since the last sample took about as long."""
+        """Count the skipped events with the duration of the sample."""
         self._add(self._last, self._share - self.untimed)
         self._share = self.untimed
 
@@ -170,7 +168,7 @@ class Durations:
 
 
 class Timer:
-    """How long something takes, as a histogram."""
+    """A histogram of durations with labels."""
 
     kind = "histogram"
 
@@ -179,15 +177,15 @@ class Timer:
         self.values: dict[Labels, Durations] = {}
 
     def record(self, seconds: float, *labels: str) -> None:
-        """Note one duration."""
+        """Record one duration."""
         self.of(*labels).record(seconds)
 
     def watch(self, durations: Durations, *labels: str) -> None:
-        """Show what somebody else records."""
+        """Show durations that another part records."""
         self.values[labels] = durations
 
     def of(self, *labels: str) -> Durations:
-        """The durations of one combination of labels, for those who record many."""
+        """Return the histogram of one combination of labels, for frequent recording."""
         durations = self.values.get(labels)
         if durations is None:
             durations = self.values[labels] = Durations()
@@ -197,7 +195,7 @@ class Timer:
         for labels, durations in self.values.items():
             count = 0
             if not durations.total:
-                continue  # prepared, but nothing happened yet
+                continue  # declared, but nothing recorded yet
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total
@@ -257,7 +255,7 @@ class MetricsRegistry:
         return "\n".join(lines) + "\n" if lines else ""
 
     def families(self) -> dict[str, str]:
-        """Name and kind of every family that can be shown."""
+        """Return name and kind of every family."""
         return {
             family: metric.kind
             for (category, name), (_, metric) in self._metrics.items()
@@ -265,7 +263,7 @@ class MetricsRegistry:
         }
 
     def nested(self) -> Nested:
-        """Category, name, then one level per label, as `debug_metrics` answers; metrics without values are left out."""
+        """Return category, name, then one level per label, as `debug_metrics` answers; omits metrics without values."""
         tree: Nested = {}
         for (category, name), (_, metric) in self._metrics.items():
             for labels in metric.values:
@@ -278,19 +276,19 @@ class MetricsRegistry:
                     place = below
                 value = metric.nested(labels)
                 if isinstance(value, int) and value > _WIDEST:
-                    value = float(value)  # JSON numbers that clients can read end here
+                    value = float(value)  # largest integer that JSON clients read exactly
                 place[(category.value, name, *labels)[-1]] = value
         return tree
 
 
 def full_name(category: Category, name: str) -> str:
-    """The family name that Prometheus sees."""
+    """Return the family name in Prometheus."""
     prefix = "" if category in _UNPREFIXED else PREFIX
     return f"{prefix}{category.value}_{name}"
 
 
 def family_names(category: Category, name: str, kind: str) -> tuple[str, ...]:
-    """The names under which a family is shown."""
+    """Return all names under which a family is shown."""
     family = full_name(category, name)
     if category in _UNPREFIXED or kind == Timer.kind:
         return (family,)
@@ -305,7 +303,7 @@ def _label_text(metric: Metric, labels: Labels, extra: str) -> str:
 
 
 def _number(value: float) -> str:
-    """As Prometheus reads it: whole numbers without a point, however large they are."""
+    """Format for Prometheus: integers without a point, whatever their size."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) else repr(value)

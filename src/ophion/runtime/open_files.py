@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open: as many as its services promise."""
+"""Limit of open files and sockets of the process, raised to what the services need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RESERVE = 512
 
 
 def allow_open_files(connections: int) -> None:
-    """Raise the soft limit for so many connections; a hard limit below that is worth a warning."""
+    """Raise the soft limit for this many connections; logs a warning when the hard limit is lower."""
     wanted = connections + RESERVE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -20,4 +20,4 @@ def allow_open_files(connections: int) -> None:
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        logger.warning("open files are limited to %d by the system; connections want %d", allowed, wanted)
+        logger.warning("limit of open files is too low for the connections limit=%d needed=%d", allowed, wanted)

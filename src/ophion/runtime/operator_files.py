@@ -1,8 +1,8 @@
 """Files that an operator writes by hand: configuration, users, keys.
 
-They are small. What is not was named by mistake (a device, a database, somebody else's data), and reading it must end
-in one line that says so, soon, instead of taking all memory or minutes of parsing. The same goes for a pipe that nobody
-writes into; one with a writer is as good as a file (`--config-file=<(…)`).
+They are small. A large one was named by mistake (a device, a database), and reading it must end soon with one clear
+error instead of using all memory or minutes of parsing. The same holds for a pipe without a writer; a pipe with a
+writer works like a file (`--config-file=<(…)`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ophion.runtime.clock import SystemEntropy
 
 MAX_BYTES: Final = 1024 * 1024
 _PATIENCE_S: Final = 10.0
-"""How long a pipe may take to say what is in it."""
+"""Time limit for reading a pipe."""
 _CHUNK: Final = 1024 * 1024
 _MAX_PARTS: Final = 64
 _KEY: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
-"""A key of more parts than anybody writes: the time that the parser takes for one grows with their square."""
+"""Maximum parts of a TOML key: the parser needs quadratic time for one."""
 
 
 class NotRegularFile(ValueError):
-    """What was named is no file that somebody has written by hand."""
+    """The path does not name a small file written by hand."""
 
 
 def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
@@ -37,12 +37,12 @@ def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
     Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
     """
-    # opening a pipe without a writer would otherwise block, deaf to signals
+    # non-blocking: opening a pipe without a writer would block, deaf to signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            max_bytes = min(max_bytes, MAX_BYTES)  # what has no end is not read far
+            max_bytes = min(max_bytes, MAX_BYTES)  # read no further than one byte past the limit
         size, parts = 0, list[bytes]()
         deadline = time.monotonic() + _PATIENCE_S
         while found.st_size <= max_bytes and size <= max_bytes:
@@ -78,13 +78,13 @@ def refuse_unusual(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file so that it is there in full or not at all, and durable when this returns. `OSError`."""
+    """Write a small file atomically and durably; raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # not by `tempfile`, which loads much that a node does not need for anything else
+    # without `tempfile`, which imports much that a node does not need
     temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with open(descriptor, "wb") as file:  # as bytes: line ends stay what they are
+        with open(descriptor, "wb") as file:  # as bytes: line ends stay as they are
             os.fchmod(file.fileno(), mode)
             file.write(text.encode())
             file.flush()
@@ -98,7 +98,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def force_directory(path: Path) -> None:
-    """Let names that were made, changed or removed in a directory survive a power cut."""
+    """Make created, changed or removed names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -107,8 +107,8 @@ def force_directory(path: Path) -> None:
 
 
 def table_of(path: Path) -> dict[str, Any]:
-    """A TOML file; `OSError` when it cannot be read, `ValueError` with the reason when it is no such file."""
-    import tomllib  # not before there is such a file: few nodes have one
+    """Return the content of a TOML file; raises `OSError`, or `ValueError` with the reason."""
+    import tomllib  # imported late: few nodes read such a file
 
     try:
         text = content_of(path).decode("utf-8-sig")

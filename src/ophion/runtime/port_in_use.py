@@ -1,4 +1,4 @@
-"""What is said about a port that another program has."""
+"""Error text for a port that another program uses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 
 
 def is_taken(error: OSError) -> bool:
-    """Whether this is why nobody can listen there."""
+    """Whether the error means that the port is in use."""
     return error.errno == errno.EADDRINUSE
 
 
 def taken(flag: str | None = None) -> str:
-    """Why, and what to do about it; `flag` chooses the port, where the caller knows it."""
+    """Return the cause and what to do; `flag` is the option that sets the port, where known."""
     choose = "choose another one" if flag is None else f"choose another one with {flag}"
     return f"{os.strerror(errno.EADDRINUSE)}. Another program has this port: {choose}, or 0 for any that is free."

@@ -1,8 +1,7 @@
-"""Services: started in order, stopped in the opposite order, and all of them when one fails.
+"""Starts services in order, stops them in reverse order, and stops all when one fails.
 
-A service is a coroutine that runs until it is cancelled. It says when it is ready, because the next one may rely on
-it: a server is ready when its port is bound. Returning early or raising is the end of the node: nothing carries on
-half-working.
+A service is a coroutine that runs until it is cancelled. It reports when it is ready, because the next one may depend
+on it: a server is ready when its port is bound. A service that returns early or raises ends the node.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ _STOP_TIMEOUT_S = 5.0
 
 
 class Service(Protocol):
-    """Something that runs as long as the node does."""
+    """A task that runs as long as the node."""
 
     name: str
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run until cancelled; call `ready` once when others may rely on this service."""
+        """Run until cancelled; call `ready` once when other services may depend on this one."""
 
 
 class ServiceEnded(Exception):
-    """A service returned although nobody asked it to."""
+    """A service returned although it was not stopped."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"service {name} ended by itself")
@@ -35,7 +34,7 @@ class ServiceEnded(Exception):
 
 
 class Supervisor:
-    """Runs services until told to stop or until one of them fails."""
+    """Runs services until `stop`, or until one of them fails."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = services
@@ -43,11 +42,11 @@ class Supervisor:
         self._running: list[tuple[str, asyncio.Task[None]]] = []
 
     def stop(self) -> None:
-        """Ask for an orderly end; `run` returns when all services are down."""
+        """Request an orderly stop; `run` returns when all services have ended."""
         self._stop.set()
 
     async def run(self, started: Callable[[], Awaitable[None] | None] = lambda: None) -> None:
-        """Start every service, call `started` (and wait for it), wait for `stop`; raises what a service raised."""
+        """Start every service, await `started`, wait for `stop`; raises the error of a failed service."""
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
         try:
             for service in self._services:
@@ -85,7 +84,7 @@ class Supervisor:
                 raise error if error is not None else ServiceEnded(name)
 
     async def _shut_down(self) -> None:
-        """Cancel the last started service first; an error while stopping is logged, because the rest must stop too."""
+        """Cancel the last started service first; errors while stopping are logged, because the rest must stop too."""
         for name, task in reversed(self._running):
             if task.done():
                 continue

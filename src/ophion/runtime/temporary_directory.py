@@ -1,7 +1,6 @@
-"""A directory that is gone afterwards.
+"""A temporary directory.
 
-`tempfile` of the standard library makes one too, but loads compression, archives and random numbers with it: three
-milliseconds and almost a megabyte, of which a node uses nothing.
+`tempfile` also loads compression, archives and random numbers: 3 ms and almost a megabyte that a node does not use.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ophion.runtime.clock import SystemEntropy
 
 @contextmanager
 def temporary_directory(prefix: str) -> Iterator[Path]:
-    """A new directory that nobody else can look into, where the system (or TMPDIR) wants such things to be."""
+    """Create a private directory in TMPDIR or the system's default, and remove it afterwards."""
     path = Path(os.environ.get("TMPDIR") or "/tmp").absolute() / (prefix + SystemEntropy().token(8).hex())
     path.mkdir(mode=0o700)
     try:

@@ -1,13 +1,14 @@
-"""`Topic`: one publisher, many listeners, nothing unbounded.
+"""`Topic`: broadcast from one publisher to many listeners, bounded.
 
-Two ways to hear an event, because two kinds of listener exist:
+There are two kinds of listeners:
 
-- `listen(callback)` runs in the publisher's own step. The pool needs it: when `publish` returns, what it holds agrees
-  with the new head. A callback must be short and must not raise.
-- `subscribe(...)` gives a bounded queue read with `async for`. What happens when it is full is said when it is made,
-  because the right answer differs: a metric may lose old values, a WebSocket client that does not read is dropped.
+- `listen(callback)` runs in the publisher's step. The pool uses it: when `publish` returns, its content agrees with the
+new head. A callback must be short and must not raise.
 
-A topic belongs to the event loop; it takes no lock.
+- `subscribe(...)` gives a bounded queue for `async for`. Its creator chooses what happens when it is full: a metric may
+lose old values, a WebSocket client that does not read is disconnected.
+
+A topic belongs to the event loop and needs no lock.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class WhenFull(Enum):
 
 
 class SubscriptionLagged(OphionError):
-    """A reader was slower than its queue allows and has been disconnected."""
+    """A reader was slower than its queue allows and was disconnected."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
@@ -74,7 +75,7 @@ class Subscription(Generic[T]):
         return self._events.popleft()
 
     def close(self) -> None:
-        """Hear nothing more; what is queued can still be read."""
+        """Receive no more events; queued ones can still be read."""
         self._closed = True
         self._topic.drop(self)
         self._wake()
@@ -99,7 +100,7 @@ class Subscription(Generic[T]):
 
 
 class Topic(Generic[T]):
-    """Broadcasts events to whoever listens at the time of publication."""
+    """Broadcasts events to the listeners at the time of publication."""
 
     __slots__ = ("_callbacks", "_subscriptions")
 
@@ -115,9 +116,9 @@ class Topic(Generic[T]):
             subscription.offer(event)
 
     def listen(self, callback: Callable[[T], None], is_early: bool = False) -> Callable[[], None]:
-        """Call back in the publisher's own step; returns a function that ends it.
+        """Call back in the publisher's step; returns a function that ends it.
 
-        `is_early`: before those who only put their own things in order, since somebody outside waits.
+        `is_early`: before listeners that only update their own state, because a client waits for this one.
         """
         if is_early:
             self._callbacks.insert(0, callback)
@@ -133,17 +134,17 @@ class Topic(Generic[T]):
     def subscribe(
         self, name: str, limit: int, when_full: WhenFull, concerns: Callable[[T], object] | None = None
     ) -> Subscription[T]:
-        """A bounded queue of the events from now on; what does not concern the reader does not wake it."""
+        """Return a bounded queue of the events from now on; events outside of the filter do not wake the reader."""
         subscription = Subscription(self, name, limit, when_full, concerns)
         self._subscriptions.append(subscription)
         return subscription
 
     def drop(self, subscription: Subscription[T]) -> None:
-        """Forget a subscription; `Subscription.close` calls this."""
+        """Remove a subscription; `Subscription.close` calls this."""
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
 
     @property
     def has_listeners(self) -> bool:
-        """Whether anybody would hear an event; lets a publisher skip the work of making one."""
+        """Whether there is a listener; a publisher may skip creating an event."""
         return bool(self._callbacks or self._subscriptions)

@@ -1,4 +1,4 @@
-"""Test support that is worth sharing: for our own tests, and for people who test networks of their own.
+"""Test support, for our own tests and for tests of other networks.
 
-Nothing in the node imports this room.
+The node does not import this package.
 """

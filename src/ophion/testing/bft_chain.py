@@ -1,6 +1,6 @@
-"""Chains of empty IBFT 2.0 or QBFT blocks, made in no time: the engine prepares and seals the headers as validators do.
+"""Chains of empty IBFT 2.0 or QBFT blocks: the engine prepares and seals headers as validators do.
 
-Nothing is executed, because an empty block leaves the state as it is.
+Nothing is executed, because an empty block does not change the state.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ophion.primitives.types import Hash32
 CHAIN_ID: Final = 2018
 START: Final = 1_600_000_000
 KEYS: Final = tuple(PrivateKey(bytes([number]) * 32) for number in range(31, 38))
-"""Test keys that everybody knows."""
+"""Public test keys."""
 FORKS: Final = ("berlin", "london")
 
 
 class KnownHeaders:
-    """What the engine may know of the chain: the headers made so far."""
+    """The headers so far, as the engine reads them."""
 
     def __init__(self, first: HashedHeader) -> None:
         self.by_hash = {first.hash: first}
@@ -64,11 +64,11 @@ class KnownHeaders:
 
 
 def bft_genesis_text(protocol: str, count: int) -> str:
-    """The genesis file of a network of so many validators."""
+    """Return a genesis file for this many validators."""
     validators = KEYS[:count]
-    dialect = Ibft2() if protocol == "ibft2" else Qbft()
+    variant = Ibft2() if protocol == "ibft2" else Qbft()
     addresses = tuple(sorted(key.address for key in validators))
-    extra = dialect.encode_extra(BftExtraData(bytes(32), addresses), ExtraForm.FULL)
+    extra = variant.encode_extra(BftExtraData(bytes(32), addresses), ExtraForm.FULL)
     values = {
         "config": {
             "chainId": CHAIN_ID,
@@ -89,9 +89,9 @@ def bft_genesis_text(protocol: str, count: int) -> str:
 def sealed_blocks(
     protocol: str, count: int, blocks: int, sealers: int | None = None, start: int = START
 ) -> Iterator[tuple[HashedHeader, bytes]]:
-    """(header, RLP) of each block of a chain of so many validators, a second apart from `start` on.
+    """Yield (header, RLP) of each block, one second apart from `start` on.
 
-    Fewer `sealers` than a quorum make bad blocks.
+    Fewer `sealers` than a quorum produce invalid blocks.
     """
     keys = sorted(KEYS[:count], key=lambda key: key.address)
     genesis = parse_genesis(bft_genesis_text(protocol, count))
@@ -111,7 +111,7 @@ def sealed_blocks(
 
 
 def first_header(genesis: Genesis, engine: Engine) -> HashedHeader:
-    """The genesis block, with its state."""
+    """Return the genesis header with its state root."""
     with tempfile.TemporaryDirectory() as data:
         store = open_store(Path(data), durable=False)
         try:

@@ -1,4 +1,4 @@
-"""Chains of empty Clique blocks of a lone signer, made in no time: only headers are made, nothing is executed."""
+"""Chains of empty Clique blocks with one signer: headers only, nothing is executed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.testing.signing import DEV_KEYS
 CHAIN_ID: Final = 1337
 START: Final = 1_600_000_000
 SIGNER: Final = PrivateKey(bytes([7]) * 32)
-"""A test key that everybody knows."""
+"""A public test key."""
 FORKS: Final = (
     "homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul", "berlin",
     "london",
@@ -28,7 +28,7 @@ FORKS: Final = (
 
 
 def clique_genesis_text() -> str:
-    """A genesis file that this node and geth read alike."""
+    """Return a genesis file for this node and geth."""
     values = {
         "config": {
             "chainId": CHAIN_ID,
@@ -45,7 +45,7 @@ def clique_genesis_text() -> str:
 
 
 def signed_blocks(blocks: int) -> Iterator[tuple[HashedHeader, bytes]]:
-    """(header, RLP) of each block, a second apart."""
+    """Yield (header, RLP) of each block, one second apart."""
     genesis = parse_genesis(clique_genesis_text())
     engine = CliqueEngine(genesis.spec)
     headers = KnownHeaders(first_header(genesis, engine))

@@ -1,4 +1,4 @@
-"""A node without interface, threads or real time: built by `node/build.py` like any other."""
+"""A node core without interfaces, threads or real time, built by `node/build.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEV_CONFIG = NodeConfig(miner=MinerConfig(coinbase=COINBASE))
 
 
 class TestCore:
-    """A core with its clock at hand."""
+    """A core with a manual clock."""
 
     __test__ = False
 
@@ -39,20 +39,20 @@ class TestCore:
         self.mining = core.mining
 
     async def send(self, *raws: bytes) -> list[Hash32]:
-        """Put transactions into the pool; every one must be good."""
+        """Add transactions to the pool; all must be admitted."""
         answers = await self.pool.add(raws, Origin.LOCAL)
         refused = [str(answer.error) for answer in answers if not isinstance(answer, Admitted)]
         assert not refused, refused
         return [answer.hash for answer in answers if isinstance(answer, Admitted)]
 
     async def seal(self, seconds: float = 1.0) -> HashedHeader:
-        """Let time pass, then make a block of what the pool holds, empty or not."""
+        """Advance the clock, then build a block from the pool, empty or not."""
         self.clock.advance(seconds)
         built = await self.core.assembler.assemble(1.0)
         return await self.core.assembler.commit(built.header, built, self.clock.monotonic())
 
     async def mine(self, *raws: bytes) -> tuple[HashedHeader, Sequence[Hash32]]:
-        """A block with these transactions."""
+        """Build a block with these transactions."""
         hashes = await self.send(*raws)
         return await self.seal(), hashes
 
@@ -66,7 +66,7 @@ def open_core(
     key: PrivateKey = DEV_KEYS[0],
     clock: ManualClock | None = None,
 ) -> Iterator[TestCore]:
-    """The development network, or another, in this directory; opening it again is a restart."""
+    """Open the development network, or another, in this directory; opening it again is a restart."""
     clock = clock or ManualClock()
     store = open_store(path, durable=False)
     try:

@@ -1,7 +1,6 @@
-"""A relay that opens what passes: between two nodes whose keys the test knows, each takes it for the other one.
+"""A relay that decrypts RLPx between two nodes whose keys the test has, acting as each towards the other.
 
-Nobody without the keys of both could do it. What a node has received is then not only ciphertext: every message of its
-sessions, opened and decompressed, can be searched.
+Tests can search every decrypted and decompressed message that a node has received.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _ENTROPY: Final = SystemEntropy()
 
 
 class _Side:
-    """One end of a conversation, as the tap sees it."""
+    """One end of a session, as the relay sees it."""
 
     def __init__(self, end: socket.socket, heard: list[bytes]) -> None:
         self.end = end
@@ -28,12 +27,12 @@ class _Side:
         self.partial = b""
         self.session: Session | None = None
         self.unsaid: list[tuple[int, bytes]] = []
-        """Said by this end before the other one could be told."""
+        """Messages of this end that wait for the other handshake."""
         self.has_greeted = False
 
 
 class _Conversation:
-    """From whoever dialled to whom it wanted to reach, and back."""
+    """Both directions between dialler and listener."""
 
     def __init__(self, dialler: _Side, target: _Side, dialler_key: PrivateKey, target_key: PrivateKey) -> None:
         self._dialler, self._target = dialler, target
@@ -41,7 +40,7 @@ class _Conversation:
         self._handshake: Handshake | None = None
 
     def through(self, source: socket.socket, data: bytes) -> Passed:
-        """What has to be sent, and to whom, because of bytes from one end."""
+        """Return what to send to which end after bytes from one end."""
         is_dialler = source is self._dialler.end
         here, there = (self._dialler, self._target) if is_dialler else (self._target, self._dialler)
         if here.session is None:
@@ -74,19 +73,19 @@ class _Conversation:
             yield there.end, there.session.seal(said)
             here.has_greeted = True
             if there.has_greeted:
-                # both Hellos have passed; from here on everything is compressed, and comes in any number
+                # after both Hellos all messages are compressed, any number at a time
                 here.session.is_compressed = there.session.is_compressed = True
                 here.unsaid += here.session.feed(b"")
                 there.unsaid += there.session.feed(b"")
 
 
 class DecryptingRelay(Relay):
-    """As `Relay`, and remembers every message that either side has received."""
+    """Like `Relay`, and records every message that either side receives."""
 
     def __init__(self, target: int, target_key: PrivateKey, dialler_key: PrivateKey) -> None:
         super().__init__(target)
         self.to_target: list[bytes] = []
-        """Payloads, opened."""
+        """Decrypted payloads."""
         self.to_dialler: list[bytes] = []
         self._keys = (dialler_key, target_key)
         self._conversations: dict[socket.socket, _Conversation] = {}

@@ -1,4 +1,4 @@
-"""Enclaves for tests: real keys, real databases, real connections in memory."""
+"""Enclaves for tests: real keys and databases, connections in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.testing.wait_for import until
 
 
 class Member:
-    """One node's enclave, which can be stopped and opened again."""
+    """The enclave of one node, which can be stopped and reopened."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Member:
         self.open()
 
     def open(self, settings: EnclaveSettings | None = None) -> None:
-        """Start from what is on disk."""
+        """Open from disk."""
         self.store: Store = open_store(self.path)
         keyring = EnclaveKeyring(self.secrets)
         settings = settings or EnclaveSettings(self.mode)
@@ -51,17 +51,17 @@ class Member:
         self.protocol = PrivProtocol(self.enclave, self.node_key.public_key, clock, SystemEntropy())
 
     def host(self) -> Host:
-        """The node around it, for meetings."""
+        """The node around it, for in-memory connections."""
         return Host(self.node_key, [self.protocol])
 
     def close(self) -> None:
-        """Stop; everything that was acknowledged is on disk."""
+        """Stop; everything acknowledged is on disk."""
         self.store.close()
 
 
 @asynccontextmanager
 async def at_work(*members: Member) -> AsyncIterator[None]:
-    """The services of these enclaves run."""
+    """Run the services of these enclaves."""
     tasks = [asyncio.create_task(member.enclave.run(lambda: None)) for member in members]
     await asyncio.sleep(0)
     try:
@@ -73,7 +73,7 @@ async def at_work(*members: Member) -> AsyncIterator[None]:
 
 
 async def met(*members: Member) -> list[MemoryConnection]:
-    """Everybody is connected with everybody, and all keys are proven."""
+    """Connect all enclaves with each other and wait until all keys are proven."""
     hosts = [member.host() for member in members]
     meetings = [MemoryConnection(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]
     await until(
@@ -85,7 +85,7 @@ async def met(*members: Member) -> list[MemoryConnection]:
 
 
 async def part(meetings: Sequence[MemoryConnection]) -> None:
-    """End these connections."""
+    """Close these connections."""
     for meeting in meetings:
         for transport in meeting.transports:
             transport.abort()

@@ -1,4 +1,4 @@
-"""A node that speaks eth and synchronises, without sockets: `testing/core.py` with two more services."""
+"""A node with the eth protocol and sync, without sockets: `testing/core.py` with two more services."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NETWORK_ID = 1337
 
 
 class EthNode:
-    """A core with eth and synchronisation, its services running."""
+    """A core with running eth and sync services."""
 
     def __init__(self, node: TestCore, eth: EthProtocol, sync: Synchroniser) -> None:
         self.node = node
@@ -61,7 +61,7 @@ async def eth_node(
     lanes: Lanes | None = None,
     synchronises: bool = True,
 ) -> AsyncIterator[EthNode]:
-    """A node of the development network, or of another, in this directory."""
+    """Run a node of the development network, or of another, in this directory."""
     with _eth_node(path, clock, config, genesis, lanes or InlineLanes()) as node:
         running = (node.eth, node.sync) if synchronises else (node.eth,)
         services = [asyncio.create_task(service.run(lambda: None)) for service in running]

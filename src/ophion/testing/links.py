@@ -1,7 +1,7 @@
-"""Two nodes of one process that speak a sub-protocol with each other without sockets.
+"""Connects two nodes of one process by a sub-protocol, without sockets.
 
-The real connection encrypts, frames and waits; this one hands each message to the other side in a later turn of the
-loop, in order, and keeps what was sent for whoever wants to look. Everything above a connection is the real thing.
+Each message arrives at the other side in a later loop step, in order, and is recorded. Encryption and framing are
+missing; everything above a connection is the real code.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Wire:
         self.name = name
         self.is_open = True
         self.sent: list[tuple[int, bytes]] = []
-        """(code, payload) of every message this end has sent."""
+        """(code, payload) of every message that this end has sent."""
         self.ended: tuple[DisconnectReason, str] | None = None
-        """Why this end has ended the connection."""
+        """Reason why this end closed the connection."""
         self.intercept: Callable[[int, bytes], bytes | None] | None = None
         """May change what this end sends, or drop it with None."""
         self.other: Wire | None = None
@@ -46,7 +46,7 @@ class Wire:
         return True
 
     def deliver(self, code: int, payload: bytes) -> None:
-        """A message has arrived at this end."""
+        """Receive a message at this end."""
         if self.is_open and self.attached is not None:
             self._guarded(partial(self.attached.received, code, payload))
 
@@ -81,7 +81,7 @@ class Wire:
             asyncio.get_running_loop().call_soon(self.other.close)
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Close the connection."""
         if self.is_open:
             self.is_open = False
             for task in tuple(self.tasks):
@@ -90,7 +90,7 @@ class Wire:
                 self.attached.closed()
 
     def codes(self) -> list[int]:
-        """What this end has sent."""
+        """Return what this end has sent."""
         return [code for code, _ in self.sent]
 
 
@@ -104,7 +104,7 @@ def connect(
     offers: Sequence[int] | None = None,
     intercept: Callable[[int, bytes], bytes | None] | None = None,
 ) -> tuple[Wire, Wire]:
-    """A connection between two nodes: the end at `one`, and the end at `other`.
+    """Connect two nodes; returns the end at `one`, and the end at `other`.
 
     `offers` limits the versions; `intercept` may change what `other` sends, from its first message on.
     """

@@ -1,4 +1,4 @@
-"""Two nodes that meet in memory: real connections, sessions and sub-protocols, no sockets, any clock."""
+"""Two nodes connected in memory: real connections, sessions and sub-protocols, no sockets, any clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.testing.memory_transport import MemoryTransport, connect_in_memory
 
 
 class Host:
-    """A node that welcomes everybody."""
+    """A node that accepts every peer."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class Host:
         self.around = Surroundings(loop, self.clock, turns, self.traffic, self, tuple(subprotocols), timing or Timing())
 
     def connection(self, remote_id: bytes | None = None) -> Connection:
-        """A connection that dials this node, or waits for somebody."""
+        """A connection that dials this node, or waits for a dialler."""
         return Connection(self.around, Session(self.identity, SystemEntropy(), remote_id))
 
     def judge(self, peer: Peer) -> None:
-        """Everybody may stay."""
+        """Every peer may stay."""
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         self.peers.add(peer)
@@ -57,7 +57,7 @@ class Host:
 
 
 class MemoryConnection:
-    """A connection from one host to another, and both tasks of it."""
+    """Connect one host to another; returns both tasks."""
 
     def __init__(self, dialler: Host, listener: Host) -> None:
         loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class MemoryConnection:
         self.tasks = [asyncio.create_task(self.near.run()), asyncio.create_task(self.far.run())]
 
     async def peers(self) -> tuple[Peer, Peer]:
-        """Who each side sees, once both have said Hello: the listener as the dialler sees it first."""
+        """Return the peers that each side sees after both Hellos, the dialler's view first."""
         while self.near.peer is None or self.far.peer is None:
             await asyncio.sleep(0)
             if all(task.done() for task in self.tasks):
@@ -75,5 +75,5 @@ class MemoryConnection:
         return self.near.peer, self.far.peer
 
     async def over(self) -> None:
-        """Wait until both connections are gone."""
+        """Wait until both connections are closed."""
         await asyncio.gather(*self.tasks)

@@ -1,4 +1,4 @@
-"""A pipe between two protocols of one event loop: what sockets do, without sockets, in virtual time if need be."""
+"""A pipe between two protocols of one event loop: sockets without sockets, also in virtual time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CHUNK = 64 * 1024
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end. Bytes arrive in order, in chunks, in later turns of the loop; a reader that pauses fills the other."""
+    """One end. Bytes arrive in order, in chunks, in later loop steps; a paused reader fills the buffer of the other."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, **extra: Any) -> None:
         super().__init__(extra)
@@ -22,7 +22,7 @@ class MemoryTransport(asyncio.Transport):
         self._has_sent_end = self._is_finished = False
         self.far_end: MemoryTransport
         self.is_frozen = False
-        """Whether the far end has stopped reading, as a stopped process does."""
+        """Whether the other end has stopped reading, like a stopped process."""
 
     # --- writing ------------------------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ class MemoryTransport(asyncio.Transport):
             self._pump_soon()
 
     def abort(self) -> None:
-        """Close without sending what waits."""
+        """Close without sending buffered bytes."""
         self._buffer.clear()
         self._is_closing = True
         self._lose()
@@ -75,12 +75,12 @@ class MemoryTransport(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Nothing more will be written; reading goes on."""
+        """Close for writing; reading goes on."""
         self._is_finished = True
         self._pump_soon()
 
     def thaw(self) -> None:
-        """The far end reads again."""
+        """The other end reads again."""
         self.is_frozen = False
         self._pump_soon()
 
@@ -128,7 +128,7 @@ def connect_in_memory(
     *,
     ip: str = "127.0.0.1",
 ) -> tuple[MemoryTransport, MemoryTransport]:
-    """A connection from one protocol to another; both are told of it at once."""
+    """Connect two protocols; both are called at once."""
     here, there = (ip, 50_000), (ip, 30_303)
     near = MemoryTransport(loop, dialler, sockname=here, peername=there)
     far = MemoryTransport(loop, listener, sockname=there, peername=here)

@@ -1,7 +1,7 @@
-"""Whole networks of real nodes on this machine: validators, followers, and links between them that can be cut.
+"""Networks of real nodes on this machine: validators, followers, and links that can be cut.
 
-Every node is a process of the real command with a data path of its own, a published test key and the others as static
-peers. With `relayed` each connection goes through a `Relay`, so that links can be cut while processes live.
+Every node is a process of the real command with its own data path, a public test key and the others as static peers.
+With `relayed` each connection goes through a `Relay`, so that tests can cut links while processes run.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _APIS: Final = "ADMIN,ETH,NET,WEB3,IBFT,QBFT,CLIQUE,TXPOOL,DEBUG,EEA"
 
 
 def member_key(index: int) -> PrivateKey:
-    """A key that everybody knows, for one member."""
+    """Return a public test key for one member."""
     return PrivateKey((0xC0FFEE + index).to_bytes(32, "big"))
 
 
 def network_genesis(
     engine: str, members: Iterable[Address], period_s: int = 1, timeout_s: int = 2, gas_limit: int = 0x1FFFFFFFFFFFFF
 ) -> dict[str, Any]:
-    """A genesis with free gas for these validators or signers, which geth and GoQuorum read as well."""
+    """Return a genesis with free gas for these validators or signers, also for geth and GoQuorum."""
     members = sorted(members)
     forks = ("homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul")
     config: dict[str, Any] = {"chainId": CHAIN_ID, **{f"{fork}Block": 0 for fork in forks}, "berlinBlock": 0}
@@ -55,8 +55,8 @@ def network_genesis(
             "epochlength": 30000,
             "requesttimeoutseconds": timeout_s,
         }
-        dialect = Ibft2() if engine == "ibft2" else Qbft()
-        extra = dialect.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
+        variant = Ibft2() if engine == "ibft2" else Qbft()
+        extra = variant.encode_extra(BftExtraData(bytes(32), tuple(members)), ExtraForm.FULL)
         mix_hash = BFT_MIX_HASH
     return {
         "config": config,
@@ -72,7 +72,7 @@ def network_genesis(
 
 
 class TestNetwork:
-    """Some nodes of one network; a context manager that leaves nothing behind."""
+    """Nodes of one network; a context manager that stops all of them."""
 
     __test__ = False
 
@@ -91,16 +91,16 @@ class TestNetwork:
         clocks: dict[int, float] | None = None,
         own: dict[int, Sequence[str]] | None = None,
     ) -> None:
-        """`clocks`: by how many seconds the clocks of some nodes are ahead; `own`: further options of some nodes.
+        """`clocks`: seconds by which clocks of some nodes are ahead; `own`: more options of some nodes.
 
-        `tapped`: everything that one node hears of the others is kept.
+        `tapped`: record everything that one node receives.
         """
         count = validators + followers
         self.path = path
         self.engine = engine
         self.timeout_s = timeout_s
         self.keys = sorted((member_key(index) for index in range(validators)), key=lambda key: key.address)
-        """Of the validators in the order of their turns, then of the followers."""
+        """Validators in proposer order, then followers."""
         self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
         self.taps = {
@@ -142,36 +142,36 @@ class TestNetwork:
         return self.path / f"node{index}"
 
     def furnish(self, index: int) -> None:
-        """Put key and static peers into a data path that may be new."""
+        """Write key and static peers to a data path."""
         path = self.data_path(index)
         path.mkdir(exist_ok=True)
         (path / "key").write_text(self.keys[index].secret().hex())
         (path / "static-nodes.json").write_text(json.dumps(self.neighbours(index)))
 
     def neighbours(self, index: int) -> list[str]:
-        """How a node finds the others: directly, or through the relays."""
+        """Return how a node reaches the others: directly, or through relays."""
         return [
-            f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.door(index, other)}"
+            f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.port_of(index, other)}"
             for other in range(len(self.ports))
             if other != index
         ]
 
-    def door(self, here: int, there: int) -> int:
-        """The port on which one node reaches another one."""
+    def port_of(self, here: int, there: int) -> int:
+        """Return the port on which one node reaches another."""
         relay = self.relays.get((here, there))
         return self.ports[there] if relay is None else relay.port
 
     # --- what tests do to it --------------------------------------------------------------------
 
     def kill(self, *indexes: int) -> None:
-        """End nodes without any warning."""
+        """Kill nodes."""
         for index in indexes:
             os.kill(self.nodes[index].pid, signal.SIGKILL)
         for index in indexes:
             self.nodes[index].kill()
 
     def wipe(self, index: int) -> None:
-        """Take the disk of a node that does not run away from it; its key stays."""
+        """Delete the data of a stopped node, except its key."""
         shutil.rmtree(self.data_path(index))
         self.furnish(index)
 
@@ -182,14 +182,14 @@ class TestNetwork:
             relay.is_cut = group_of.get(here) != group_of.get(there)
 
     def heal(self) -> None:
-        """Let every link work again."""
+        """Restore every link."""
         for relay in self.relays.values():
             relay.is_cut = False
 
     # --- what tests see -------------------------------------------------------------------------
 
     def heard(self, index: int) -> list[bytes]:
-        """Every message that a tapped node has received, opened."""
+        """Return every decrypted message that a tapped node has received."""
         found: list[bytes] = []
         for (here, there), tap in self.taps.items():
             found += (tap.to_dialler if here == index else []) + (tap.to_target if there == index else [])
@@ -202,7 +202,7 @@ class TestNetwork:
         return [self.height(index) for index in (range(len(self.nodes)) if indexes is None else indexes)]
 
     def processor_s(self) -> float:
-        """Seconds of a core that all nodes have used so far."""
+        """Return the CPU seconds of all nodes so far."""
         return processor_s(*(node.pid for node in self.nodes))
 
     def block_hash(self, index: int, number: int) -> str | None:
@@ -216,7 +216,7 @@ class TestNetwork:
         return all(len({self.block_hash(one, number) for one in chosen}) == 1 for number in range(since, lowest + 1))
 
     def wait(self, condition: Callable[[], bool], limit_s: float, what: str = "that") -> float:
-        """Wait for something; how long it took."""
+        """Wait for a condition; return how long it took."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() > began + limit_s:
@@ -225,7 +225,7 @@ class TestNetwork:
         return time.monotonic() - began
 
     def grow(self, blocks: int, limit_s: float, indexes: Iterable[int] | None = None) -> float:
-        """Wait until these nodes have so many more blocks than the highest of them has now."""
+        """Wait until these nodes have so many blocks more than the highest of them now."""
         chosen = list(range(len(self.nodes)) if indexes is None else indexes)
         goal = max(self.heights(chosen)) + blocks
         return self.wait(lambda: min(self.heights(chosen)) >= goal, limit_s, f"block {goal}")
@@ -246,7 +246,7 @@ class TestNetwork:
             for node in self.nodes:
                 node.start()
         except BaseException:
-            # nobody calls `__exit__` then
+            # `__exit__` does not run in this case
             self.close()
             raise
         return self
@@ -257,7 +257,7 @@ class TestNetwork:
         self.close()
 
     def close(self) -> None:
-        """End everything that runs."""
+        """Stop all processes."""
         for node in self.nodes:
             if node.is_running:
                 os.kill(node.pid, signal.SIGCONT)

@@ -1,9 +1,8 @@
-"""Ports that are known before somebody listens on them.
+"""Ports that are reserved before a node listens on them.
 
-Nodes of a network know each other before the first of them runs, so "any free one" is no help. These are claimed like
-those of a quickstart, from numbers that the system gives to nobody, until the test process ends: neither another test
-nor a connection that goes out takes one before a node listens there, or while it is down. Where nobody is to listen,
-nobody will.
+Nodes of a network know each other before the first starts, so a random free port does not help. These are claimed like
+those of a quickstart, outside of the ephemeral range, until the test process ends: neither another test nor an outgoing
+connection can take one.
 """
 
 from __future__ import annotations
@@ -16,5 +15,5 @@ _CLAIMS: Final = Claims()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, and nobody will who is not told to."""
+    """Return reserved ports with no listener."""
     return [spare_port(_CLAIMS.take) for _ in range(count)]

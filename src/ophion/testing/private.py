@@ -1,4 +1,4 @@
-"""Private transactions for tests: the published keys, a contract that stores a number, and clients that use it."""
+"""Private transactions for tests: public test keys, a contract that stores a number, and its clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENCLAVE_SECRETS: Final = tuple(
         "QmBfzDOxF99iInkXAPBAZpQQfelvPmHqbcO8tNHYtJM=",
     )
 )
-"""Published test keys: everybody knows them."""
+"""Public test keys."""
 ENCLAVE_KEYS: Final = tuple(
     b64decode(text)
     for text in (
@@ -41,17 +41,17 @@ GAS: Final = 3_000_000
 
 
 def set_number(value: int) -> bytes:
-    """The call that stores a number."""
+    """Encode the call that stores a number."""
     return bytes.fromhex("60fe47b1") + value.to_bytes(32, "big")
 
 
 def text(key: bytes) -> str:
-    """A key or a group's id as people write it."""
+    """Encode a key or group id as base64."""
     return b64encode(key).decode()
 
 
 class PrivateClient:
-    """Somebody at a node of real processes who sends private transactions."""
+    """A client that sends private transactions to a real node."""
 
     def __init__(self, node: NodeProcess, key: PrivateKey, chain_id: int) -> None:
         self.node = node
@@ -68,7 +68,7 @@ class PrivateClient:
         group: bytes | None = None,
         nonce: int | None = None,
     ) -> str:
-        """The hash of the marker."""
+        """Return the hash of the marker."""
         id = group or legacy_id([self.enclave_key, *private_for])
         if nonce is None:
             nonce = int(self.node.rpc("priv_getTransactionCount", "0x" + self.key.address.hex(), text(id)), 16)
@@ -88,9 +88,9 @@ class PrivateClient:
         return marker
 
     def receipt(self, marker: str, limit_s: float = 60.0) -> dict[str, Any]:
-        """What became of it, when its marker is in a block."""
+        """Return the private receipt once the marker is in a block."""
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
-        # a question waits some seconds for private states, which a busy machine may exceed
+        # a request waits some seconds for private states, which a busy machine may exceed
         return wait_for(lambda: self._private_receipt(marker), limit_s, "its receipt")
 
     def _private_receipt(self, marker: str) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class PrivateClient:
 
 
 def add_members(*keys: bytes) -> bytes:
-    """The call of a flexible group's proxy that adds these enclave keys: addParticipants(bytes[])."""
+    """Encode addParticipants(bytes[]) for the proxy of a flexible group."""
     sizes = [(len(key) + 31) // 32 * 32 for key in keys]
     starts = [32 * len(keys) + sum(32 + size for size in sizes[:index]) for index in range(len(keys))]
     bodies = [len(key).to_bytes(32, "big") + key.ljust(size, b"\0") for key, size in zip(keys, sizes, strict=True)]
@@ -108,5 +108,5 @@ def add_members(*keys: bytes) -> bytes:
 
 
 def remove_member(key: bytes) -> bytes:
-    """The call that removes one: removeParticipant(bytes)."""
+    """Encode removeParticipant(bytes)."""
     return bytes.fromhex("1f52a8ee") + b"".join(word.to_bytes(32, "big") for word in (32, len(key))) + key

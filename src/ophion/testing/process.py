@@ -1,4 +1,4 @@
-"""Real nodes as processes, started through the command line as a user would."""
+"""Real nodes as processes, started by the command line."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from ophion.node.ports_file import NAME as PORTS_FILE
 
 COMMAND = (sys.executable, "-m", "ophion")
 _START_LIMIT_S = _STOP_LIMIT_S = _ANSWER_LIMIT_S = 120.0
-"""Of what never comes: a machine that runs tests is busy, and what is there at once costs nothing."""
+"""Timeout for what never happens; generous, because test machines are busy."""
 _WRONG_CLOCK = (
     "import runpy, time; right = time.time; time.time = lambda: right() + %g;"
     "runpy.run_module('ophion', None, '__main__')"
 )
 _ALONE = ("--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
-"""Peers on this machine only and on a free port; `ophion dev` has none unless asked."""
+"""Peers on loopback and on a free port; `ophion dev` has none by default."""
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Variables for a process that must find this very package, installed or not."""
+    """Return the environment of a process that must import this package, installed or not."""
     here = str(Path(ophion.__file__).parents[1])
     path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here, **variables}
 
 
 def processor_s(*pids: int) -> float:
-    """Seconds of a core that these processes have used so far (Linux)."""
+    """Return the CPU seconds of these processes so far (Linux)."""
     ticks = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -45,9 +45,9 @@ def processor_s(*pids: int) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether anything of a process is left that holds files and ports; who is dead and not buried does not (Linux).
+    """Whether a process still holds files and ports; a zombie does not (Linux).
 
-    A killed process looks like that as soon as its first thread is gone, while the others still have everything open.
+    A killed process looks like a zombie as soon as its first thread has ended, while others still hold everything.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -58,7 +58,7 @@ def is_alive(pid: int) -> bool:
 
 
 class RpcFailure(Exception):
-    """A JSON-RPC error answer."""
+    """A JSON-RPC error reply."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(f"{error['code']} {error['message']}")
@@ -67,9 +67,9 @@ class RpcFailure(Exception):
 
 
 class NodeProcess:
-    """One `ophion` process; a context manager that leaves nothing behind.
+    """One `ophion` process; a context manager that ends it.
 
-    HTTP and WebSocket take free ports, which the ports file names. Output goes to `log` in the data path's parent.
+    HTTP and WebSocket use free ports, which the ports file names. Output goes to `log` in the parent of the data path.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class NodeProcess:
         clock_ahead_s: float = 0.0,
         launcher: Sequence[str] = COMMAND,
     ) -> None:
-        """`launcher` runs the command in place of the usual one, and knows more about it then."""
+        """`launcher` runs the command instead of the Python interpreter."""
         self.data_path = data_path
         self._launcher = launcher if not clock_ahead_s else (sys.executable, "-c", _WRONG_CLOCK % clock_ahead_s)
         self.log = data_path.with_name(data_path.name + ".log")
@@ -106,7 +106,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # whoever did not get it cannot end it
+            # without the process object nothing else could end it
             if self.is_running:
                 self.kill()
             raise
@@ -122,7 +122,7 @@ class NodeProcess:
             time.sleep(0.005)
 
     def rpc(self, method: str, *params: Any) -> Any:
-        """Call a method over one kept connection; `RpcFailure` for an error answer."""
+        """Call a method over one kept connection; raises `RpcFailure`."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self.ports["json-rpc"], timeout=_ANSWER_LIMIT_S)
@@ -134,16 +134,16 @@ class NodeProcess:
 
     @property
     def height(self) -> int:
-        """The number of its head."""
+        """Return the number of its head."""
         return int(self.rpc("eth_blockNumber"), 16)
 
     def send(self, raw: bytes) -> str:
-        """eth_sendRawTransaction"""
+        """Send a raw transaction."""
         hash: str = self.rpc("eth_sendRawTransaction", "0x" + raw.hex())
         return hash
 
     def receipt(self, hash: str, limit_s: float = 60.0) -> dict[str, Any]:
-        """The receipt of a transaction, once it is there."""
+        """Wait for the receipt of a transaction."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             found: dict[str, Any] | None = self.rpc("eth_getTransactionReceipt", hash)
@@ -153,21 +153,21 @@ class NodeProcess:
         raise AssertionError(f"no receipt of {hash}")
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Ask the node to stop; its exit code."""
+        """Stop the node; return its exit code."""
         assert self._process is not None
         self._forget_connection()
         self._process.send_signal(number)
         return self._process.wait(_STOP_LIMIT_S)
 
     def kill(self) -> None:
-        """End the node without any warning."""
+        """Kill the node."""
         assert self._process is not None
         self._forget_connection()
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait(_STOP_LIMIT_S)
 
     def output(self) -> str:
-        """What the node has written so far, in all its runs."""
+        """Return the output of all runs so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     @property
@@ -195,4 +195,4 @@ class NodeProcess:
 
 
 MINING = ("--network=dev", "--miner-enabled", "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73")
-"""Options of a development node that makes blocks."""
+"""Return options of a development node that mines."""

@@ -1,4 +1,4 @@
-"""A small relay between two nodes: it passes bytes on, until it is told to cut, to stall or to drop connections."""
+"""A TCP relay between two nodes that can cut, stall or drop connections."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Passed: TypeAlias = Iterable[tuple[socket.socket, bytes]]
 
 
 class Relay:
-    """Listens on a free port and connects everybody who comes to another one. Runs in a thread of its own."""
+    """Listens on a free port and forwards connections to another one. Runs in a thread."""
 
     def __init__(self, target: int) -> None:
         self.is_cut = False
-        """Whether nothing passes: connections are closed, new ones refused by closing them."""
+        """Whether the link is cut: existing connections are closed, new ones refused."""
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -38,7 +38,7 @@ class Relay:
         self._listener.close()
 
     def hang_up(self) -> None:
-        """Close the connections of this moment; new ones are welcome."""
+        """Close current connections; accept new ones."""
         self._is_hanging_up = True
 
     def _run(self) -> None:
@@ -72,7 +72,7 @@ class Relay:
         self._connected(near, far)
 
     def _connected(self, near: socket.socket, far: socket.socket) -> None:
-        """Somebody came, and the other side was there."""
+        """Handle a new connection after the other side accepted it."""
 
     def _pass_on(self, selector: selectors.BaseSelector, source: socket.socket) -> None:
         partner = self._partner.get(source)
@@ -89,7 +89,7 @@ class Relay:
         self._close(selector, source)
 
     def _through(self, source: socket.socket, partner: socket.socket, data: bytes) -> Passed:
-        """What becomes of bytes: they go to the other side as they are."""
+        """Forward bytes unchanged."""
         return ((partner, data),)
 
     def _close(self, selector: selectors.BaseSelector, one: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Signed transactions in one line each, as a wallet would make them."""
+"""Signed transactions for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.primitives.types import WEI_PER_GWEI, Address, Hash32
 from ophion.wallet.unsigned import BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, Authorization, UnsignedTransaction
 
 DEV_KEYS = tuple(PrivateKey(account.private_key) for account in ORIGINAL_ACCOUNTS)
-"""The published keys of the development network's first three accounts."""
+"""Public test keys of the first three accounts of the development network."""
 
 
 def legacy_transaction(
@@ -26,7 +26,7 @@ def legacy_transaction(
     data: bytes = b"",
     chain_id: int | None = DEV_CHAIN_ID,
 ) -> bytes:
-    """A legacy transaction, with replay protection (EIP-155) unless the chain id is None."""
+    """Sign a legacy transaction, with replay protection (EIP-155) unless the chain id is None."""
     return UnsignedTransaction(
         type=LEGACY, chain_id=chain_id, nonce=nonce, gas=gas, to=to, value=value, input=data, gas_price=gas_price
     ).signed_by(key)
@@ -44,7 +44,7 @@ def fee_transaction(
     data: bytes = b"",
     chain_id: int = DEV_CHAIN_ID,
 ) -> bytes:
-    """A transaction with base fee and tip (EIP-1559)."""
+    """Sign a fee market transaction (EIP-1559)."""
     return UnsignedTransaction(
         type=DYNAMIC_FEE,
         chain_id=chain_id,
@@ -59,7 +59,7 @@ def fee_transaction(
 
 
 def blob_transaction(key: PrivateKey, nonce: int, hashes: Sequence[Hash32], *, chain_id: int = DEV_CHAIN_ID) -> bytes:
-    """A transaction with blobs (EIP-4844) in the form of blocks, which is without them."""
+    """Sign a blob transaction (EIP-4844) in its block form, without blobs."""
     return UnsignedTransaction(
         type=BLOB,
         chain_id=chain_id,
@@ -74,7 +74,7 @@ def blob_transaction(key: PrivateKey, nonce: int, hashes: Sequence[Hash32], *, c
 
 
 def with_empty_blobs(key: PrivateKey, nonce: int, count: int = 1, *, chain_id: int = DEV_CHAIN_ID) -> bytes:
-    """A transaction with blobs of nothing but zeros, and the blobs: commitment and proof are the point at infinity."""
+    """Sign a blob transaction with zero blobs in its network form: commitment and proof are the point at infinity."""
     infinity = b"\xc0" + bytes(47)
     hash = b"\x01" + sha256(infinity).digest()[1:]
     inner = blob_transaction(key, nonce, [hash] * count, chain_id=chain_id)
@@ -86,7 +86,7 @@ def with_empty_blobs(key: PrivateKey, nonce: int, count: int = 1, *, chain_id: i
 def set_code_transaction(
     key: PrivateKey, nonce: int, authorizations: Sequence[Authorization], *, chain_id: int = DEV_CHAIN_ID
 ) -> bytes:
-    """A transaction that sets code (EIP-7702); the authorizations are signed already."""
+    """Sign a set-code transaction (EIP-7702) with signed authorizations."""
     return UnsignedTransaction(
         type=SET_CODE,
         chain_id=chain_id,

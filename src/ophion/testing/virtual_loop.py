@@ -1,7 +1,7 @@
-"""An event loop whose time is made up: it jumps to the next deadline when nothing is ready.
+"""An event loop with virtual time: it jumps to the next deadline when nothing is ready.
 
-A story of minutes takes milliseconds and comes out the same every time. Where nothing is ready and nothing ever will
-be, the loop raises instead of hanging. Only for stories without threads and sockets (`InlineLanes`).
+Minutes take milliseconds, and every run gives the same result. The loop raises when nothing can ever become ready. It
+works without threads and sockets only (`InlineLanes`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class Deadlock(Exception):
-    """Everybody waits and nobody has set a deadline."""
+    """All tasks wait, and there is no deadline."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Instead of waiting, lets the clock advance by the time that would have been waited."""
+    """Advances the clock instead of waiting."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop on a manual clock."""
+    """An event loop on a manual clock."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._manual_clock = clock
@@ -49,6 +49,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(story: Coroutine[Any, Any, T], clock: ManualClock) -> T:
-    """As `asyncio.run`, in the time of `clock`."""
+    """Like `asyncio.run`, in the time of `clock`."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
         return runner.run(story)

@@ -1,4 +1,4 @@
-"""Waiting for what other tasks or processes bring about; what never comes is a failure that names it."""
+"""Waits for other tasks or processes; a timeout is a failure that names the condition."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 async def until(condition: Callable[[], object], limit_s: float = 60.0) -> None:
-    """Wait for something that happens in other tasks."""
+    """Wait for a condition in other tasks."""
     async with asyncio.timeout(limit_s):
         while not condition():  # noqa: ASYNC110  # any condition, from anywhere: there is no event to wait for
             await asyncio.sleep(0.001)
 
 
 def wait_for(condition: Callable[[], T], limit_s: float = 180.0, what: str = "that") -> T:
-    """What a condition about other processes gives once it is true."""
+    """Wait for a condition about other processes; return its value."""
     deadline = time.monotonic() + limit_s
     while not (found := condition()):
         if time.monotonic() > deadline:

@@ -1,9 +1,10 @@
-"""Signing: transactions of every type, messages and typed data, with keys that are at hand.
+"""Signing of transactions, messages and typed data.
 
-The node holds no keys of its own. On the development network it may hold the published ones of its accounts, for tools
-that leave signing to the node; tests sign here too.
+The node has no accounts of its own. On the development network it may hold the public test keys, for tools that leave
+signing to the node; tests sign here too.
 
-unsigned     a transaction before it is signed, and its encodings
-messages     texts (EIP-191)                    typed_data   structures (EIP-712)
-keyring      which accounts can sign
+    unsigned    a transaction before it is signed, and its encodings
+    messages    texts (EIP-191)
+    typed_data  structures (EIP-712)
+    keyring     accounts that can sign
 """

@@ -1,4 +1,4 @@
-"""Which accounts can sign here."""
+"""Accounts that this node can sign for."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ophion.primitives.types import Address
 
 
 class Keyring:
-    """Keys by account, in the order in which the accounts are shown."""
+    """Keys by account, in display order."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._keys = {key.address: key for key in map(PrivateKey, secrets)}
         self.turns: defaultdict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Whoever gives an account's next nonce to a transaction holds its lock until the transaction has entered the
-        pool: two at once would get the same nonce."""
+        """Return the lock of an account. Hold it from choosing a nonce until the transaction is in the pool: two
+        callers would otherwise use the same nonce."""
 
     @property
     def addresses(self) -> list[Address]:
         return list(self._keys)
 
     def get(self, address: Address) -> PrivateKey | None:
-        """The key of an account; None for one that cannot sign here."""
+        """Return the key of an account; None when this node cannot sign for it."""
         return self._keys.get(address)

@@ -1,9 +1,9 @@
-"""Structures as accounts sign them (EIP-712).
+"""Signed structures (EIP-712).
 
     digest = keccak(0x19 0x01 ‖ hash(domain) ‖ hash(message))
 
-The types come with the data, from whoever asks: names, depth and sizes are checked here, and everything that does not
-fit is a `TypedDataError` that names the place.
+The client supplies the types with the data: names, depth and sizes are checked here. Invalid data raises
+`TypedDataError` with its position.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_TYPES: Final = 64
 _MAX_MEMBERS: Final = 1024
 _MAX_NAME: Final = 128
 _MAX_VALUES: Final = 100_000
-"""Far more than anybody signs; hashing takes Python's time."""
+"""Limit on the work of hashing in Python; real data is far smaller."""
 _WORD: Final = 32
 
 
@@ -52,7 +52,7 @@ class TypedDataError(OphionError):
 
 
 def typed_data_hash(document: Any) -> Hash32:
-    """What is signed for typed data: an object with `types`, `primaryType`, `domain` and `message`."""
+    """Return the hash that is signed for an object with `types`, `primaryType`, `domain` and `message`."""
     if not isinstance(document, dict):
         raise TypedDataError("typed data", "an object is expected")
     types = _types(document.get("types"))
@@ -96,7 +96,7 @@ def _members(name: str, value: Any) -> list[Member]:
 
 
 class _Encoder:
-    """Hashes values by one set of types; what is known of a type is kept."""
+    """Hashes values by one set of types; caches what it knows about a type."""
 
     def __init__(self, types: Types) -> None:
         self._types = types
@@ -104,7 +104,7 @@ class _Encoder:
         self._left = _MAX_VALUES
 
     def struct_hash(self, name: str, value: Any, place: str, depth: int) -> Hash32:
-        """The hash of a structure: its type and its members."""
+        """Hash a structure: its type and its members."""
         if not isinstance(value, dict):
             raise TypedDataError(place, f"an object ({name}) is expected")
         words = [self._type_hash(name)]
@@ -121,7 +121,7 @@ class _Encoder:
         return known
 
     def _referenced(self, name: str) -> set[str]:
-        """The structures a type needs, itself included."""
+        """Return the structures that a type needs, itself included."""
         found: set[str] = set()
         waiting = [name]
         while waiting:
@@ -136,7 +136,7 @@ class _Encoder:
             yield kind.partition("[")[0]
 
     def _word(self, kind: str, value: Any, place: str, depth: int) -> bytes:
-        """The 32 bytes that stand for a value inside a structure."""
+        """Return the 32 bytes that encode a value inside a structure."""
         self._left -= 1
         if self._left < 0:
             raise TypedDataError(place, f"more than {_MAX_VALUES} values")
@@ -167,7 +167,7 @@ def _signature(name: str, members: Sequence[Member]) -> str:
 
 
 def _atom(kind: str, value: Any, place: str) -> bytes:
-    """Values that fit into a word."""
+    """Encode a value that fits into a word."""
     if kind == "bool":
         if not isinstance(value, bool):
             raise TypedDataError(place, "true or false is expected")

@@ -1,4 +1,4 @@
-"""A transaction before it is signed: its fields, what is signed of them, and the form that is sent."""
+"""A transaction before it is signed: its fields, its signing hash and its encodings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _PROTECTED: Final = 35
 
 
 class UnsignedTransaction(Struct, frozen=True, kw_only=True):
-    """All that its sender decides about a transaction; the fields of other types are ignored."""
+    """All fields that a sender chooses; those of other types are ignored."""
 
     type: int
     chain_id: int | None
-    """None: a legacy transaction that is valid on every chain (before EIP-155)."""
+    """None: a legacy transaction without replay protection (before EIP-155)."""
     nonce: int
     gas: int
     to: Address | None
@@ -38,7 +38,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
     value: int = 0
     input: bytes = b""
     gas_price: int = 0
-    """Of types 0 and 1."""
+    """Types 0 and 1."""
     max_fee_per_gas: int = 0
     max_priority_fee_per_gas: int = 0
     access_list: AccessList = ()
@@ -48,18 +48,18 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
 
     @property
     def signing_hash(self) -> Hash32:
-        """What the sender signs."""
+        """Return the signing hash."""
         if self.type == LEGACY:
             chain = [] if self.chain_id is None else [rlp.scalar(self.chain_id), b"", b""]
             return keccak256(rlp.encode([*self._legacy_fields(), *chain]))
         return keccak256(bytes([self.type]) + rlp.encode(self._typed_fields()))
 
     def signed_by(self, key: PrivateKey) -> bytes:
-        """The transaction as it is sent, blobs apart."""
+        """Return the signed transaction, without blobs."""
         return self.with_signature(key.sign(self.signing_hash))
 
     def with_signature(self, signature: Signature) -> bytes:
-        """The transaction with a signature over its signing hash: r, s and the parity of y."""
+        """Return the transaction with this signature: r, s and the parity of y."""
         parity = signature[64]
         if self.type == LEGACY:
             v = parity + (_UNPROTECTED if self.chain_id is None else _PROTECTED + 2 * self.chain_id)
@@ -68,7 +68,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
 
     @property
     def unsigned(self) -> bytes:
-        """The form that is sent, with nothing where the signature belongs."""
+        """Return the encoding without a signature."""
         if self.type == LEGACY:
             return rlp.encode([*self._legacy_fields(), b"", b"", b""])
         return bytes([self.type]) + rlp.encode([*self._typed_fields(), b"", b"", b""])
@@ -103,7 +103,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
 
 
 def signed_authorization(key: PrivateKey, chain_id: int, address: Address, nonce: int) -> Authorization:
-    """Permission to set the code of the key's account to that of `address` (EIP-7702)."""
+    """Sign the authorization to set the code of the key's account to that of `address` (EIP-7702)."""
     payload = rlp.encode([rlp.scalar(chain_id), address, rlp.scalar(nonce)])
     signature = key.sign(keccak256(b"\x05" + payload))
     r, s = (int.from_bytes(part, "big") for part in _r_and_s(signature))

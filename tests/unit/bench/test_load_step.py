@@ -11,7 +11,7 @@ from ophion.bench.load_step import Load, Shape, Step
 from ophion.bench.sender_accounts import Senders
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.json_rpc_client import Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcEndpoint
 
 KEY = PrivateKey(b"\x11" * 32)
 SLOW_S = 0.05
@@ -34,7 +34,9 @@ def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders,
 
     async def story() -> list[Step]:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            load = Load(Endpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), senders, SystemClock())
+            load = Load(
+                JsonRpcEndpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), senders, SystemClock()
+            )
             try:
                 return [await load.run(30, 0.1, Shape(1, 1), 1.0) for _ in range(steps)]
             finally:

@@ -96,7 +96,7 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
         assert history.blob_base_fees == [1, 1, 1]
         assert history.gas_used_ratios == [0.0, 42_000 / header.header.gas_limit]
         assert history.blob_gas_used_ratios == [0.0, 0.0]
-        assert history.rewards == [[0, 0, 0], [2000, 2000, 4993]]
+        assert history.rewards == [[993, 993, 993], [2000, 2000, 4993]], "an empty block shows what the pool requires"
         older = await core.core.fees.fee_history(1, core.chain.genesis, None)
         assert (older.oldest, len(older.base_fees), older.rewards) == (0, 2, None)
 

@@ -75,5 +75,6 @@ def test_what_goes_wrong_is_logged_and_nothing_else(
 
     with caplog.at_level(logging.WARNING, "ophion.metrics.push"):
         asyncio.run(main())
-    assert "status 500" in caplog.text
-    assert "could not be pushed" in caplog.text
+    assert "metrics push refused" in caplog.text
+    assert "status=500" in caplog.text
+    assert "metrics push failed" in caplog.text

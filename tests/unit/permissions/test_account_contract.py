@@ -23,7 +23,8 @@ from ophion.permissions.options import PermissionConfig
 from ophion.primitives import rlp
 from ophion.testing.core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.permissioned import calldata, permissioned_genesis
-from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
+from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, set_code_transaction
+from ophion.wallet.unsigned import signed_authorization
 
 ADMIN, LISTED, OTHER = DEV_KEYS
 FORKS = ["petersburg", "osaka"]
@@ -112,6 +113,35 @@ def test_block_import_accepts_what_is_permitted(tmp_path: Path) -> None:
     play(tmp_path / "ruled", story)
 
 
+def authorised_by_other(nonce: int = 0) -> bytes:
+    """A transaction of a listed account that sets the code of an unlisted one (EIP-7702)."""
+    return set_code_transaction(LISTED, nonce, [signed_authorization(OTHER, 0, ACCOUNT_RULES, 0)])
+
+
+def test_block_building_leaves_out_an_authorization_of_an_unlisted_account(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        own = set_code_transaction(LISTED, 0, [signed_authorization(ADMIN, 0, ACCOUNT_RULES, 0)])
+        await core.mine(own, authorised_by_other(1))
+        assert senders(core) == [LISTED.address]
+        assert not core.chain.state(core.chain.head.header).code(OTHER.address)
+        assert core.pool.transactions() == []
+
+    play(tmp_path, story)
+
+
+def test_block_import_refuses_an_authorization_of_an_unlisted_account(tmp_path: Path) -> None:
+    raw = block_of_another(tmp_path / "other", genesis(), authorised_by_other())
+
+    async def story(core: TestCore) -> None:
+        core.clock.advance(10)
+        with pytest.raises(InvalidBlock) as raised:
+            await core.core.importer.import_block(decode_block(raw, core.chain.engine))
+        assert raised.value.rule == "transaction not permitted"
+        assert f"transaction 0: account 0x{OTHER.address.hex()} may not authorize" in str(raised.value)
+
+    play(tmp_path / "ruled", story)
+
+
 def test_a_contract_that_is_too_slow_for_this_machine_condemns_no_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +204,7 @@ def test_account_contract_absent_at_head_allows_everything_and_warns(
 
     with caplog.at_level(logging.WARNING):
         play(tmp_path, story, ruled(b"\x55" * 20))
-    assert caplog.text.count("There is no account permissioning contract at 0x5555") == 1
+    assert caplog.text.count("account rules contract is missing: every account is permitted contract=0x5555") == 1
 
 
 def test_account_ingress_without_rules_registered_answers_allowed(tmp_path: Path) -> None:

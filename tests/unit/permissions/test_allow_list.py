@@ -68,4 +68,5 @@ def test_a_read_only_file_is_a_warning(path: Path, caplog: pytest.LogCaptureFixt
     path.chmod(0o444)
     with caplog.at_level(logging.WARNING):
         AllowList(RulesFile(path, ACCOUNTS))
-    assert f"{path} is read-only" in caplog.text
+    assert "permission file is read-only" in caplog.text
+    assert f"file={path}" in caplog.text

@@ -130,4 +130,4 @@ def test_a_record_that_cannot_be_written_is_an_error_in_the_log(
 ) -> None:
     with caplog.at_level(logging.ERROR):
         record(AuditLog(tmp_path / "none" / "log", ManualClock(), InlineLane("write")), 1)
-    assert "could not be recorded" in caplog.text
+    assert "not recorded in the audit log" in caplog.text

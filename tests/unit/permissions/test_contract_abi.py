@@ -49,8 +49,8 @@ def test_a_transaction_that_bids_a_fee_has_the_price_zero() -> None:
     legacy, fee = decode_transactions([legacy_transaction(KEY, 0, gas_price=9), fee_transaction(KEY, 0, max_fee=9)])
     assert isinstance(legacy, Transaction)
     assert isinstance(fee, Transaction)
-    assert transaction_question(legacy) == sending_question(KEY.address, bytes(20), 0, 9, 21_000, b"")
-    assert transaction_question(fee) == sending_question(KEY.address, bytes(20), 0, 0, 21_000, b"")
+    assert transaction_question(legacy, KEY.address) == sending_question(KEY.address, bytes(20), 0, 9, 21_000, b"")
+    assert transaction_question(fee, KEY.address) == sending_question(KEY.address, bytes(20), 0, 0, 21_000, b"")
 
 
 def test_connections_of_the_first_interface() -> None:
@@ -94,7 +94,7 @@ def test_nodes_by_name_are_read_wherever_they_stand(name: str, host: str, port: 
     assert read_named_node(event, 32) == (name, host, port)
 
 
-def test_a_node_named_otherwise_than_by_an_address_is_no_change_that_can_be_rehearsed() -> None:
+def test_a_node_named_otherwise_than_by_an_address_is_no_change_that_a_dry_run_understands() -> None:
     named = encode(["string", "string", "uint16"], [A.node_id.hex(), "bank.example", 1])
     assert read_node_change(selector("addEnode(string,string,uint16)") + named) is None
     assert named_url((A.node_id.hex(), "bank.example", 1)) == f"enode://{A.node_id.hex()}@bank.example:1"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ophion.errors import RulesError
 from ophion.permissions.contract_abi import named_node, packed_node
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, NODE_INGRESS, NODE_RULES
-from ophion.permissions.dry_run import Change, Connection, DryRun, reachable, rehearse
+from ophion.permissions.dry_run import Change, DryRun, PeerConnection, dry_run, reachable
 from ophion.permissions.node_rules import Action
 from ophion.permissions.options import PermissionConfig
 from ophion.permissions.permissions import Permissions
@@ -40,11 +40,11 @@ def texts(items: list[Enode] | list[Address]) -> str:
     return json.dumps([item.url if isinstance(item, Enode) else f"0x{item.hex()}" for item in items])
 
 
-def connection(enode: Enode, random: Random) -> Connection:
-    return Connection(enode, enode.node_id[:20], random.random() < 0.5)
+def connection(enode: Enode, random: Random) -> PeerConnection:
+    return PeerConnection(enode, enode.node_id[:20], random.random() < 0.5)
 
 
-def may_stay(permissions: Permissions, one: Connection) -> bool:
+def may_stay(permissions: Permissions, one: PeerConnection) -> bool:
     action = Action.KEEP_INBOUND if one.is_inbound else Action.KEEP_OUTBOUND
     return permissions.node_rules.refusal_of(one.enode, action) is None
 
@@ -89,7 +89,7 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     connection(one, random) for one in NODES[1:] if may_stay(permissions, connection(one, random))
                 ]
                 senders = [one for one in ACCOUNTS if permissions.account_refusal(one) is None]
-                told = rehearse(permissions, change, connections, ACCOUNTS, head, state)
+                told = dry_run(permissions, change, connections, ACCOUNTS, head, state)
                 problem = make(permissions, change)
                 happened = DryRun(
                     problem,
@@ -97,7 +97,7 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     tuple(one for one in senders if permissions.account_refusal(one) is not None),
                 )
                 assert told == happened, change
-                # and so it is with those who decide: whoever is reached afterwards is whom the rehearsal leaves
+                # and so it is with those who decide: whoever is reached afterwards is whom the dry run leaves
                 members = [one.node_id[:20] for one in NODES[:7]]
                 staying = [one.address for one in connections if one not in told.closed]
                 left = [one.address for one in connections if may_stay(permissions, one)]
@@ -106,7 +106,7 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                 closed += len(happened.closed)
                 shut_out += len(happened.shut_out)
                 refused += problem is not None
-    assert min(closed, shut_out, refused) > 50, "the changes were worth rehearsing"
+    assert min(closed, shut_out, refused) > 50, "the changes were worth a dry run"
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -150,7 +150,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
             connections = [connection(one, random) for one in NODES[1:]]
             connections = [one for one in connections if may_stay(permissions, one)]
             senders = [one for one in ACCOUNTS if contract.refusal(head, state, one) is None]
-            told = rehearse(permissions, change, connections, ACCOUNTS, head, state)
+            told = dry_run(permissions, change, connections, ACCOUNTS, head, state)
             sent = []
             for one in changed:
                 to, call = about(verbs[one], one)

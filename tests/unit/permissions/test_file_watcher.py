@@ -55,7 +55,7 @@ def test_what_others_change_is_told_once_and_not_taken_over(tmp_path: Path, capl
         assert await story.told() == []
         story.write(A, B)
         (line,) = await story.told()
-        assert "was changed, and not by this node: 1 more and 0 fewer accounts than in force" in line
+        assert "difference=1 more and 0 fewer accounts than in force" in line
         assert await story.told() == []
         assert B not in story.listed
         story.path.write_text("accounts-whitelist=[")
@@ -65,7 +65,7 @@ def test_what_others_change_is_told_once_and_not_taken_over(tmp_path: Path, capl
         (line,) = await story.told()
         assert "No such file" in line
         story.write(A)
-        assert await story.told() == [f"{story.path} holds the list in force again"]
+        assert await story.told() == [f"permission file matches the list in force again file={story.path}"]
 
     run(tmp_path, caplog, test)
 

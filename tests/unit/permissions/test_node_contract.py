@@ -249,7 +249,7 @@ def test_a_contract_that_burns_its_gas_is_run_once_per_block(tmp_path: Path, cap
         await core.seal()
         assert "at block 4" in (asked.refusal(OWN, A) or "")
         assert asked.asked == 4
-        assert caplog.text.count("The rules about nodes have no answer") == 1
+        assert caplog.text.count("node rules contract does not answer") == 1
 
     play(tmp_path, story)
 

@@ -19,14 +19,23 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.executor import State
 from ophion.native.transactions import Body, decode_transactions
 from ophion.pool.admission import PoolHead
-from ophion.pool.events import Added, Admission, Admitted, Dropped, DropReason, Origin, PoolContent, PoolEvent, Rejected
+from ophion.pool.content import PoolContent
+from ophion.pool.events import Added, Admission, Admitted, Dropped, DropReason, Origin, PoolEvent, Rejected
 from ophion.pool.journal import Journal
 from ophion.pool.options import PoolConfig
 from ophion.pool.pool import TxPool
 from ophion.primitives.block import HashedHeader, Header
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.lanes import InlineLanes, ThreadLanes
-from ophion.testing.signing import DEV_KEYS, blob_transaction, fee_transaction, legacy_transaction, with_empty_blobs
+from ophion.testing.signing import (
+    DEV_KEYS,
+    blob_transaction,
+    fee_transaction,
+    legacy_transaction,
+    set_code_transaction,
+    with_empty_blobs,
+)
+from ophion.wallet.unsigned import signed_authorization
 
 A, B, C = DEV_KEYS
 RICH = 10**24
@@ -381,10 +390,12 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
 
     async def dear(bench: Bench) -> None:
         assert bench.pool.restore() == 0
-        assert "kept for the next start count=2: Gas price below" in caplog.text
+        assert "kept for the next start count=2 reason=Gas price below" in caplog.text
         # also when the file is written anew meanwhile
-        bench.pool._journal.rewrite(bench.pool._live_entries())  # type: ignore[union-attr]
-        bench.pool._journal.close()  # type: ignore[union-attr]
+        local = bench.pool._local
+        assert local is not None
+        local.journal.rewrite(local._live_entries())
+        local.journal.close()
 
     told(before, Bench(world, journal=Journal(path)))
     told(dear, Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0)))
@@ -445,7 +456,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing(world: Callable[..., St
                 raise StorageError("a page is damaged")
             return None
 
-        bench.pool._refusal_of = unreadable
+        bench.pool._admitter.refusal_of = unreadable
         with pytest.raises(StorageError, match="a page is damaged"):
             await bench.add(legacy_transaction(A, 0), legacy_transaction(B, 0))
         assert len(bench.pool) == 0
@@ -495,7 +506,8 @@ def test_a_journal_that_cannot_be_written_anew_stays_as_it_is(
         await bench.add(raw)
         bench.pool.on_chain_event(Extended((bench.mine(raw),)), bench.head())
         assert len(bench.pool) == 0
-        assert "No space left on device; lines of mined transactions stay" in caplog.text
+        assert "journal keeps lines of mined transactions" in caplog.text
+        assert "error=Cannot write journal: No space left on device" in caplog.text
 
     told(story, Bench(world, journal=Stiff(tmp_path / "journal")))
 
@@ -594,6 +606,28 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
     told(story, Bench(world))
 
 
+def test_an_authorization_of_an_unlisted_account_is_refused(world: Callable[..., State]) -> None:
+    """EIP-7702: a permitted sender must not change the account of one that is not permitted."""
+
+    async def story(bench: Bench) -> None:
+        pool = TxPool(
+            bench.config,
+            bench.floor,
+            InlineLanes(),
+            bench.clock,
+            bench.head(),
+            lambda sender: "not B" if sender == B.address else None,
+        )
+        carried = set_code_transaction(A, 0, [signed_authorization(B, 0, bytes(20), 0)])
+        own = set_code_transaction(A, 0, [signed_authorization(A, 0, bytes(20), 1)])
+        answers = await pool.add([carried, own], Origin.LOCAL)
+        assert reasons(answers) == ["not-authorized", None]
+        assert isinstance(answers[0], Rejected)
+        assert answers[0].error.detail == "authorization in the transaction: not B"
+
+    told(story, Bench(world))
+
+
 def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         asked: list[bytes] = []
@@ -621,7 +655,7 @@ def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> No
         strangers = [PrivateKey(bytes([number]) * 32) for number in range(1, 30)]
         for key in strangers:
             assert reasons(await bench.add(legacy_transaction(key, 0), origin=Origin.REMOTE)) == ["upfront-cost"]
-        assert len(bench.pool._accounts) <= bench.config.max_size
+        assert len(bench.pool._admitter.accounts) <= bench.config.max_size
 
     told(story, Bench(world, PoolConfig(max_size=8)))
 

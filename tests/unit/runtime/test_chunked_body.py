@@ -19,7 +19,7 @@ from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
 from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
 from ophion.runtime.chunked_body import PORTION_BYTES, Portions, Whole
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 
 LONG = os.urandom(1 << 16) * 256
@@ -29,7 +29,7 @@ HELD_BYTES = 8 * PORTION_BYTES
 """A few portions, encrypted; far less than all of it."""
 
 
-def use_up(turns: Turns) -> None:
+def use_up(turns: FairScheduler) -> None:
     """All the time of this turn of the loop."""
     while not turns.is_over:
         pass
@@ -37,7 +37,7 @@ def use_up(turns: Turns) -> None:
 
 def test_a_portion_waits_for_time_in_the_turn() -> None:
     async def main() -> None:
-        turns = Turns(turn_s=0.0)
+        turns = FairScheduler(turn_s=0.0)
         portions = Portions([bytes(100_000), b"x"], turns)
         first = asyncio.ensure_future(portions.next())
         use_up(turns)
@@ -51,7 +51,7 @@ def test_a_portion_waits_for_time_in_the_turn() -> None:
 
 def test_portions_have_their_share_of_a_turn_and_no_more() -> None:
     async def main() -> None:
-        turns = Turns(turn_s=0.0)
+        turns = FairScheduler(turn_s=0.0)
         crowd = [Portions([bytes(1000)], turns) for _ in range(100)]
         pieces = [asyncio.ensure_future(one.next()) for one in crowd]
         use_up(turns)
@@ -66,7 +66,7 @@ def test_portions_have_their_share_of_a_turn_and_no_more() -> None:
 
 def test_who_has_gone_is_not_waited_for() -> None:
     async def main() -> None:
-        turns = Turns(turn_s=0.0)
+        turns = FairScheduler(turn_s=0.0)
         portions = Portions([bytes(100_000)], turns)
         piece = asyncio.ensure_future(portions.next())
         asyncio.get_running_loop().call_soon(piece.cancel)

@@ -17,7 +17,7 @@ from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
 from ophion.rpc.transport.tls.handshakes import Handshakes
 from ophion.runtime import failed_handshakes
 from ophion.runtime.failed_handshakes import FailedHandshakes
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
 from tests.unit.rpc.transport.tls.test_handshakes import hello
 
@@ -79,7 +79,7 @@ class Stage:
         self.own = pem_file(folder / "node.pem", *identity("node"))
         self.other = pem_file(folder / "other.pem", *identity("other"))
         context = server_context(TlsSettings("", self.own, None, asks_clients, self.own))
-        self.handshakes = Handshakes(context, asyncio.Protocol, Turns(), service="here")
+        self.handshakes = Handshakes(context, asyncio.Protocol, FairScheduler(), service="here")
 
     def client(self, trusted: Path, shown: Path | None = None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(trusted))

@@ -6,14 +6,14 @@ import asyncio
 from time import perf_counter, sleep, thread_time
 
 from ophion.runtime.block_priority import BlockPriority
-from ophion.runtime.fair_scheduler import Share, Turns
+from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 
 class Worker:
     """Works for a while each time, until it has finished."""
 
     def __init__(
-        self, turns: Turns, log: list[str], name: str, slices: int, seconds: float = 0.0, in_line: bool = False
+        self, turns: FairScheduler, log: list[str], name: str, slices: int, seconds: float = 0.0, in_line: bool = False
     ) -> None:
         self.share = Share()
         self._turns = turns
@@ -43,14 +43,14 @@ class Worker:
             self.wait()
 
 
-async def until_nobody_waits(turns: Turns) -> None:
+async def until_nobody_waits(turns: FairScheduler) -> None:
     while len(turns):  # noqa: ASYNC110  # the turns of the loop are what is tested
         await asyncio.sleep(0)
 
 
 def test_little_before_much_before_those_who_keep_the_loop_busy() -> None:
     async def main() -> None:
-        turns, log = Turns(), list[str]()
+        turns, log = FairScheduler(), list[str]()
         busy = Worker(turns, log, "busy", 1)
         busy.share.note(0.5, perf_counter())
         busy.wait()
@@ -64,7 +64,7 @@ def test_little_before_much_before_those_who_keep_the_loop_busy() -> None:
 
 def test_an_ordinary_request_passes_a_crowd() -> None:
     async def main() -> None:
-        turns, log = Turns(), list[str]()
+        turns, log = FairScheduler(), list[str]()
         for number in range(50):
             Worker(turns, log, f"crowd {number}", 1000, 0.001).wait(30_000)
         for _ in range(5):
@@ -91,7 +91,7 @@ def test_what_somebody_has_had_is_forgotten() -> None:
 
 def test_time_without_the_processor_is_nobodys_fault() -> None:
     async def main() -> None:
-        turns, share = Turns(), Share()
+        turns, share = FairScheduler(), Share()
         begun = perf_counter()
         sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
         turns.end(begun, share)
@@ -108,7 +108,7 @@ def test_time_without_the_processor_is_nobodys_fault() -> None:
 
 def test_those_in_line_are_finished_one_after_the_other() -> None:
     async def main() -> None:
-        turns, log = Turns(), list[str]()
+        turns, log = FairScheduler(), list[str]()
         for name in "abc":
             Worker(turns, log, name, 20, 0.0005, in_line=True).wait()
         await asyncio.sleep(0)
@@ -123,7 +123,7 @@ def test_those_in_line_are_finished_one_after_the_other() -> None:
 
 def test_the_loop_is_not_held_beyond_a_part_of_a_turn() -> None:
     async def main() -> None:
-        turns, log = Turns(), list[str]()
+        turns, log = FairScheduler(), list[str]()
         for number in range(100):
             Worker(turns, log, str(number), 1, 0.001).wait()
         await asyncio.sleep(0)
@@ -136,7 +136,7 @@ def test_the_loop_is_not_held_beyond_a_part_of_a_turn() -> None:
 
 def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
     async def main() -> None:
-        turns = Turns(turn_s=1e6)
+        turns = FairScheduler(turn_s=1e6)
         turns.spend(5e5)
         assert not turns.is_over
         turns.spend(1e6)
@@ -151,7 +151,7 @@ def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
     """Most of it goes into reading sockets, where nobody measures anything."""
 
     async def main() -> None:
-        turns = Turns(turn_s=0.5)  # longer than a busy machine makes anybody wait
+        turns = FairScheduler(turn_s=0.5)  # longer than a busy machine makes anybody wait
         assert not turns.is_over
         sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
         assert turns.is_over
@@ -163,7 +163,7 @@ def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
 
 def test_nothing_is_scheduled_when_nobody_waits() -> None:
     async def main() -> None:
-        turns = Turns()
+        turns = FairScheduler()
         turns.spend(0.001)
         for _ in range(3):
             await asyncio.sleep(0)
@@ -175,7 +175,7 @@ def test_nothing_is_scheduled_when_nobody_waits() -> None:
 def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
     async def main() -> None:
         haste, log = BlockPriority(1e6), list[str]()
-        turns = Turns(turn_s=1e6, haste=haste)
+        turns = FairScheduler(turn_s=1e6, haste=haste)
         Worker(turns, log, "first", 1).wait()
         assert perf_counter() < turns.ends_at
         haste.begin()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ophion.errors import CommandError
-from ophion.runtime.json_rpc_client import Endpoint
+from ophion.runtime.json_rpc_client import JsonRpcEndpoint
 
 
 def asked(answer: bytes, token: str | None = None) -> tuple[Any, bytes]:
@@ -25,9 +25,9 @@ def asked(answer: bytes, token: str | None = None) -> tuple[Any, bytes]:
 
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            line = await Endpoint(f"http://127.0.0.1:{port}/jsonrpc?x=1", token).connect()
+            line = await JsonRpcEndpoint(f"http://127.0.0.1:{port}/jsonrpc?x=1", token).connect()
             try:
-                return await line.ask("eth_blockNumber")
+                return await line.call("eth_blockNumber")
             finally:
                 await line.close()
 
@@ -59,17 +59,17 @@ def test_an_answer_is_read(answer: bytes) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"", "something else"),
-        (b"nonsense\r\n\r\n", "something else"),
+        (b"", "sends no JSON-RPC reply"),
+        (b"nonsense\r\n\r\n", "sends no JSON-RPC reply"),
         (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "HTTP 403 Forbidden"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 39\r\n\r\n{", "something else"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "something else"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "something else"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 39\r\n\r\n{", "sends no JSON-RPC reply"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "sends no JSON-RPC reply"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "sends no JSON-RPC reply"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", "too long"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "something else"),
-        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 50_000, "something else"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]", "something else"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "an answer that is none"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "sends no JSON-RPC reply"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 50_000, "sends no JSON-RPC reply"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]", "sends no JSON-RPC reply"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "neither result nor error"),
         (b'HTTP/1.1 401 No\r\nContent-Length: 36\r\n\r\n{"error":{"message":"Unauthorized"}} ', "Unauthorized"),
     ],
 )
@@ -81,7 +81,7 @@ def test_what_is_no_answer_is_one_line(answer: bytes, words: str) -> None:
 
 def test_nobody_there_is_one_line() -> None:
     with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:1 cannot be reached: Connection refused$"):
-        asyncio.run(Endpoint("http://127.0.0.1:1").connect())
+        asyncio.run(JsonRpcEndpoint("http://127.0.0.1:1").connect())
 
 
 def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
@@ -96,14 +96,14 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> Non
 
         is_asked, may_answer = asyncio.Event(), asyncio.Event()
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            line = await Endpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}").connect()
-            asking = asyncio.create_task(line.ask("eth_blockNumber"))
+            line = await JsonRpcEndpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}").connect()
+            asking = asyncio.create_task(line.call("eth_blockNumber"))
             await is_asked.wait()
             asking.cancel()
             await asyncio.wait({asking})
             may_answer.set()
             with pytest.raises(CommandError, match="was interrupted"):
-                await line.ask("eth_getTransactionCount")
+                await line.call("eth_getTransactionCount")
             await line.close()
 
     asyncio.run(asyncio.wait_for(story(), 20))

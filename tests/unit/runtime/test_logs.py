@@ -46,6 +46,54 @@ def test_a_json_line_is_one_object() -> None:
     assert (line["level"], line["source"], line["message"]) == ("INFO", "ophion.pool", 'said "hello"')
 
 
+_HOSTILE = "no\n2026-01-01 00:00:00.000+0000 | main | INFO  | node | forged\x1b[2J\x9b1m\u202e\x7f"
+_HOSTILE_SHOWN = r"no\n2026-01-01 00:00:00.000+0000 | main | INFO  | node | forged\x1b[2J\x9b1m\u202e\x7f"
+
+
+@pytest.mark.parametrize("form", list(LogFormat))
+def test_hostile_text_stays_one_printable_line(form: LogFormat) -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, form, target=stream)
+    logging.getLogger("ophion.enclave").warning("enclave refused reason=%s", _HOSTILE)
+    line = stream.getvalue()
+    assert line.removesuffix("\n").isprintable()
+    message = orjson.loads(line)["message"] if form is LogFormat.JSON else line
+    assert f"reason={_HOSTILE_SHOWN}" in message
+
+
+@pytest.mark.parametrize("form", list(LogFormat))
+def test_an_exception_cannot_forge_a_line(form: LogFormat) -> None:
+    stream = io.StringIO()
+    logs.configure(LogLevel.INFO, form, target=stream)
+    try:
+        raise ValueError(_HOSTILE)
+    except ValueError:
+        logging.getLogger("ophion.pool").exception("failed")
+    first, *others = stream.getvalue().splitlines()
+    shown = orjson.loads(first)["error"].split("\n") if form is LogFormat.JSON else others
+    assert len(shown) > 2
+    assert all(line.isprintable() and line.startswith("    ") for line in shown)
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_handlers_of_a_configuration_file_escape_as_well(tmp_path: Path) -> None:
+    log, config = tmp_path / "own.log", tmp_path / "logging.json"
+    handler = {"class": "logging.FileHandler", "filename": str(log)}
+    config.write_bytes(
+        orjson.dumps({"version": 1, "handlers": {"own": handler}, "loggers": {"ophion": {"handlers": ["own"]}}})
+    )
+    logs.configure_from_file(config)
+    try:
+        raise ValueError(_HOSTILE)
+    except ValueError:
+        logging.getLogger("ophion.pool").exception("failed reason=%s", _HOSTILE)
+    for opened in logging.getLogger("ophion").handlers:
+        opened.close()
+    first, *others = log.read_text().split("\n")[:-1]
+    assert first == f"failed reason={_HOSTILE_SHOWN}"
+    assert all(line.isprintable() and line.startswith("    ") for line in others)
+
+
 def test_an_exception_is_shown_once() -> None:
     stream = io.StringIO()
     logs.configure(LogLevel.INFO, target=stream)

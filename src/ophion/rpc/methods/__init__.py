@@ -6,7 +6,7 @@ eth_blocks   blocks, transactions, receipts    eth_tx     sending, calls, estima
 eth_filters  logs, filters, subscriptions      mining     miner_*, coinbase, external miners
 clique       clique_*, *_getSignerMetrics      txpool     txpool_*
 bft          ibft_*, qbft_*                    perm       perm_*
-perm_explain  perm_explain, perm_rehearse, txpool_explain
+perm_explain  perm_explain, perm_dryRun, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs

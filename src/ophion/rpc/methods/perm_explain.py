@@ -1,4 +1,4 @@
-"""perm_explain, perm_rehearse and txpool_explain: why not, and what if? (methods of Ophion's own)"""
+"""perm_explain, perm_dryRun and txpool_explain: why not, and what if? (methods of Ophion's own)"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias, TypeGuard
 
 from ophion.native.crypto import address_of
 from ophion.permissions.contract_abi import read_account_changes, read_node_change
-from ophion.permissions.dry_run import Change, Connection, reachable, rehearse
+from ophion.permissions.dry_run import Change, PeerConnection, dry_run, reachable
 from ophion.permissions.explain import RuleAnswer, Sending, explain_connection, explain_sending
 from ophion.permissions.list_requests import read_node
 from ophion.pool.events import DropReason
@@ -268,22 +268,22 @@ ChangeParam = Annotated[
         _decode_change,
     ),
 ]
-RehearsalResult = Annotated[dict[str, Any], object_result("rehearsal", "what would change", {"type": "object"})]
+DryRunResult = Annotated[dict[str, Any], object_result("dry run", "what would change", {"type": "object"})]
 
 
-@method("perm_rehearse", needs={"chain", "pool"})
-async def rehearse_change(ctx: RpcContext, change: ChangeParam) -> RehearsalResult:
-    """What a change of rules would do: nothing is changed.
+@method("perm_dryRun", aliases=["perm_rehearse"], needs={"chain", "pool"})
+async def dry_run_change(ctx: RpcContext, change: ChangeParam) -> DryRunResult:
+    """Dry run of a change of rules: what it would do; nothing is changed.
 
     Which connections of this node would close, whether it would still reach enough validators for a decision, and which
     senders with pooled transactions would be shut out. The change is thought of in the lists of this node where it has
     them, else in the contracts of the network. `problem` says why it would be refused as a whole.
     """
     queries, peers = ctx.queries, ctx.peers
-    connections = [Connection(one.enode, one.address, one.is_inbound) for one in peers.peers] if peers else []
+    connections = [PeerConnection(one.enode, one.address, one.is_inbound) for one in peers.peers] if peers else []
     pooled = Counter(item.sender for item in ctx.pool.transactions())
     head, state = queries.head, queries.head_state
-    found = rehearse(ctx.permissions, change, connections, pooled, head, state)
+    found = dry_run(ctx.permissions, change, connections, pooled, head, state)
     members = await ctx.lanes.read.run(lambda: queries.engine.members(head, queries.chain))
     own = address_of(ctx.node.node_id)
     staying = [one.address for one in connections if one not in found.closed]

@@ -151,13 +151,13 @@ def test_what_had_to_make_room_is_taken_when_it_is_offered_again(tmp_path: Path)
 
 def test_what_was_refused_for_now_is_taken_when_its_sender_may_send(tmp_path: Path) -> None:
     async def story(one: EthNode, other: EthNode) -> None:
-        other.pool._refusal_of = lambda sender: "not listed"
+        other.pool._admitter.refusal_of = lambda sender: "not listed"
         connect(one.eth, other.eth)
         await asyncio.sleep(1)
         [hash] = await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
         await asyncio.sleep(5)
         assert other.pool.get(hash) is None
-        other.pool._refusal_of = lambda sender: None
+        other.pool._admitter.refusal_of = lambda sender: None
         other.pool.forget_accounts()
         await asyncio.sleep(AGAIN_S + 2 * REMIND_S)
         assert other.pool.get(hash) is not None
@@ -344,7 +344,7 @@ def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp
     async def story(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
-        other.pool._refusal_of = lambda sender: "not listed"
+        other.pool._admitter.refusal_of = lambda sender: "not listed"
         other.pool.forget_accounts()
         intake = next(iter(other.eth.transactions._intakes.values()))
         intake._worthless.spend(transaction_intake._MAX_WORTHLESS - 10, asyncio.get_running_loop().time())

@@ -190,14 +190,14 @@ def test_a_sender_that_is_not_permitted(ruled: Interface) -> None:
     assert f"account {hexed(OTHER.address)} may not send this transaction" in answer["reason"]
 
 
-# --- perm_rehearse --------------------------------------------------------------------------------
+# --- perm_dryRun ----------------------------------------------------------------------------------
 
 
-def test_a_rehearsal_tells_who_would_be_shut_out_and_changes_nothing(listed: Interface, path: Path) -> None:
+def test_a_dry_run_tells_who_would_be_shut_out_and_changes_nothing(listed: Interface, path: Path) -> None:
     sent(listed, legacy_transaction(LISTED, 0))
     sent(listed, legacy_transaction(LISTED, 1))
     before = path.read_bytes()
-    answer = listed.ask("perm_rehearse", {"removeAccounts": [hexed(LISTED.address)], "removeNodes": [N1.url]})
+    answer = listed.ask("perm_dryRun", {"removeAccounts": [hexed(LISTED.address)], "removeNodes": [N1.url]})
     assert answer == {
         "problem": None,
         "connectionsClosed": [],
@@ -208,15 +208,15 @@ def test_a_rehearsal_tells_who_would_be_shut_out_and_changes_nothing(listed: Int
     assert hexed(LISTED.address) in listed.ask("perm_getAccountsWhitelist")
 
 
-def test_a_call_to_a_rules_contract_is_rehearsed(ruled: Interface) -> None:
+def test_a_call_to_a_rules_contract_gets_a_dry_run(ruled: Interface) -> None:
     sent(ruled, legacy_transaction(LISTED, 0))
     call = {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata("removeAccount(address)", LISTED.address))}
-    assert ruled.ask("perm_rehearse", call)["sendersShutOut"] == {hexed(LISTED.address): 1}
+    assert ruled.ask("perm_dryRun", call)["sendersShutOut"] == {hexed(LISTED.address): 1}
     call["data"] = hexed(calldata("addAccount(address)", LISTED.address))
-    assert ruled.ask("perm_rehearse", call)["sendersShutOut"] == {}
+    assert ruled.ask("perm_rehearse", call)["sendersShutOut"] == {}, "the earlier name of the method"
 
 
-def test_calls_to_rules_contracts_are_rehearsed_together(ruled: Interface) -> None:
+def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> None:
     """Of an account the last call counts."""
     sent(ruled, legacy_transaction(LISTED, 0))
     remove, add = (
@@ -232,13 +232,13 @@ def test_calls_to_rules_contracts_are_rehearsed_together(ruled: Interface) -> No
         ([remove, add], False),
         ([remove, many], False),
     ):
-        assert bool(ruled.ask("perm_rehearse", calls)["sendersShutOut"]) is is_shut_out
-    assert ruled.error("perm_rehearse", [remove, {}])[0] == -32602
-    assert ruled.error("perm_rehearse", [remove, {"addNodes": []}])[0] == -32602
+        assert bool(ruled.ask("perm_dryRun", calls)["sendersShutOut"]) is is_shut_out
+    assert ruled.error("perm_dryRun", [remove, {}])[0] == -32602
+    assert ruled.error("perm_dryRun", [remove, {"addNodes": []}])[0] == -32602
 
 
-def test_a_rehearsal_tells_why_a_change_would_be_refused(listed: Interface) -> None:
-    answer = listed.ask("perm_rehearse", {"addNodes": [N1.url]})
+def test_a_dry_run_tells_why_a_change_would_be_refused(listed: Interface) -> None:
+    answer = listed.ask("perm_dryRun", {"addNodes": [N1.url]})
     assert answer["problem"] == "Cannot add an existing node to whitelist"
 
 
@@ -247,4 +247,4 @@ def test_a_rehearsal_tells_why_a_change_would_be_refused(listed: Interface) -> N
     [None, [], {}, {"add": []}, {"addNodes": "x"}, {"addNodes": ["x"]}, {"addAccounts": [5]}, {"data": "0x12345678"}],
 )
 def test_other_changes_are_refused(dev: Interface, change: Any) -> None:
-    assert dev.error("perm_rehearse", change)[0] == -32602
+    assert dev.error("perm_dryRun", change)[0] == -32602

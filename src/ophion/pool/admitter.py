@@ -1,0 +1,134 @@
+"""`Admitter`: checks transactions of a batch and puts them into the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct, field
+
+from ophion.chain.gas_price import FeeFloor
+from ophion.errors import PoolRejected
+from ophion.native.transactions import Transaction
+from ophion.pool.admission import Account, Applicant, Gate, PoolHead, judge
+from ophion.pool.events import Admission, Admitted, Origin, Rejected
+from ophion.pool.fast_path import admit_plain
+from ophion.pool.options import PoolConfig
+from ophion.pool.queue import PooledTransaction, Queue
+from ophion.primitives.types import Address
+
+_DEFAULT_PRICE_BUMP_PERCENT: Final = 10
+
+
+class Batch(Struct, eq=False):
+    """Transactions that are admitted and announced together."""
+
+    before: int
+    """`sequence` of the newest transaction before the batch."""
+    entered: list[PooledTransaction] = field(default_factory=list)
+    replaced: list[PooledTransaction] = field(default_factory=list)
+
+
+class Admitter:
+    """Admission at the current head, with the accounts of senders read once per head."""
+
+    def __init__(
+        self,
+        config: PoolConfig,
+        floor: FeeFloor,
+        head: PoolHead,
+        refusal_of: Callable[[Address], str | None],
+        queue: Queue,
+    ) -> None:
+        self.queue = queue
+        self.gate = Gate.at(head, floor, config.fee_cap, config.needs_chain_id)
+        self.accounts: dict[Address, Account] = {}
+        self.sequence = 0
+        self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
+        """Transactions received again while they were in the pool, for metrics."""
+        self.refusal_of = refusal_of
+        self._config = config
+        self._floor = floor
+
+    def move_to(self, head: PoolHead) -> None:
+        """Admit by the rules and accounts of another head."""
+        self.gate = Gate.at(head, self._floor, self._config.fee_cap, self._config.needs_chain_id)
+        self.accounts.clear()
+
+    def begin_batch(self) -> Batch:
+        """Start a batch, with the minimum prices as they are now."""
+        if self.gate.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
+            self.gate = self.gate.moved()
+        return Batch(self.sequence)
+
+    def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: Batch) -> Admission:
+        """Check a transaction and put it into the queue; the caller announces the batch afterwards."""
+        admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
+        if admitted is not None:
+            return admitted
+        applicant = Applicant.of(transaction, self.gate.head.fork, is_local)
+        if applicant.hash in self.queue.by_hash:
+            self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
+            return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
+        refusal = judge(applicant, self.gate, self.account)
+        if refusal is not None:
+            return Rejected(refusal, applicant.hash)
+        item = self._pooled(applicant, added_at)
+        rival = self.queue.find(item.sender, item.nonce)
+        if rival is not None and not self._may_replace(rival, item):
+            return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
+        self.queue.put(item, self.account(item.sender)[0])
+        if rival is not None:
+            if rival in batch.entered:
+                batch.entered.remove(rival)
+            batch.replaced.append(rival)
+        batch.entered.append(item)
+        return Admitted(item.hash)
+
+    def undo(self, batch: Batch) -> None:
+        """Take a batch out again and restore what it replaced."""
+        for item in batch.entered:
+            self.queue.remove(item)
+        for rival in batch.replaced:
+            if rival.sequence <= batch.before:
+                self.queue.put(rival, self.account(rival.sender)[0])
+
+    def account(self, sender: Address) -> Account:
+        """Return nonce, balance and refusal of an account at the head."""
+        account = self.accounts.get(sender)
+        if account is None:
+            state = self.gate.head.state
+            found = None if state is None else state.account(sender)
+            nonce, balance = (0, 0) if found is None else found[:2]
+            account = (nonce, balance, self.refusal_of(sender))
+            if len(self.accounts) >= self._config.max_size:
+                self.accounts.clear()  # bounds the memory: a peer can sign with any number of keys
+            self.accounts[sender] = account
+        return account
+
+    def _pooled(self, applicant: Applicant, added_at: float) -> PooledTransaction:
+        self.sequence += 1
+        return PooledTransaction(
+            applicant.transaction,
+            applicant.hash,
+            applicant.sender,
+            applicant.nonce,
+            applicant.gas_limit,
+            applicant.max_fee,
+            applicant.max_tip,
+            applicant.size,
+            applicant.is_local,
+            added_at,
+            self.sequence,
+        )
+
+    def _may_replace(self, old: PooledTransaction, new: PooledTransaction) -> bool:
+        """Both prices must rise by the price bump; any raise is enough where gas may be free."""
+        bump = self._config.price_bump
+        if bump is None:
+            bump = _DEFAULT_PRICE_BUMP_PERCENT if self._floor.min_gas_price else 0
+        return _is_raised(old.max_fee, new.max_fee, bump) and _is_raised(old.max_tip, new.max_tip, bump)
+
+
+def _is_raised(old: int, new: int, bump_percent: int) -> bool:
+    return new > old and new * 100 >= old * (100 + bump_percent)

@@ -1,0 +1,38 @@
+"""Fast path of admission: a plain transaction, checked in one crossing into Rust.
+
+It must agree with the slow path, `Admitter.admit` with `admission.judge`: whatever it admits, the slow path admits as
+well. `test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ophion.native.transactions import Transaction
+from ophion.pool.events import Admitted
+from ophion.pool.queue import PooledTransaction
+
+if TYPE_CHECKING:
+    from ophion.pool.admitter import Admitter
+
+
+def admit_plain(
+    admitter: Admitter, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
+) -> Admitted | None:
+    """Admit a transaction that breaks no rule and replaces none; None leaves it to the slow path, unchanged."""
+    bounds = admitter.gate.bounds
+    terms = None if bounds is None else transaction.plain_terms(bounds)
+    if terms is None:
+        return None
+    hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = terms
+    start, balance, refusal = admitter.accounts.get(sender) or admitter.account(sender)
+    if nonce < start or cost > balance or refusal is not None:
+        return None
+    admitter.sequence += 1
+    item = PooledTransaction(
+        transaction, hash, sender, nonce, gas_limit, max_fee, max_tip, size, is_local, added_at, admitter.sequence
+    )
+    if not admitter.queue.add(item, start):
+        return None
+    entered.append(item)
+    return Admitted(hash)

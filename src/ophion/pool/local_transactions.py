@@ -1,0 +1,79 @@
+"""Local transactions across a restart: what the journal holds, and when it is rewritten."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from ophion.errors import StorageError
+from ophion.native.transactions import Transaction, decode_transactions, journal_lines
+from ophion.pool.events import Admission, Rejected
+from ophion.pool.journal import Entry, Journal
+from ophion.pool.queue import PooledTransaction, Queue
+
+log = logging.getLogger(__name__)
+
+_COMMON_LINE_BYTES: Final = 300
+_MAY_PASS: Final = frozenset(
+    {"gas-price-too-low", "base-fee", "gas-limit", "upfront-cost", "not-authorized", "fee-cap"}
+)
+"""Reasons of refusals that other options, rules or blocks can remove."""
+
+
+class LocalTransactions:
+    """Writes the local transactions of a queue to a journal and reads them back."""
+
+    def __init__(self, journal: Journal, queue: Queue) -> None:
+        self.journal = journal
+        self._queue = queue
+        self._set_aside: list[Entry] = []
+        """Transactions of the last run that the pool refuses now; the journal keeps them."""
+
+    def append(self, entered: list[PooledTransaction], now: float) -> None:
+        """Write those that are local, before their senders get an answer."""
+        local = [item.transaction for item in entered if item.is_local]
+        if local:
+            self.journal.append(journal_lines(local, int(now * 1000)))
+
+    def restore(self, admit: Callable[[Transaction, float], Admission], oldest: float) -> list[Entry]:
+        """Admit the transactions of the last run again; returns all entries of the journal.
+
+        Those that the pool refuses are set aside, if they can become valid and arrived after `oldest`.
+        """
+        entries, reason = self.journal.open(), ""
+        for entry, decoded in zip(entries, decode_transactions([entry.raw for entry in entries]), strict=True):
+            admission = None if isinstance(decoded, str) else admit(decoded, entry.added_at)
+            if not isinstance(admission, Rejected) or entry.added_at < oldest:
+                continue
+            if admission.error.reason in _MAY_PASS:
+                self._set_aside.append(entry)
+                reason = admission.error.message
+        if self._set_aside:
+            count = len(self._set_aside)
+            log.warning("local transactions refused and kept for the next start count=%d reason=%s", count, reason)
+        return entries
+
+    def settle(self, entries: list[Entry]) -> None:
+        """Rewrite the journal after `restore`, where its entries have changed."""
+        live = self._live_entries()
+        if live != entries:
+            self.journal.rewrite(live)
+            self.journal.sync()
+
+    def compact(self) -> None:
+        """Rewrite the journal when most of it belongs to transactions that are gone."""
+        # a line is about twice its raw bytes; the cheap estimate comes first
+        if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
+            return
+        live = self._live_entries()
+        if not self.journal.is_wasteful(sum(2 * len(entry.raw) for entry in live)):
+            return
+        try:
+            self.journal.rewrite(live)
+        except StorageError as error:
+            log.warning("journal keeps lines of mined transactions: free disk space error=%s", error.message)
+
+    def _live_entries(self) -> list[Entry]:
+        items = self._queue.matching(lambda item: item.is_local)
+        return [*(Entry(item.transaction.raw, item.added_at) for item in items), *self._set_aside]

@@ -1,0 +1,24 @@
+"""Untrusted text for terminals and logs: control characters and terminal escapes become visible escapes."""
+
+from __future__ import annotations
+
+
+def escape_line(text: str) -> str:
+    """Return the text as one printable line.
+
+    Newlines, terminal escapes, C1 controls, direction overrides and lone surrogates become `\\n`, `\\x1b`, `\\u202e`
+    and so on.
+    Use it for whatever a peer, a contract, a remote node or a file supplies.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def escape_lines(text: str, indent: str = "    ") -> str:
+    """Escape each line of a longer text, such as a traceback. The indent keeps a line from posing as a log record."""
+    return "\n".join(indent + escape_line(line.expandtabs(4)) for line in text.split("\n"))
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
