@@ -80,6 +80,7 @@ ELSEWHERE = {
     "privacy/service.py": "tests/unit/rpc/methods/test_eea.py",
     "privacy/submission.py": "tests/unit/rpc/methods/test_eea.py",
     "privacy/tenants.py": "tests/unit/rpc/methods/test_priv.py",
+    "rpc/schema/caller.py": "two protocols without code; used by the tests of dispatch and subscriptions",
     "rpc/schema/private_types.py": "tests/unit/rpc/methods/test_eea.py",
     "rpc/services/private_filters.py": "tests/unit/rpc/methods/test_priv.py",
     "rpc/services/private_logs.py": "tests/unit/rpc/methods/test_priv.py",

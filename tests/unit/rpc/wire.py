@@ -85,8 +85,8 @@ class Context:
     def provides(self, service: str) -> bool:
         return service != "clique" or self.has_clique
 
-    def at_newest(self, question: str) -> NewestRead:
-        raise AssertionError(f"no method here asks for {question}")
+    def latest_read(self, name: str) -> NewestRead:
+        raise AssertionError(f"no method here asks for {name}")
 
 
 @method("eth_blockNumber")

@@ -54,7 +54,7 @@ from ophion.rpc.errors import (
     failure,
     let_go,
 )
-from ophion.rpc.schema.registry import Bound, Caller
+from ophion.rpc.schema.registry import BoundMethod, Caller
 from ophion.rpc.transport.replies import (
     BAD_REQUEST,
     LARGE,
@@ -94,7 +94,7 @@ class Dispatcher:
     """One method table at work."""
 
     def __init__(
-        self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
+        self, table: Mapping[str, BoundMethod], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
     ) -> None:
         self._table = table
         self._loop = loop
@@ -122,22 +122,22 @@ class Dispatcher:
             if type(params) is bytes:
                 reply = self._send(bound, params, caller, id_text)
             else:
-                if bound.newest is not None:
-                    self._usual.answer(name, bound.newest)
+                if bound.latest_read is not None:
+                    self._usual.answer(name, bound.latest_read)
                 reply = self._call(bound, params, caller, id_text)
         if isinstance(reply, Pending):
             self._deadlines.watch(reply)
         return reply
 
-    def _send(self, bound: Bound, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
+    def _send(self, bound: BoundMethod, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
         """A transaction whose bytes the extension has found in the message already."""
-        if bound.bring is None:
+        if bound.submit is None:
             return self._call(
                 bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text
             )
         sent = Sent(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
-            bound.bring(sent)
+            bound.submit(sent)
         except Exception as error:  # noqa: BLE001  # as below
             return self._failed(error, bound.name, id_text)
         return sent
@@ -148,7 +148,7 @@ class Dispatcher:
 
     # --- one request -----------------------------------------------------------------------------
 
-    def _call(self, bound: Bound, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
+    def _call(self, bound: BoundMethod, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
         try:
             invoke, encode = bound.invoke, bound.encode
             value = invoke(params, caller)
@@ -298,12 +298,14 @@ class Dispatcher:
         future.add_done_callback(finish)
         return pending
 
-    def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
+    def _later(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
         future.add_done_callback(partial(self._finish, pending, bound, id_text))
         return pending
 
-    def _finish(self, pending: Pending[Complete], bound: Bound, id_text: bytes, done: asyncio.Future[Any]) -> None:
+    def _finish(
+        self, pending: Pending[Complete], bound: BoundMethod, id_text: bytes, done: asyncio.Future[Any]
+    ) -> None:
         if pending.is_done or done.cancelled():
             return
         try:
