@@ -379,13 +379,7 @@ class Dispatcher:
             return _INVALID
         if members > limits.max_batch:
             return failure(NULL, BATCH_TOO_LARGE())
-        # whoever asks, still asks when the next members have their turn (runtime/principal.py)
-        context = copy_context()
-
-        def asked(position: int) -> Reply:
-            return context.run(request, position)
-
-        return Batch(asked, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
+        return Batch(request, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
 
 
 def _part(text: bytes, place: tuple[int, int] | None) -> bytes:
