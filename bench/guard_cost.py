@@ -39,7 +39,8 @@ from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import HTTP, BoundMethod, Registry
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.fast_path import PlainHeads
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.process import COMMAND, NodeProcess, environment

@@ -15,10 +15,10 @@
 
 A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `prune` and `files` are the node's, which
 waits, and use no other: a lane that refuses must not decide what becomes of the node. `read`, `trace` and `parse` carry
-the work of clients, and refuse (`LaneFull`) single requests when they are full; members of a batch wait for a slot
-(slots.py). A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and takes its own. A job
-of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the extension looks for
-that where it looks at its deadline.
+the work of clients. When they are full they refuse single requests (`LaneFull`); members of a batch wait for a slot
+(slots.py). A deadline given with a job covers the time in the queue too; the running Rust call is not stopped by it and
+takes its own. A job of `read` or `trace` that is cancelled while it runs (its client went away) ends soon after: the
+extension looks for that where it looks at its deadline.
 
 Beside them stand `decoding` (decoding.py), a thread of the extension that decodes transactions and recovers senders,
 and `haste` (haste.py), which says when the loop has a block to think of first.

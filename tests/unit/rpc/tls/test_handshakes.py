@@ -17,10 +17,10 @@ from typing import cast
 import pytest
 import uvloop
 
-from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
-from ophion.rpc.transport.tls.handshakes import Handshakes, may_begin
+from ophion.rpc.tls.certificates import TlsSettings, server_context
+from ophion.rpc.tls.handshakes import Handshakes, may_begin
 from ophion.runtime.fair_scheduler import Turns
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 RUN = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 Run = Callable[[Awaitable[None]], None]
