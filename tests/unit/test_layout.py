@@ -119,7 +119,7 @@ TOPICS = {
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
     "peers/priv/test_hostile.py": "whoever breaks priv/1, and who is no member, on real sessions",
-    "rpc/dispatch/test_newest.py": "what the extension answers by itself, beside the same through its handlers",
+    "rpc/dispatch/test_raw_transaction_reply.py": "fast path of eth_sendRawTransaction and its handler",
     "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
     "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
     "rpc/methods/test_privacy_words.py": "errors of private transactions, with an enclave outside that refuses",

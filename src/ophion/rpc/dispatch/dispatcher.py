@@ -31,13 +31,13 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.native.messages import JsonOutline, UsualRequests, json_outline
+from ophion.native.messages import JsonOutline, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.error_wording import ErrorWording
+from ophion.rpc.dispatch.fast_path import PlainRequests, RawTransactionReply
 from ophion.rpc.dispatch.geth_error_messages import modern
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.dispatch.raw_transaction_reply import Sent
 from ophion.rpc.dispatch.request_ids import text_of_id, written_id
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
@@ -101,20 +101,20 @@ class Dispatcher:
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
-        self._usual = UsualRequests()
-        self._read = self._usual.read
+        self._plain = PlainRequests()
+        self._read = self._plain.read
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
         if len(body) > _SHORT:
             return self._long(body, caller)
-        usual = self._read(body)
-        if isinstance(usual, bytes):
-            return usual
-        if usual is None:
-            reply = self._unusual(body, caller)
+        plain = self._read(body)
+        if isinstance(plain, bytes):
+            return plain
+        if plain is None:
+            reply = self._parsed(body, caller)
         else:
-            id_text, name, params = usual
+            id_text, name, params = plain
             try:
                 bound = self._table[name]
             except KeyError:
@@ -123,19 +123,19 @@ class Dispatcher:
                 reply = self._send(bound, params, caller, id_text)
             else:
                 if bound.latest_read is not None:
-                    self._usual.answer(name, bound.latest_read)
+                    self._plain.learn(name, bound)
                 reply = self._call(bound, params, caller, id_text)
         if isinstance(reply, Pending):
             self._deadlines.watch(reply)
         return reply
 
     def _send(self, bound: BoundMethod, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
-        """A transaction whose bytes the extension has found in the message already."""
+        """Send a transaction whose bytes the extension has found in the message already."""
         if bound.submit is None:
             return self._call(
                 bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text
             )
-        sent = Sent(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
+        sent = RawTransactionReply(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
             bound.submit(sent)
         except Exception as error:  # noqa: BLE001  # as below
@@ -174,8 +174,8 @@ class Dispatcher:
             return failure(id_text, RESPONSE_TOO_LARGE())
         return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
 
-    def _unusual(self, body: bytes, caller: Caller | None) -> Reply:
-        """Everything but a request in its usual form."""
+    def _parsed(self, body: bytes, caller: Caller | None) -> Reply:
+        """Handle a message that is not a plain request."""
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
