@@ -380,16 +380,19 @@ class HttpConnection(asyncio.Protocol):
         if has_ended or not data:
             return
         begun, is_crowded = perf_counter(), self.turns.is_crowded
+        heads, may_be_known = self.heads, True
         if self.session is not None and not (self._in_message or self.answers or self.is_paused):
-            end = self.heads.whole(data)
-            if end:
+            may_be_known = heads.starts(data, 0)
+            if may_be_known and heads.size == len(data):
+                end = heads.end
                 self._rest = b""
                 self._answer_plain(self.session.handle(data[end:], self), len(data) - end)
                 self._settle()
                 self.turns.end(begun, self._share)
                 return
         while True:
-            size = self._answer_known(data, position)
+            size = self._answer_known(data, position) if may_be_known else 0
+            may_be_known = True
             if not size:
                 if self._reader is None:
                     self._reader = RequestReader(self._policy, self)
@@ -426,13 +429,15 @@ class HttpConnection(asyncio.Protocol):
         Not from the first request of a token: `session` is the session before the request. A gateway learns from the
         first request too, since its sessions hold no token.
         """
-        if self.heads.learnable_bytes < 0 or self.is_ending:
+        size = self.heads.learnable_bytes
+        if size < 0 or self.is_ending:
             return
         if self._forwarder is not None:
             session = self.session
         if session is None or session is not self.session:
             return
-        end = self.heads.learn(data, position, session.heads)
+        end = data.find(b"\r\n\r\n", position) + 4
+        session.heads.learn(data[position : end + size], size, self.heads.learnable_with_gzip)
         if self._forwarder is not None and data[position:end] in session.heads.sizes:
             self._forwarder.learned(data[position:end])
 

@@ -42,12 +42,12 @@ class PlainHeads:
 class HeadMatcher:
     """Recognises known heads on one connection; remembers the last one, which most clients repeat."""
 
-    __slots__ = ("_heads", "_learnable_with_gzip", "accepts_gzip", "end", "head", "learnable_bytes", "size")
+    __slots__ = ("_heads", "accepts_gzip", "end", "head", "learnable_bytes", "learnable_with_gzip", "size")
 
     def __init__(self, heads: PlainHeads) -> None:
         self.learnable_bytes = -1
         """Size of the body of the request that the parser has just proposed; -1 if it has not."""
-        self._learnable_with_gzip = False
+        self.learnable_with_gzip = False
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
@@ -75,11 +75,4 @@ class HeadMatcher:
 
     def propose(self, body_bytes: int, accepts_gzip: bool = False) -> None:
         """The parser has read a plain request: its head may be learned."""
-        self.learnable_bytes, self._learnable_with_gzip = body_bytes, accepts_gzip
-
-    def learn(self, data: bytes, position: int, heads: PlainHeads) -> int:
-        """Store the head of the proposed request, which begins here; returns where it ends."""
-        end = data.find(_END_OF_HEAD, position) + 4
-        size = self.learnable_bytes
-        heads.learn(data[position : end + size], size, self._learnable_with_gzip)
-        return end
+        self.learnable_bytes, self.learnable_with_gzip = body_bytes, accepts_gzip
