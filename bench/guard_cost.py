@@ -36,10 +36,11 @@ from ophion.rpc.auth.authenticator import Gate
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.schema.registry import HTTP, Bound, Registry
+from ophion.rpc.schema.registry import HTTP, BoundMethod, Registry
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.fast_path import PlainHeads
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.runtime.clock import SystemClock
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.process import COMMAND, NodeProcess, environment
@@ -53,7 +54,7 @@ HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n
 class Clients:
     """One service and those who ask it."""
 
-    def __init__(self, table: Mapping[str, Bound], issuer: TokenIssuer | None) -> None:
+    def __init__(self, table: Mapping[str, BoundMethod], issuer: TokenIssuer | None) -> None:
         self._table = table
         self._issuer = issuer
         self._sockets: list[socket.socket] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import subprocess
 import tempfile
 import time
@@ -23,9 +24,12 @@ from ophion.rpc.schema.registry import HTTP, Registry, method
 from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Quantity
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, Result
 from ophion.rpc.transport.replies import Reply
+from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.fair_scheduler import FairScheduler
 
 BODIES = {
     "eth_blockNumber": b'{"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}',
@@ -71,6 +75,9 @@ class Service:
 class Sink(asyncio.Transport):
     """A transport that forgets what it is given."""
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
     def write(self, data: object) -> None:
         pass
 
@@ -83,8 +90,16 @@ class Sink(asyncio.Transport):
 
 def policy(dispatcher: Dispatcher) -> HttpPolicy:
     hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
+    turns = FairScheduler(turn_s=math.inf)  # the loop does not turn while requests are driven in process
     return HttpPolicy(
-        Service(dispatcher), hosts, origins, HttpLimits(), PlainHeads(), lambda opened: True, lambda closed: None
+        Service(dispatcher),
+        hosts,
+        origins,
+        HttpLimits(),
+        PlainHeads(),
+        lambda opened: True,
+        lambda closed: None,
+        commons=SharedResources(turns=turns),
     )
 
 
@@ -104,8 +119,8 @@ def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 
     return best * 1e6
 
 
-def in_process() -> None:
-    loop = asyncio.new_event_loop()
+async def in_process() -> None:
+    loop = asyncio.get_running_loop()
     dispatch = dispatcher(loop)
     shared = policy(dispatch)
     connection = HttpConnection(shared)
@@ -124,7 +139,6 @@ def in_process() -> None:
         unknown = microseconds(parsed, 10_000)
         alone = microseconds(lambda body=body: dispatch.handle(body))
         print(f"{name:16} known head {known:5.2f} us   parsed {unknown:5.2f} us   dispatcher alone {alone:5.2f} us")
-    loop.close()
 
 
 async def with_wrk(seconds: int) -> None:
@@ -152,6 +166,6 @@ if __name__ == "__main__":
     arguments.add_argument("--wrk", action="store_true", help="also over sockets, with wrk")
     arguments.add_argument("--seconds", type=int, default=4)
     chosen = arguments.parse_args()
-    in_process()
+    asyncio.run(in_process())
     if chosen.wrk:
         uvloop.run(with_wrk(chosen.seconds))

@@ -24,7 +24,7 @@ from tests.abuse.attacks_tokens import PASSWORD, USER, token
 from tests.abuse.target import Place, Target
 from tests.abuse.watch import Watcher
 from tests.conftest import ROOT
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 HOST = "127.0.0.1"
 SECRET = b"a shared secret of the abuse tests"

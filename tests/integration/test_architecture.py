@@ -97,7 +97,7 @@ def test_a_transaction_and_calls_go_the_way_that_is_told(tmp_path: Path, monkeyp
     (sent,) = (flow for flow in recorded if ("rpc/dispatch/dispatcher.py", "_send") in flow)
     quick, later = (flow for flow in recorded if ("rpc/methods/eth_tx.py", "eth_call") in flow)
     assert missing(TRANSACTION, sent) == []
-    without_handler = [flow for flow in recorded if ("rpc/schema/registry.py", "invoke") not in flow]
+    without_handler = [flow for flow in recorded if ("rpc/schema/compiler.py", "invoke") not in flow]
     assert any(missing(USUAL_CALL, flow) == [] for flow in without_handler)
     assert missing(QUICK_CALL, quick) == []
     assert missing(CALL, later) == []

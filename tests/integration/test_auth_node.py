@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 
 from ophion.testing.process import COMMAND, NodeProcess, environment
 from tests.integration.command import ophion
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 
 @pytest.fixture(scope="module")

@@ -414,7 +414,7 @@ def test_an_answer_that_breaks_off_late_is_not_taken_for_a_whole_one() -> None:
 
 
 def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_module, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(upstream_module, "MAX_UPSTREAM_CONNECTIONS", 1)
     monkeypatch.setattr(upstream_module, "MAX_WAITING", 1)
     gate = asyncio.Event()
 

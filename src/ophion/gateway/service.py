@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.rpc.transport.access import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.fast_path import PlainHeads
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.listener import Listener, ListenError
 from ophion.rpc.transport.origins import PageOrigins
 from ophion.rpc.transport.shared_resources import SharedResources

@@ -1,4 +1,4 @@
-"""One direction of a tunnel: what arrives at one end is written to the other, when there is time for it (`Turns`).
+"""One direction of a tunnel: what arrives at one end is written to the other, when there is time for it (`FairScheduler`).
 
 Passing bytes on is little work, but thousands of tunnels that have something to pass at the same moment are a second of
 it, in which nobody else would be served. So what arrives when a turn is over waits for another one, and nothing more is
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from ophion.runtime.fair_scheduler import Share, Turns
+from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 _PIECE_S: Final = 20e-6
 _BYTE_S: Final = 0.6e-9
@@ -26,7 +26,7 @@ class Flow:
     __slots__ = ("_is_held", "_is_over", "_is_reading", "_late", "_share", "_source", "_turns", "_weigh", "_write")
 
     def __init__(
-        self, turns: Turns, source: asyncio.Transport, write: Callable[[bytes], None], weigh: Callable[[], None]
+        self, turns: FairScheduler, source: asyncio.Transport, write: Callable[[bytes], None], weigh: Callable[[], None]
     ) -> None:
         """`write` takes what `source` has sent; `weigh` is told when more or less is held than before."""
         self._turns = turns
@@ -56,7 +56,7 @@ class Flow:
             self._pass_on(data)
 
     def work(self) -> None:
-        """The turn of this direction has come (`Turns`)."""
+        """The turn of this direction has come (`FairScheduler`)."""
         self.flush()
         self._settle()
         self._weigh()

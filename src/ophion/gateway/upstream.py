@@ -50,8 +50,8 @@ class Relay(Protocol):
     def relayed(self, answer: bytes) -> None:
         """The answer, head and all."""
 
-    def wait_properly(self) -> None:
-        """It is not as usual: wait for the `Pending` of the connection."""
+    def queue_relay(self) -> None:
+        """The answer is not plain: wait for the `Pending` of the connection."""
 
 
 class Upstream:
@@ -278,7 +278,7 @@ class UpstreamConnection(asyncio.Protocol):
                     self._upstream.idle.append(self)
                 relay.relayed(data)
                 return
-            relay.wait_properly()
+            relay.queue_relay()
         self.quiet_s = 0.0
         if self._reader is None:
             pending = self._pending
@@ -335,7 +335,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _finish(self, answer: Response | None) -> None:
         if self._relay is not None:
-            self._relay.wait_properly()
+            self._relay.queue_relay()
         reader, pending = self._reader, self._pending
         self._pending = None
         if reader is not None:

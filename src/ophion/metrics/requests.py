@@ -21,7 +21,7 @@ from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry
 
 if TYPE_CHECKING:
     from ophion.pool.intake import Arrival
-    from ophion.rpc.schema.registry import Bound, Bring, Invoke, MethodTable
+    from ophion.rpc.schema.registry import BoundMethod, Invoke, MethodTable, SubmitTransaction
 
 UNKNOWN: Final = "unknown"
 """Label of all unknown methods."""
@@ -41,11 +41,11 @@ class RequestMetrics:
     def measured(self, table: MethodTable) -> MethodTable:
         """Return the same methods, measured. Errors of unknown methods share one label, because clients choose their
         names."""
-        measured = table.changed(self._measured)
-        measured.missed = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
+        measured = table.map(self._measured)
+        measured.on_unknown = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
         return measured
 
-    def _measured(self, name: str, bound: Bound) -> Bound:
+    def _measured(self, name: str, bound: BoundMethod) -> BoundMethod:
         if not bound.name:
             return bound._replace(invoke=_counted(bound.invoke, self._failed(name)))
         durations, failed = self.times.of(bound.name), self._failed(bound.name)
@@ -53,8 +53,8 @@ class RequestMetrics:
         return bound._replace(
             invoke=watch(bound.invoke, durations, failed),
             call=watch(bound.call, durations, failed),
-            newest=None if bound.newest is None else bound.newest.counted(durations),
-            bring=None if bound.bring is None else _brought(bound.bring, durations, failed),
+            latest_read=None if bound.latest_read is None else bound.latest_read.counted(durations),
+            submit=None if bound.submit is None else _submit_timed(bound.submit, durations, failed),
         )
 
     def _failed(self, name: str) -> Callable[[BaseException], None]:
@@ -97,11 +97,13 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
     return measured
 
 
-def _brought(bring: Bring, durations: Durations, failed: Callable[[BaseException], None]) -> Bring:
+def _submit_timed(
+    submit: SubmitTransaction, durations: Durations, failed: Callable[[BaseException], None]
+) -> SubmitTransaction:
     def measured(arrival: Arrival[list[Admission]]) -> None:
         began = perf_counter()
         try:
-            bring(_Timed(arrival, began, durations, failed))
+            submit(_Timed(arrival, began, durations, failed))
         except Exception as error:
             durations.record(perf_counter() - began)
             failed(error)

@@ -15,7 +15,7 @@ from ophion.errors import ConfigError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store
 from ophion.node.config import NodeConfig
-from ophion.rpc.transport.tls.certificates import TlsSettings, client_context
+from ophion.rpc.tls.certificates import TlsSettings, client_context
 from ophion.runtime.clock import Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.operator_files import content_of

@@ -9,10 +9,10 @@ from ophion.node.security_options import AuthConfig, TlsConfig
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.tls.certificates import server_context
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.rpc.transport.tls.certificates import server_context
 from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock, Entropy

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ophion.errors import OphionError
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
-from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
+from ophion.rpc.tls.certificates import TlsSettings, server_context
 from ophion.runtime.options import Options, option
 
 

@@ -40,7 +40,7 @@ from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.streaming import Streams
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.memory import Trimming
 from ophion.runtime.memory_budget import Budget
@@ -243,7 +243,7 @@ def _listeners(
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
-    commons = SharedResources(Budget(config.limits.max_held_bytes), Turns(haste=lanes.haste), lanes.pack)
+    commons = SharedResources(Budget(config.limits.max_held_bytes), FairScheduler(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:

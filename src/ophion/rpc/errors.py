@@ -66,6 +66,8 @@ UNAUTHORIZED: Final = Fault(-40100, "Unauthorized")
 TOO_MANY_FILTERS: Final = Fault(-32005, "Number of filters exceeds the limit")
 TOO_MANY_SUBSCRIPTIONS: Final = Fault(-32005, "Number of subscriptions exceeds the limit")
 TOO_MANY_TRACES: Final = Fault(-32005, "Number of traces being read exceeds the limit")
+TOO_MANY_CONNECTIONS: Final = Fault(-32005, "Too many connections")
+TOO_MANY_BYTES: Final = Fault(-32005, "Too many bytes are held")
 RESPONSE_TOO_LARGE: Final = Fault(-32005, "Response exceeds maximum RPC response size")
 RANGE_TOO_LARGE: Final = Fault(-32005, "Requested range exceeds maximum RPC range limit")
 

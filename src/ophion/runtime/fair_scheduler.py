@@ -180,5 +180,4 @@ class FairScheduler:
             self._renew_soon()
 
 
-Turns = FairScheduler
 """Earlier name."""

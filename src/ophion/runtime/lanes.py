@@ -13,7 +13,8 @@
     mine     one thread: proof of work, which uses further threads in Rust.
 
 A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `prune` and `files` serve the node itself,
-which waits for them. `read`, `trace` and `parse` serve clients and raise `LaneFull` when their queue is full. The
+which waits for them. `read`, `trace` and `parse` serve clients. When their queue is full, single requests
+raise `LaneFull` and members of a batch wait for a slot (slots.py). The
 deadline of a job includes its time in the queue; a running Rust call has a deadline of its own. A cancelled job of
 `read` or `trace` (its client disconnected) stops soon, where the extension checks its deadline.
 
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol, TypeVar
@@ -37,6 +38,7 @@ from ophion.native.cancellation import Cancellation
 from ophion.native.memory import note_heap
 from ophion.runtime.block_priority import BlockPriority
 from ophion.runtime.decoding import Decoding, InlineDecoding, ThreadDecoding
+from ophion.runtime.slots import WAITS_FOR_SLOT, Slots
 
 T = TypeVar("T")
 
@@ -91,45 +93,53 @@ class ThreadLane:
     def __init__(self, name: str, threads: int, limit: int | None, is_abortable: bool = False) -> None:
         """`is_abortable`: running jobs may be abandoned; never for jobs that write."""
         self.name = name
-        self._limit = limit
+        self._slots = Slots(limit)
         self._is_abortable = is_abortable
         self.submitted = 0
         self.rejected = 0
         self.threads = threads
-        self._waiting = 0
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=note_heap)
 
     @property
     def waiting(self) -> int:
-        return self._waiting
+        return self._slots.used
 
     def submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
-        if self._limit is not None and self._waiting >= self._limit:
+        if not self._slots.enter():
             self.rejected += 1
-            raise LaneFull(self.name, self._limit)
-        self._waiting += 1
+            raise LaneFull(self.name, self._slots.limit or 0)
+        return self._start(job, False)
+
+    def _start(self, job: Callable[[], T], in_batch: bool) -> asyncio.Future[T]:
         self.submitted += 1
         cancellation = Cancellation() if self._is_abortable else None
         work = job if cancellation is None else partial(_abortable, cancellation, job)
         future = asyncio.get_running_loop().run_in_executor(self._executor, work)
-        future.add_done_callback(partial(self._finished, cancellation))
+        future.add_done_callback(partial(self._finished, cancellation, in_batch))
         return future
 
     async def run(self, job: Callable[[], T], deadline_s: float | None = None) -> T:
-        future = self.submit(job)
+        if WAITS_FOR_SLOT.get():
+            work: Awaitable[T] = self._run_in_batch(job)
+        else:
+            work = self.submit(job)
         if deadline_s is None:
-            return await future
+            return await work
         try:
-            return await asyncio.wait_for(future, deadline_s)
+            return await asyncio.wait_for(work, deadline_s)
         except TimeoutError:
             raise DeadlineExceeded(self.name) from None
+
+    async def _run_in_batch(self, job: Callable[[], T]) -> T:
+        await self._slots.wait()
+        return await self._start(job, True)
 
     def close(self) -> None:
         """Finish running jobs, drop queued ones and end the threads."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _finished(self, cancellation: Cancellation | None, future: asyncio.Future[T]) -> None:
-        self._waiting -= 1
+    def _finished(self, cancellation: Cancellation | None, in_batch: bool, future: asyncio.Future[T]) -> None:
+        self._slots.leave(in_batch)
         if not future.cancelled():
             future.exception()  # no caller waits for the error of an abandoned job
         elif cancellation is not None:

@@ -11,7 +11,7 @@ from ophion.gateway.backends import Kind, Place
 from ophion.gateway.tunnel import Openings, Tunnel
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from tests.unit.rpc.wire import MemoryTransport
 
 
@@ -29,7 +29,7 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
     """The loop that nodes run on takes it for an error."""
 
     async def main() -> None:
-        commons, client, node = SharedResources(turns=Turns(turn_s=1e6)), Wire(), Wire()
+        commons, client, node = SharedResources(turns=FairScheduler(turn_s=1e6)), Wire(), Wire()
         upstream = Upstream(Kind.WEBSOCKET, "node", Place("127.0.0.1", 1))
         tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, commons, Openings(0), 30.0)
         tunnel.begin()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 
 from ophion.gateway.tunnel_direction import Flow
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.testing.memory_transport import connect_in_memory
 
 PIECE = b"x" * 65_536
@@ -25,7 +25,7 @@ def on_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 class Tunnel:
     """One direction, and what has passed it."""
 
-    def __init__(self, turns: Turns, order: list[Tunnel] | None = None) -> None:
+    def __init__(self, turns: FairScheduler, order: list[Tunnel] | None = None) -> None:
         self.source, _ = connect_in_memory(asyncio.get_running_loop(), asyncio.Protocol(), asyncio.Protocol())
         self.passed: list[bytes] = []
         self.weighed = 0
@@ -40,14 +40,14 @@ class Tunnel:
         self.weighed += 1
 
 
-async def all_had_theirs(turns: Turns) -> None:
+async def all_had_theirs(turns: FairScheduler) -> None:
     while len(turns):  # noqa: ASYNC110  # what is tested has no event for it
         await asyncio.sleep(0)
 
 
 @on_a_loop
 async def test_a_crowd_does_not_pass_everything_in_one_turn() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     crowd = [Tunnel(turns) for _ in range(4000)]
     for one in crowd:
         one.flow.receive(PIECE)
@@ -62,7 +62,7 @@ async def test_a_crowd_does_not_pass_everything_in_one_turn() -> None:
 
 @on_a_loop
 async def test_who_has_passed_little_comes_before_who_has_passed_much() -> None:
-    turns, order = Turns(turn_s=1e6), list[Tunnel]()
+    turns, order = FairScheduler(turn_s=1e6), list[Tunnel]()
     busy, quiet = Tunnel(turns, order), Tunnel(turns, order)
     for _ in range(700):
         busy.flow.receive(PIECE)
@@ -76,7 +76,7 @@ async def test_who_has_passed_little_comes_before_who_has_passed_much() -> None:
 
 @on_a_loop
 async def test_what_waits_is_not_lost_when_the_sender_ends_and_is_when_nobody_takes_it() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     turns.spend(1)
     ended, alone = Tunnel(turns), Tunnel(turns)
     for one in (ended, alone):
@@ -91,7 +91,7 @@ async def test_what_waits_is_not_lost_when_the_sender_ends_and_is_when_nobody_ta
 
 @on_a_loop
 async def test_nothing_is_read_while_the_other_end_takes_nothing() -> None:
-    tunnel = Tunnel(Turns())
+    tunnel = Tunnel(FairScheduler())
     tunnel.flow.hold(True)
     assert not tunnel.source.is_reading()
     tunnel.flow.hold(False)

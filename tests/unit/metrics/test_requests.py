@@ -10,7 +10,7 @@ import pytest
 
 from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.schema.registry import Bound, MethodTable
+from ophion.rpc.schema.registry import BoundMethod, MethodTable
 from ophion.rpc.transport.replies import Pending, Reply
 from ophion.runtime.metrics import MetricsRegistry
 from tests.unit.rpc.wire import Panic
@@ -39,14 +39,14 @@ def table() -> MethodTable:
         raise Panic("as the extension does")
 
     bounds = {
-        "direct": Bound(lambda params, caller: 1, encode, False, "direct"),
-        "fails": Bound(fails, encode, False, "fails"),
-        "waits": Bound(lambda params, caller: waits(False), encode, True, "waits"),
-        "waits_and_fails": Bound(lambda params, caller: waits(True), encode, True, "waits_and_fails"),
-        "at_once": Bound(lambda params, caller: 4, encode, True, "at_once"),
-        "future": Bound(future, encode, True, "future"),
-        "panics": Bound(panics, encode, False, "panics"),
-        "closed": Bound(fails, encode, False, ""),
+        "direct": BoundMethod(lambda params, caller: 1, encode, False, "direct"),
+        "fails": BoundMethod(fails, encode, False, "fails"),
+        "waits": BoundMethod(lambda params, caller: waits(False), encode, True, "waits"),
+        "waits_and_fails": BoundMethod(lambda params, caller: waits(True), encode, True, "waits_and_fails"),
+        "at_once": BoundMethod(lambda params, caller: 4, encode, True, "at_once"),
+        "future": BoundMethod(future, encode, True, "future"),
+        "panics": BoundMethod(panics, encode, False, "panics"),
+        "closed": BoundMethod(fails, encode, False, ""),
     }
     return MethodTable.of(bounds)
 
@@ -107,7 +107,7 @@ def test_names_that_nobody_knows_are_counted_under_one() -> None:
 
     async def story() -> None:
         measured = metrics.measured(table())
-        for offered in (measured, measured.changed(lambda name, bound: bound)):
+        for offered in (measured, measured.map(lambda name, bound: bound)):
             dispatcher = Dispatcher(offered, asyncio.get_running_loop())
             for name in ("eth_nothing", "eth_nobody", "", "x" * 5000):
                 assert (await answer(dispatcher, name))["error"]["code"] == -32601

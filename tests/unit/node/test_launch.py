@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ophion.testing.process import NodeProcess
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 TELLING = (
     sys.executable,

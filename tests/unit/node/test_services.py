@@ -13,7 +13,7 @@ from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.testing.core import open_core
 from ophion.testing.signing import DEV_KEYS
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 
 def interface(tmp_path: Path, config: NodeConfig) -> Interface:

@@ -13,7 +13,7 @@ from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import HTTP, Caller, MethodTable, Registry, method
 from ophion.rpc.schema.wire_types import AddressParam, BlockParam, Boolean, Data, Quantity, Text, TextParam
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 
 
 class MemoryTransport(asyncio.Transport):
@@ -70,7 +70,7 @@ class MemoryTransport(asyncio.Transport):
 def patient(slice_s: float = math.inf) -> SharedResources:
     """What services share, without haste: tests that do not let the loop turn are answered at once, how busy a machine
     may be; with `slice_s` of 0 a piece at a time."""
-    return SharedResources(turns=Turns(turn_s=math.inf, slice_s=slice_s))
+    return SharedResources(turns=FairScheduler(turn_s=math.inf, slice_s=slice_s))
 
 
 class Context:
@@ -85,8 +85,8 @@ class Context:
     def provides(self, service: str) -> bool:
         return service != "clique" or self.has_clique
 
-    def at_newest(self, question: str) -> LatestRead:
-        raise AssertionError(f"no method here asks for {question}")
+    def latest_read(self, name: str) -> LatestRead:
+        raise AssertionError(f"no method here asks for {name}")
 
 
 @method("eth_blockNumber")

@@ -95,13 +95,13 @@ def test_nobody_waits_for_ever_where_the_lane_is_full_and_somebody_has_left() ->
         first = batches.submit(0)
         others = [batches.submit(number) for number in range(1, 5)]
         others[0].cancel()
-        lane._limit = 0
+        lane._slots.limit = 0
         gate.set()
         assert await asyncio.wait_for(first, 60) == 0, "it was done when there was a place"
         for other in others[1:]:
             with pytest.raises(LaneFull):
                 await asyncio.wait_for(other, 60)
-        lane._limit = 1
+        lane._slots.limit = 1
         assert await batches.do(9) == 9
         lane.close()
 

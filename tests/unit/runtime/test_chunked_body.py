@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from ophion.rpc.tls.certificates import TlsSettings, server_context
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
-from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.runtime.chunked_body import PORTION_BYTES, Portions, Whole
 from ophion.runtime.fair_scheduler import FairScheduler
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 LONG = os.urandom(1 << 16) * 256
 SOCKET_BYTES = 64 * 1024
@@ -121,11 +122,11 @@ def test_what_a_client_does_not_take_is_not_encrypted(run: Callable[[Awaitable[N
         )
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
-        while not (made and made[0]._is_paused):  # noqa: ASYNC110  # what is tested has no event for it
+        while not (made and made[0].is_paused):  # noqa: ASYNC110  # what is tested has no event for it
             await asyncio.sleep(0.001)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert made[0]._transport.get_write_buffer_size() < HELD_BYTES
+        assert made[0].transport.get_write_buffer_size() < HELD_BYTES
         writer.transport.resume_reading()  # type: ignore[attr-defined]
         for _ in range(2):
             head = await reader.readuntil(b"\r\n\r\n")

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
-from ophion.rpc.transport.tls.handshakes import Handshakes
+from ophion.rpc.tls.certificates import TlsSettings, server_context
+from ophion.rpc.tls.handshakes import Handshakes
 from ophion.runtime import failed_handshakes
 from ophion.runtime.failed_handshakes import FailedHandshakes
 from ophion.runtime.fair_scheduler import FairScheduler
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
-from tests.unit.rpc.transport.tls.test_handshakes import hello
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_handshakes import hello
 
 RUN = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 Run = Callable[[Awaitable[None]], None]

@@ -12,6 +12,7 @@ import pytest
 from ophion.native.executor import BlockEnv, CallRequest, ChainRules, call, genesis_state
 from ophion.native.store import open_store
 from ophion.runtime.lanes import DeadlineExceeded, InlineLanes, LaneFull, ThreadLane, ThreadLanes
+from ophion.runtime.slots import WAITS_FOR_SLOT
 
 
 def blocked() -> tuple[Callable[[], None], threading.Event]:
@@ -146,3 +147,21 @@ def test_a_running_call_ends_when_its_client_has_gone(tmp_path: Path) -> None:
         return answer
 
     assert asyncio.run(story()) == "free"
+
+
+def test_a_member_of_a_batch_waits_for_a_full_lane_within_its_deadline() -> None:
+    async def story() -> None:
+        lane = ThreadLane("trace", 1, 2)
+        job, gate = blocked()
+        running = [lane.submit(job), lane.submit(job)]
+        WAITS_FOR_SLOT.set(True)
+        members = [asyncio.create_task(lane.run(lambda number=number: number)) for number in range(5)]  # type: ignore[misc]
+        with pytest.raises(DeadlineExceeded):
+            await lane.run(lambda: 5, deadline_s=0.01)
+        gate.set()
+        assert await asyncio.gather(*members) == list(range(5))
+        await asyncio.gather(*running)
+        assert (lane.rejected, lane.waiting, lane.submitted) == (0, 0, 7)
+        lane.close()
+
+    asyncio.run(story())

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from ophion.rpc.errors import UNAUTHORIZED
-from ophion.rpc.schema.registry import Bound, MethodTable
+from ophion.rpc.schema.registry import BoundMethod, MethodTable
 
 EVERYTHING: Final = "*:*"
 
@@ -29,18 +29,18 @@ def permitted_table(table: MethodTable, permissions: Collection[str], exempt: It
     that before they are told that they may not (json-rpc.md 1.11). `exempt` methods are open to everybody.
     """
     free = frozenset(exempt)
-    return table.changed(lambda name, bound: bound if _is_open(name, bound, permissions, free) else _REFUSED)
+    return table.map(lambda name, bound: bound if _is_open(name, bound, permissions, free) else _REFUSED)
 
 
-class RefusingTable(dict[str, Bound]):
+class RefusingTable(dict[str, BoundMethod]):
     """Methods for those who have no good token: whatever else they name is refused alike, whether it exists or not."""
 
-    def __missing__(self, name: object) -> Bound:
+    def __missing__(self, name: object) -> BoundMethod:
         if type(name) is not str:
             raise KeyError(name)
         return _REFUSED
 
-    def get(self, name: str, default: Any = None) -> Bound:
+    def get(self, name: str, default: Any = None) -> BoundMethod:
         return self[name]
 
 
@@ -49,7 +49,7 @@ def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
     return RefusingTable({name: table[name] for name in exempt if name in table.names})
 
 
-def _is_open(name: str, bound: Bound, permissions: Collection[str], exempt: frozenset[str]) -> bool:
+def _is_open(name: str, bound: BoundMethod, permissions: Collection[str], exempt: frozenset[str]) -> bool:
     if not bound.name:
         return True  # bound to the answer that it is not enabled
     return name in exempt or allows(permissions, name) or allows(permissions, bound.name)
@@ -59,4 +59,4 @@ def _refuse(params: Sequence[Any], caller: Any) -> Any:
     raise UNAUTHORIZED()
 
 
-_REFUSED: Final = Bound(_refuse, bytes, False, "unauthorized")
+_REFUSED: Final = BoundMethod(_refuse, bytes, False, "unauthorized")

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ophion.rpc.auth.tokens import Claims
-from ophion.rpc.transport.http.policy import PlainHeads, SessionUser
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import Session as HttpSession
+from ophion.rpc.transport.http.policy import SessionUser
 from ophion.rpc.transport.replies import Reply
 
 _HEADS: Final = 32

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from time import perf_counter
 from typing import Final, cast
 
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, failure
 from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, Pending, Reply, whole
 from ophion.rpc.transport.streaming import StreamedAnswer
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
+from ophion.runtime.slots import WAITS_FOR_SLOT
 
 _BATCH_TASKS: Final = 16
 """Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""
@@ -35,12 +37,15 @@ class Batch:
         request: Callable[[int], Reply],
         id_text: Callable[[int], bytes],
         members: int,
-        turns: Turns,
+        turns: FairScheduler,
         max_bytes: int,
         weight: int = 0,
     ) -> None:
         """`request` runs the member at a position, `id_text` tells its id: empty for a notification."""
         self._request = request
+        # members run with the principal of the client (runtime/principal.py) and wait where lanes are full
+        self._context = copy_context()
+        self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text
         self._turns = turns
         self._is_waiting = False
@@ -94,7 +99,7 @@ class Batch:
             if self._bytes > self._max_bytes:
                 self._answers[position] = self._too_much(position)
                 continue
-            reply = self._request(position)
+            reply = self._context.run(self._request, position)
             if isinstance(reply, StreamedAnswer):
                 self._stream(position, reply)
             elif isinstance(reply, Pending):
@@ -138,7 +143,7 @@ class Batch:
 
     def _put_together(self) -> None:
         position, answer = self._streams[0]
-        one = whole(answer, max(0, self._max_bytes - self._bytes))
+        one = self._context.run(whole, answer, max(0, self._max_bytes - self._bytes))
         self._open.add(one)
 
         def weighed() -> None:

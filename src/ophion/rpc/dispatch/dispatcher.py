@@ -31,13 +31,13 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from ophion.native.messages import JsonOutline, PlainRequests, json_outline
+from ophion.native.messages import JsonOutline, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.error_wording import ErrorWording
+from ophion.rpc.dispatch.fast_path import PlainRequests, RawTransactionReply
 from ophion.rpc.dispatch.geth_error_messages import modern
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.dispatch.raw_transaction_reply import Sent
 from ophion.rpc.dispatch.request_ids import text_of_id, written_id
 from ophion.rpc.errors import (
     BATCH_TOO_LARGE,
@@ -54,7 +54,7 @@ from ophion.rpc.errors import (
     failure,
     let_go,
 )
-from ophion.rpc.schema.registry import Bound, Caller
+from ophion.rpc.schema.registry import BoundMethod, Caller
 from ophion.rpc.transport.replies import (
     BAD_REQUEST,
     LARGE,
@@ -94,27 +94,27 @@ class Dispatcher:
     """One method table at work."""
 
     def __init__(
-        self, table: Mapping[str, Bound], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
+        self, table: Mapping[str, BoundMethod], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
     ) -> None:
         self._table = table
         self._loop = loop
         self._limits = limits or DispatchLimits()
         self._error_status = self._limits.error_status
         self._deadlines = Deadlines(loop, self._limits.timeout_s)
-        self._usual = PlainRequests()
-        self._read = self._usual.read
+        self._plain = PlainRequests()
+        self._read = self._plain.read
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
         if len(body) > _SHORT:
             return self._long(body, caller)
-        usual = self._read(body)
-        if isinstance(usual, bytes):
-            return usual
-        if usual is None:
-            reply = self._unusual(body, caller)
+        plain = self._read(body)
+        if isinstance(plain, bytes):
+            return plain
+        if plain is None:
+            reply = self._parsed(body, caller)
         else:
-            id_text, name, params = usual
+            id_text, name, params = plain
             try:
                 bound = self._table[name]
             except KeyError:
@@ -122,22 +122,22 @@ class Dispatcher:
             if type(params) is bytes:
                 reply = self._send(bound, params, caller, id_text)
             else:
-                if bound.newest is not None:
-                    self._usual.answer(name, bound.newest)
+                if bound.latest_read is not None:
+                    self._plain.learn(name, bound)
                 reply = self._call(bound, params, caller, id_text)
         if isinstance(reply, Pending):
             self._deadlines.watch(reply)
         return reply
 
-    def _send(self, bound: Bound, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
-        """A transaction whose bytes the extension has found in the message already."""
-        if bound.bring is None:
+    def _send(self, bound: BoundMethod, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
+        """Send a transaction whose bytes the extension has found in the message already."""
+        if bound.submit is None:
             return self._call(
                 bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text
             )
-        sent = Sent(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
+        sent = RawTransactionReply(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
-            bound.bring(sent)
+            bound.submit(sent)
         except Exception as error:  # noqa: BLE001  # as below
             return self._failed(error, bound.name, id_text)
         return sent
@@ -148,7 +148,7 @@ class Dispatcher:
 
     # --- one request -----------------------------------------------------------------------------
 
-    def _call(self, bound: Bound, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
+    def _call(self, bound: BoundMethod, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
         try:
             invoke, encode = bound.invoke, bound.encode
             value = invoke(params, caller)
@@ -174,8 +174,8 @@ class Dispatcher:
             return failure(id_text, RESPONSE_TOO_LARGE())
         return Answer(OK, (b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}"))
 
-    def _unusual(self, body: bytes, caller: Caller | None) -> Reply:
-        """Everything but a request in its usual form."""
+    def _parsed(self, body: bytes, caller: Caller | None) -> Reply:
+        """Handle a message that is not a plain request."""
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -298,12 +298,14 @@ class Dispatcher:
         future.add_done_callback(finish)
         return pending
 
-    def _later(self, future: asyncio.Future[Any], bound: Bound, id_text: bytes) -> Pending[Complete]:
+    def _later(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
         future.add_done_callback(partial(self._finish, pending, bound, id_text))
         return pending
 
-    def _finish(self, pending: Pending[Complete], bound: Bound, id_text: bytes, done: asyncio.Future[Any]) -> None:
+    def _finish(
+        self, pending: Pending[Complete], bound: BoundMethod, id_text: bytes, done: asyncio.Future[Any]
+    ) -> None:
         if pending.is_done or done.cancelled():
             return
         try:
@@ -377,13 +379,7 @@ class Dispatcher:
             return _INVALID
         if members > limits.max_batch:
             return failure(NULL, BATCH_TOO_LARGE())
-        # whoever asks, still asks when the next members have their turn (runtime/principal.py)
-        context = copy_context()
-
-        def asked(position: int) -> Reply:
-            return context.run(request, position)
-
-        return Batch(asked, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
+        return Batch(request, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
 
 
 def _part(text: bytes, place: tuple[int, int] | None) -> bytes:

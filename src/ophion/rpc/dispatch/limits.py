@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.dispatch.large_requests import LargeRequests
 from ophion.rpc.transport.replies import OK
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import InlineLane, Lane
 
 
@@ -23,7 +23,7 @@ class DispatchLimits(Struct, frozen=True):
     """Most of an answer that is put together before it is sent: of a batch, or of a result that is not streamed."""
     max_values: int = 262_144
     """Most values (numbers, texts, keys, arrays, objects) of one request: each takes up to some seventy bytes."""
-    turns: Turns = field(default_factory=Turns)
+    turns: FairScheduler = field(default_factory=FairScheduler)
     """In which order batches are worked off."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
     """Where large requests are read."""

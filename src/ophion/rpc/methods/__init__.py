@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from ophion.rpc.schema.registry import Registry, Topic
+from ophion.rpc.schema.registry import MethodFile, Registry
 
-__all__ = ["all_methods", "topics"]
+__all__ = ["all_methods", "method_files"]
 
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "eth_node": ("eth",),
@@ -47,12 +47,12 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 comes first."""
 
 
-def topics() -> list[Topic]:
+def method_files() -> list[MethodFile]:
     """The files with methods."""
-    return [Topic(f"{__name__}.{name}", groups) for name, groups in _GROUPS.items()]
+    return [MethodFile(f"{__name__}.{name}", groups) for name, groups in _GROUPS.items()]
 
 
 @cache
 def all_methods() -> Registry:
     """Every method, whichever groups are on; a file is loaded when somebody asks for what is in it."""
-    return Registry(topics=topics())
+    return Registry(files=method_files())

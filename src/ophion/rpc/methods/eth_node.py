@@ -20,7 +20,7 @@ MAX_BLOCKS: Final = 1024
 MAX_PERCENTILES: Final = 100
 
 
-@method("eth_blockNumber", needs={"chain"}, newest="number", examples=[Example([], "0x20")])
+@method("eth_blockNumber", needs={"chain"}, latest_read="number", examples=[Example([], "0x20")])
 def block_number(ctx: RpcContext) -> Quantity:
     """Number of the newest block."""
     return ctx.queries.head_number

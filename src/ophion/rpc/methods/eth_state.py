@@ -73,7 +73,7 @@ SlotsByAddressParam = Annotated[
 @method(
     "eth_getBalance",
     needs={"state"},
-    newest="balance",
+    latest_read="balance",
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "earliest"], "0x9184e72a000")],
 )
 def get_balance(
@@ -86,7 +86,7 @@ def get_balance(
 @method(
     "eth_getTransactionCount",
     needs={"state", "pool"},
-    newest="nonce",
+    latest_read="nonce",
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b", "latest"], "0x20")],
 )
 def get_transaction_count(

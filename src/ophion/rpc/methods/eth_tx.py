@@ -31,7 +31,7 @@ from ophion.rpc.transport.streaming import Streamed
 from ophion.runtime.eager_coroutine import awaited
 
 
-@method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, brings=True)
+@method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, sends_raw_transaction=True)
 def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[HashResult]:
     """Check a signed transaction, put it into the pool and give its hash.
 
@@ -61,7 +61,7 @@ async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, P
 @method(
     "eth_call",
     needs={"state"},
-    newest="call",
+    latest_read="call",
     examples=[
         Example(
             [{"to": "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f", "data": "0x12a7b914"}, "latest"],

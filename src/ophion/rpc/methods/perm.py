@@ -43,34 +43,34 @@ def _later(error: OphionError) -> OphionError:
     return RulesError(text, error.detail)
 
 
-@method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"], alias_words=_later)
+@method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"], alias_error=_later)
 async def add_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
     """Let more accounts send transactions, all of them or none."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare(requested_accounts(accounts), ()))
 
 
-@method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"], alias_words=_later)
+@method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"], alias_error=_later)
 async def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
     """Let accounts send transactions no longer, all of them or none."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare((), requested_accounts(accounts)))
 
 
-@method("perm_getAccountsWhitelist", aliases=["perm_getAccountsAllowlist"], alias_words=_later)
+@method("perm_getAccountsWhitelist", aliases=["perm_getAccountsAllowlist"], alias_error=_later)
 def get_accounts(ctx: RpcContext) -> Texts:
     """The accounts that may send transactions."""
     return [ACCOUNTS.write(account) for account in ctx.permissions.accounts]
 
 
-@method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"], alias_words=_later)
+@method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"], alias_error=_later)
 async def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Let more nodes connect, all of them or none."""
     permitted = _nodes(ctx)
     return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes), ()))
 
 
-@method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"], alias_words=_later)
+@method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"], alias_error=_later)
 async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Let nodes connect no longer, all of them or none; connections with them end at once.
 
@@ -81,7 +81,7 @@ async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     return await _changed(ctx, lambda: permissions.without_nodes(requested_nodes(nodes)))
 
 
-@method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"], alias_words=_later)
+@method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"], alias_error=_later)
 def get_nodes(ctx: RpcContext) -> Texts:
     """The nodes that may connect, beside this one."""
     return [node.url for node in _nodes(ctx)]

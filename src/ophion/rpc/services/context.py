@@ -21,7 +21,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
 from ophion.producer.mining_control import MiningControl
-from ophion.rpc.schema.registry import Bring
+from ophion.rpc.schema.registry import SubmitTransaction
 from ophion.rpc.services.block_json_cache import BlockJsonCache
 from ophion.rpc.services.call_cost import CallCosts
 from ophion.rpc.services.filters import Filters
@@ -149,11 +149,11 @@ class RpcContext(Struct, frozen=True):
         """Whether methods that need this service can work."""
         return service in _ALWAYS or getattr(self, service, None) is not None
 
-    def at_newest(self, question: str) -> LatestRead:
+    def latest_read(self, name: str) -> LatestRead:
         """What answers a question about the newest block without a handler."""
-        return self.queries.newest.reading(question)
+        return self.queries.newest.reading(name)
 
     @property
-    def bring(self) -> Bring:
+    def submit(self) -> SubmitTransaction:
         """Where transactions go that need no handler on their way."""
         return self.pool.bring

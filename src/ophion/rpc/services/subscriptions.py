@@ -25,7 +25,7 @@ from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.hexcodec import HexError, parse_number
 from ophion.primitives.types import EMPTY_BLOOM, Hash32
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
-from ophion.rpc.schema.registry import Caller, Listener
+from ophion.rpc.schema.registry import Caller, NotifiedCaller
 from ophion.rpc.schema.wire_types import Wire, decode_boolean, encode_data
 from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
 from ophion.rpc.services.log_batches import MAX_QUERIES, logs_of, portion
@@ -62,7 +62,7 @@ class Kind(Enum):
     SYNCING = "syncing"
 
 
-class Subscriber(Listener, Protocol):
+class Subscriber(NotifiedCaller, Protocol):
     """A connection that can be ended."""
 
     def close(self) -> None: ...

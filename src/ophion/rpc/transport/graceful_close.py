@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ophion.runtime.fair_scheduler import LAST, Turns
+from ophion.runtime.fair_scheduler import LAST, FairScheduler
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
 READ_S: Final = 30e-6
@@ -22,7 +22,7 @@ class GracefulClose:
 
     __slots__ = ("_is_waiting", "_left", "_transport", "_turns")
 
-    def __init__(self, transport: asyncio.Transport, turns: Turns) -> None:
+    def __init__(self, transport: asyncio.Transport, turns: FairScheduler) -> None:
         self._transport = transport
         self._turns = turns
         self._left = _MAX_BYTES

@@ -145,7 +145,7 @@ class Listener(ABC, Generic[ConnectionT]):
         try:
             if self._tls is not None:
                 # loads the ssl module, which other services are spared
-                from ophion.rpc.transport.tls.handshakes import Handshakes
+                from ophion.rpc.tls.handshakes import Handshakes
 
                 newcomer = Handshakes(self._tls, newcomer, self._commons.turns, service=self.name).newcomer
             # as bytes, which need no look into the rules of international names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import InlineLane, Lane
 from ophion.runtime.memory_budget import Budget
 
@@ -13,6 +13,6 @@ class SharedResources(Struct, frozen=True):
     """One budget and one order of turns for the clients of all services."""
 
     budget: Budget = field(default_factory=Budget)
-    turns: Turns = field(default_factory=Turns)
+    turns: FairScheduler = field(default_factory=FairScheduler)
     lane: Lane = field(default_factory=lambda: InlineLane("pack"))
     """Where answers are compressed."""

@@ -24,6 +24,7 @@ from ophion.errors import OphionError
 from ophion.native.exceptions import NativeError
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, TOO_MANY_TRACES
 from ophion.runtime.lanes import Lane
+from ophion.runtime.slots import WAITS_FOR_SLOT, Slots
 
 logger = logging.getLogger(__name__)
 
@@ -33,21 +34,27 @@ _LONGER_THAN_ANYTHING: Final = 1 << 62
 class Streams:
     """Counts the streams that are open: each holds a thread and some memory as long as its client reads."""
 
-    def __init__(self, most: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
-        self._most = most
+    def __init__(self, limit: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
+        self._slots = Slots(limit)
         self.max_bytes = max_bytes
-        """Most of a result that is put together where it cannot be streamed: inside a batch, to HTTP/1.0."""
-        self.open = 0
+        """Limit for a result that cannot be streamed: inside a batch, and to HTTP/1.0."""
+
+    @property
+    def open(self) -> int:
+        return self._slots.used
 
     def enter(self) -> None:
-        """One more; `RpcError` when there are too many."""
-        if self.open >= self._most:
+        """Count one more stream; `RpcError` if there are too many."""
+        if not self._slots.enter():
             raise TOO_MANY_TRACES()
-        self.open += 1
 
-    def leave(self) -> None:
-        """One less."""
-        self.open -= 1
+    async def wait(self) -> None:
+        """Count one more stream of a batch, waiting until the limit allows it."""
+        await self._slots.wait()
+
+    def leave(self, in_batch: bool) -> None:
+        """Count one less; `in_batch` if it was counted by `wait`."""
+        self._slots.leave(in_batch)
 
 
 class Source(Protocol):
@@ -60,15 +67,18 @@ class Source(Protocol):
 class Streamed:
     """A result of which the first piece is there."""
 
-    __slots__ = ("_lane", "_source", "_streams", "first", "max_bytes")
+    __slots__ = ("_in_batch", "_lane", "_source", "_streams", "first", "max_bytes")
 
-    def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams) -> None:
+    def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams, in_batch: bool = False) -> None:
+        """`in_batch`: `Streams.wait` has counted the stream already."""
         self.first = first
         self._source = source
         self._lane = lane
         self.max_bytes = streams.max_bytes
+        self._in_batch = in_batch
         self._streams: Streams | None = None
-        streams.enter()
+        if not in_batch:
+            streams.enter()
         self._streams = streams
 
     def __del__(self) -> None:
@@ -91,7 +101,7 @@ class Streamed:
         """Stop the work: nobody wants the rest."""
         self._source.close()
         if self._streams is not None:
-            self._streams.leave()
+            self._streams.leave(self._in_batch)
             self._streams = None
 
 
@@ -150,7 +160,13 @@ class Bare(Struct, frozen=True):
 
 
 async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
-    """Start the work in the lane and wait for its first piece; the whole result when there is no second."""
+    """Start the work in the lane and wait for its first piece; the whole result when there is no second.
+
+    A member of a batch waits for its place among the streams first: work that has begun holds a thread.
+    """
+    in_batch = WAITS_FOR_SLOT.get()
+    if in_batch:
+        await streams.wait()
     sources: list[Source] = []
     is_wanted = True
 
@@ -163,12 +179,19 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
 
     try:
         first, second = await lane.run(begin)
-    except asyncio.CancelledError:
-        is_wanted = False
-        for source in sources:
-            source.close()
+    except BaseException as error:
+        if in_batch:
+            streams.leave(in_batch)
+        if isinstance(error, asyncio.CancelledError):
+            is_wanted = False
+            for source in sources:
+                source.close()
         raise
-    return first if second is None else Streamed(first + second, sources[0], lane, streams)
+    if second is not None:
+        return Streamed(first + second, sources[0], lane, streams, in_batch)
+    if in_batch:
+        streams.leave(in_batch)
+    return first
 
 
 async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:

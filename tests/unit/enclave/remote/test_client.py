@@ -16,15 +16,15 @@ from ophion.enclave.remote.client import RemoteEnclave
 from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.application import EnclaveApplication, enclave_service
 from ophion.errors import EnclaveError
+from ophion.rpc.tls.certificates import TlsSettings, client_context, server_context
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
-from ophion.rpc.transport.tls.certificates import TlsSettings, client_context, server_context
 from ophion.runtime.eager_coroutine import driven
 from ophion.testing.enclaves import Member
 from ophion.testing.ports import free_ports
 from tests.unit.rpc.endpoints.test_services import serving
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 PAYLOAD = b"\xc3abc and some more bytes \xff"
 

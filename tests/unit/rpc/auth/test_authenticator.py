@@ -15,8 +15,9 @@ from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import HTTP, Registry
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Response
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.replies import Answer
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.principal import SUBJECT

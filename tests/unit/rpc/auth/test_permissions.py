@@ -6,13 +6,13 @@ import pytest
 
 from ophion.errors import RpcError
 from ophion.rpc.auth.permissions import allows, permitted_table
-from ophion.rpc.schema.registry import HTTP, Bound, MethodTable, Registry
+from ophion.rpc.schema.registry import HTTP, BoundMethod, MethodTable, Registry
 from tests.unit.rpc.wire import Context, block_number
 
 TABLE = Registry([block_number.__rpc__]).bind(Context(), {"eth"}, HTTP)  # type: ignore[attr-defined]
 
 
-def refusal(bound: Bound) -> int:
+def refusal(bound: BoundMethod) -> int:
     with pytest.raises(RpcError) as caught:
         bound.invoke([], None)
     return caught.value.code

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from typing import Any
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams, opened
+from ophion.runtime.lanes import ThreadLane
 from ophion.runtime.principal import SUBJECT
 from tests.unit.rpc.envelopes import ask, error, read, request, run
+from tests.unit.rpc.transport.test_streaming import Pieces
 from tests.unit.rpc.wire import Context
 
 
@@ -98,5 +102,46 @@ def test_each_member_is_asked_by_whoever_sent_the_batch_whenever_its_turn_comes(
             answers.append(answer)
         await asyncio.gather(*answers)
         assert heard == {"ali": {"ali"}, "eve": {"eve"}}
+
+    run(main)
+
+
+def test_batches_of_many_clients_wait_for_a_full_lane() -> None:
+    """Ten clients, ten traces each, and a lane for eight: none is refused, and a single trace is still admitted."""
+
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        lane, gate, streams = ThreadLane("trace", 1, 8), threading.Event(), Streams(4)
+
+        def traced() -> Pieces:
+            gate.wait(30)
+            return Pieces(b'"0x', b"1", b'"')
+
+        async def trace(params: Any, caller: Any) -> bytes | Streamed:
+            return await opened(lane, streams, traced)
+
+        bound = dispatch._table["eth_blockNumber"]
+        dispatch._table = {
+            "debug_trace": bound._replace(
+                invoke=lambda *given: trace(*given), encode=lambda value: value, may_wait=True
+            )
+        }
+        body = json.dumps([request("debug_trace", id=number) for number in range(10)]).encode()
+        answers = []
+        for message in [body] * 10 + [json.dumps(request("debug_trace")).encode()]:
+            reply = dispatch.handle(message)
+            assert isinstance(reply, Pending)
+            answer = asyncio.get_running_loop().create_future()
+            reply.deliver = answer.set_result
+            answers.append(answer)
+        await asyncio.sleep(0)
+        assert lane.rejected == 0
+        gate.set()
+        *batches, single = await asyncio.gather(*answers)
+        for batch in batches:
+            assert [one.get("result", one) for one in read(batch)[1]] == ["0x1"] * 10
+        assert isinstance(single, StreamedAnswer)
+        single.body.close()
+        assert (streams.open, lane.rejected) == (0, 0)
+        lane.close()
 
     run(main)

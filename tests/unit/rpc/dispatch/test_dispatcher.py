@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ophion.errors import RpcError
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.schema.registry import Bound
+from ophion.rpc.schema.registry import BoundMethod
 from ophion.rpc.transport.replies import Answer, Pending
 from tests.unit.rpc.envelopes import ask, error, request, run
 from tests.unit.rpc.wire import Context
@@ -162,7 +162,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        dispatch = Dispatcher({"eth_fail": Bound(invoke, bytes, True, "eth_fail")}, loop)
+        dispatch = Dispatcher({"eth_fail": BoundMethod(invoke, bytes, True, "eth_fail")}, loop)
         reply: Any = dispatch.handle(b'{"id":1,"method":"eth_fail","params":[]}')
         if isinstance(reply, Pending):
             answered: asyncio.Future[Any] = loop.create_future()
@@ -259,7 +259,7 @@ def test_a_transaction_that_is_sent_takes_the_same_way_as_any_request() -> None:
     def decode(params: Sequence[Any]) -> Sequence[Any]:
         return [bytes.fromhex(params[0][2:])]
 
-    bound = Bound(
+    bound = BoundMethod(
         lambda params, caller: send(decode(params), caller),
         lambda value: json.dumps(value).encode(),
         True,
@@ -280,7 +280,7 @@ def test_a_transaction_that_is_sent_takes_the_same_way_as_any_request() -> None:
     async def main() -> None:
         dispatch = Dispatcher({"eth_sendRawTransaction": bound}, asyncio.get_running_loop())
         nobody = Dispatcher({}, asyncio.get_running_loop())
-        off = Dispatcher({"eth_sendRawTransaction": Bound(_off, bytes, False, "")}, asyncio.get_running_loop())
+        off = Dispatcher({"eth_sendRawTransaction": BoundMethod(_off, bytes, False, "")}, asyncio.get_running_loop())
         usual = '{"jsonrpc":"2.0","id":3,"method":"eth_sendRawTransaction","params":["0x%s"]}'
         unusual = usual.replace("Raw", "\\u0052aw")
         for raw in ("02ff", ""):

@@ -15,8 +15,8 @@ import pytest
 
 from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.fast_path import RawTransactionReply
 from ophion.rpc.dispatch.limits import DispatchLimits
-from ophion.rpc.dispatch.raw_transaction_reply import Sent
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP
 from ophion.rpc.transport.replies import Answer, Reply
@@ -44,8 +44,8 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def sent(reply: Reply) -> Sent:
-    assert type(reply) is Sent
+def sent(reply: Reply) -> RawTransactionReply:
+    assert type(reply) is RawTransactionReply
     return reply
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from ophion.rpc.transport.graceful_close import READ_S, GracefulClose
-from ophion.runtime.fair_scheduler import SHARE_S, Turns
+from ophion.runtime.fair_scheduler import SHARE_S, FairScheduler
 from tests.unit.rpc.wire import MemoryTransport
 
 
 def test_what_still_comes_is_thrown_away_up_to_a_limit() -> None:
     async def main() -> None:
         transport = MemoryTransport()
-        lingering = GracefulClose(transport, Turns())
+        lingering = GracefulClose(transport, FairScheduler())
         assert transport.has_eof
         for _ in range(64):
             lingering.receive(1_000_000)
@@ -25,7 +25,7 @@ def test_what_still_comes_is_thrown_away_up_to_a_limit() -> None:
 
 def test_others_come_first() -> None:
     async def main() -> None:
-        transport, turns = MemoryTransport(), Turns()
+        transport, turns = MemoryTransport(), FairScheduler()
         lingering = GracefulClose(transport, turns)
         assert transport.is_reading_paused
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ def test_of_a_crowd_some_are_read_from_in_each_turn_of_the_loop() -> None:
     """Reading on costs next to nothing; what it makes the loop do does not, and is counted before it is done."""
 
     async def main() -> None:
-        turns = Turns()
+        turns = FairScheduler()
         crowd = [MemoryTransport() for _ in range(1000)]
         for transport in crowd:
             GracefulClose(transport, turns)
@@ -65,7 +65,7 @@ def test_where_a_connection_cannot_be_half_closed_it_is_closed() -> None:
 
     async def main() -> None:
         transport = Encrypted()
-        GracefulClose(transport, Turns())
+        GracefulClose(transport, FairScheduler())
         assert transport.is_closed
 
     asyncio.run(main())

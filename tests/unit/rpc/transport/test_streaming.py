@@ -23,7 +23,7 @@ from ophion.rpc.transport.streaming import (
     opened,
     whole_of,
 )
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import InlineLane
 from tests.unit.rpc.interface import Interface
 
@@ -209,7 +209,7 @@ def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit(
         def request(position: int) -> Reply:
             return answer(Piece(position), streams)
 
-        batch = Batch(request, lambda position: b"%d" % position, 8, Turns(), 400)
+        batch = Batch(request, lambda position: b"%d" % position, 8, FairScheduler(), 400)
         reply = batch.start()
         assert isinstance(reply, Pending)
         weights: list[int] = []
@@ -229,7 +229,7 @@ def test_what_waits_in_a_batch_is_closed_with_it() -> None:
     streams = Streams()
 
     async def story() -> None:
-        batch = Batch(lambda position: answer(Pieces(b"]"), streams), lambda position: b"1", 5, Turns(), 400)
+        batch = Batch(lambda position: answer(Pieces(b"]"), streams), lambda position: b"1", 5, FairScheduler(), 400)
         reply = batch.start()
         assert isinstance(reply, Pending)
         assert streams.open == 5

@@ -1,23 +1,23 @@
-"""One HTTP/1.1 client, from its first byte to its last.
+"""One HTTP/1.1 client connection.
 
-    bytes -> PlainHeads ------------------------> application -> Answers -> bytes      heads seen before
-          -> Turns -> RequestReader (hosts, ...) -^                                    everything else
+    bytes -> fast_path ---------------------------> application -> Answers -> bytes      heads sent before
+          -> fair scheduler -> RequestReader -------^                                    everything else
 
-A request whose head has been seen before is answered at once, with one dictionary lookup in place of a parse. Anything
-else is parsed in pieces, for a limited time in each turn of the loop; what is left over waits, and nothing more is read
-meanwhile. A client that does not read its answers is not read from either.
+Input is parsed in pieces, for a limited time in each turn of the event loop. The rest waits for the next turn, and the
+connection reads nothing more until then. It does not read from a client that does not read its answers either.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from time import perf_counter
 from typing import Final, cast
 
-from ophion.rpc.transport.connection_slots import BUSY, NEVER_ASKED, NOT_LET_IN
+from ophion.rpc.errors import NULL, TOO_MANY_BYTES, TOO_MANY_CONNECTIONS, failure
+from ophion.rpc.transport.connection_slots import BUSY, NOT_LET_IN
 from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.compression import WORTH_BYTES
+from ophion.rpc.transport.http.fast_path import HeadMatcher
 from ophion.rpc.transport.http.messages import (
     CONTINUE,
     JSON,
@@ -29,230 +29,271 @@ from ophion.rpc.transport.http.messages import (
     response_head,
 )
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
-from ophion.rpc.transport.http.reader import RequestReader
-from ophion.rpc.transport.http.response_queue import WEIGHT_OF_A_BYTE, Answers
+from ophion.rpc.transport.http.reader import RequestForwarder, RequestReader
+from ophion.rpc.transport.http.response_queue import MAX_PIPELINED, WEIGHT_OF_A_BYTE, Answers, DirectReply
+from ophion.rpc.transport.http.state import ClientActivity, HttpState
+from ophion.rpc.transport.remote_end import address_of, has_gone, is_encrypted
 from ophion.rpc.transport.replies import Pending
-from ophion.rpc.transport.slow_reader import SlowReaderCheck
 from ophion.runtime.fair_scheduler import Share
 from ophion.runtime.memory_budget import WORTH_NOTING
 
-_NO_PLACE_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many connections"}}'
-_NO_PLACE: Final = response_head(Response(503, (_NO_PLACE_BODY,), JSON), b"", False, False) + _NO_PLACE_BODY
-_NO_ROOM_BODY: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"Too many bytes are held"}}'
-_NO_ROOM: Final = Response(503, (_NO_ROOM_BODY,), JSON, b"Retry-After: 1\r\n")
-_HALF_CLOSED_S: Final = 2.0
-"""How long a client that sends nothing more is taken for one that still wants its answers."""
-_UNTAKEN_S: Final = 1.0
-"""A client that does not take its answers gives way before one that has just asked for something."""
-_STALLED_S: Final = 5.0
-"""A request that has not moved for so long counts as no request when somebody else needs the place."""
+READY: Final = HttpState.READY
+RELAYING: Final = HttpState.RELAYING
+OPEN: Final = HttpState.OPEN
+ENDING: Final = HttpState.ENDING
+REFUSED: Final = HttpState.REFUSED
+DETACHED: Final = HttpState.DETACHED
+
+_TOO_MANY_CONNECTIONS: Final = Response(503, (failure(NULL, TOO_MANY_CONNECTIONS()),), JSON)
+_OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, b"Retry-After: 1\r\n")
+_HALF_CLOSED_TIMEOUT_S: Final = 2.0
+"""How long a client that has closed its side may wait for its answers."""
+_UNREAD_IDLENESS_S: Final = 1.0
+"""Minimal idleness of a client that does not read its answers: it is evicted before one that has just asked."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
-"""A single request of less than this is not worth noting while it is at work."""
-_TCP_INFO: Final = getattr(socket, "TCP_INFO", 0)
-_TCP_CLOSE: Final = 7
+"""A single open request below this size is not reported to the memory budget."""
 _UNSENT_BYTES: Final = 8 * 1024
-"""From here on what the socket does not take at once is noted; below it is hardly worth it."""
+"""Bytes in the send buffer from which on the client counts as not reading."""
 
 
 class HttpConnection(asyncio.Protocol):
     """One client. Tests drive it in process with a transport of their own."""
 
-    def __init__(self, policy: HttpPolicy) -> None:
+    def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
-        self._turns = policy.commons.turns
-        self._session: Session | None = policy.everybody
-        """Whose requests these are; None until a request has said so, where tokens are asked for."""
-        self._plain_sizes = policy.heads.sizes
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._answers: Answers = cast(Answers, None)
+        self._forwarder = forwarder
+        self.turns = policy.commons.turns
+        self.session: Session | None = policy.everybody
+        """The session of the requests. None before the first request where tokens are required."""
+        self.state = OPEN if policy.everybody is None else READY
+        self.is_ending = False
+        """Whether the state is final: no more requests are read. Set with the state by `_end`."""
+        self.heads = HeadMatcher(policy.heads)
+        self.activity = ClientActivity()
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.answers: Answers = cast(Answers, None)
         self._reader: RequestReader | None = None
         self._rest = b""
-        """What has arrived and waits for its turn."""
-        self._is_waiting = False
+        """Bytes that have arrived and wait to be parsed."""
+        self._is_scheduled = False
         self._share = Share()
-        self._last_head = b""
-        self._last_end = self._last_size = -1
-        self._last_takes_gzip = False
-        self._is_plain = policy.everybody is not None
-        self.is_ending = False
-        self._must_linger = False
-        self._lingering: GracefulClose | None = None
-        self._is_paused = False
+        self._graceful_close: GracefulClose | None = None
+        self.is_paused = False
+        """Whether the send buffer is full."""
         self._is_reading = True
-        self._is_noted = False
-        self._was_active = False
-        self._is_known = False
-        self._quiet_s = 0.0
-        self._taking = SlowReaderCheck()
-        self._learnable_size = -1
-        self._learnable_with_gzip = False
+        self._is_in_budget = False
 
     # --- called by the loop ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(_UNSENT_BYTES)
-        turns = self._turns if is_encrypted(transport) else None
-        self._answers = Answers(self._transport, self._policy.commons.lane, self._settle, self._weigh, turns)
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(_UNSENT_BYTES)
+        turns = self.turns if is_encrypted(transport) else None
+        max_open = MAX_PIPELINED if self._forwarder is None else self._forwarder.max_open
+        self.answers = Answers(self.transport, self._policy.commons.lane, self._settle, self._weigh, turns, max_open)
         if not self._policy.opened(self):
-            self.is_ending, self._is_plain = True, False
-            self._transport.write(_NO_PLACE)
-            self._transport.close()
+            self._end()
+            head = response_head(_TOO_MANY_CONNECTIONS, b"", False, False)
+            self.transport.write(head + b"".join(_TOO_MANY_CONNECTIONS.body))
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._policy.closed(self)
-        self._policy.commons.budget.settle(self)
-        self.is_ending, self._is_plain = True, False
-        self._rest = b""
-        self._answers.abandon()
-        if self._reader is not None:
-            self._reader.close()
+        self._end()
+        self._let_go()
 
     def data_received(self, data: bytes) -> None:
-        self._was_active = True
+        self.activity.was_active = True
         begun = perf_counter()
-        if self._is_plain and (begun < self._turns.ends_at or self._turns.goes_on()):
-            # most clients send the same head again and again: comparing it costs less than finding its end
-            is_same = len(data) == self._last_size and data.startswith(self._last_head)
-            end = self._last_end if is_same else self._known(data)
+        if self.state is READY and (begun < self.turns.ends_at or self.turns.goes_on()):
+            # comparing with the last head costs less than finding its end
+            heads = self.heads
+            is_same = len(data) == heads.size and data.startswith(heads.head)
+            end = heads.end if is_same else heads.whole(data)
             if end:
-                reply = self._session.handle(data[end:], self)  # type: ignore[union-attr]
+                reply = self.session.handle(data[end:], self)  # type: ignore[union-attr]
                 if type(reply) is bytes and 0 < len(reply) < KEPT_HEADS:
-                    self._transport.write(JSON_HEADS[len(reply)] + reply)
+                    self.transport.write(JSON_HEADS[len(reply)] + reply)
                 else:
-                    self._take(data, end, reply, begun)
+                    self._answer_plain(reply, len(data) - end, begun)
                 return
         if self.is_ending:
-            if self._lingering is not None:
-                self._lingering.receive(len(data))
-        elif self._rest or self._turns.is_over:
+            if self._graceful_close is not None:
+                self._graceful_close.receive(len(data))
+        elif self._rest or self.turns.is_over:
             self._rest += data
-            self._put_aside()
+            self._schedule()
         else:
             self._rest = data
             self.work()
 
     def eof_received(self) -> bool:
-        """A client that has said all it wants to say still gets the answers it waits for, when they come soon.
+        """The client has closed its side: it still gets answers that are ready soon.
 
-        One that has gone away looks the same, and its work must not go on for nobody.
+        A client that has gone looks the same, and work for it must not go on.
         """
         if self._rest:
-            self.work()  # only where a transport tells of the end before it was asked to read on
-        self.is_ending, self._is_plain = True, False
-        if self._answers:
-            asyncio.get_running_loop().call_later(_HALF_CLOSED_S, self._give_up)
-        return bool(self._answers)
+            self.work()  # some transports report the end although reading is paused
+        self._end()
+        if self.answers:
+            asyncio.get_running_loop().call_later(_HALF_CLOSED_TIMEOUT_S, self._abort_half_closed)
+        return bool(self.answers)
 
-    def _give_up(self) -> None:
-        if self._answers and not self._answers.is_streaming:  # writing shows soon enough whether somebody is there
-            self._transport.abort()
+    def _abort_half_closed(self) -> None:
+        if self.answers and not self.answers.is_streaming:  # a write to a client that has gone fails by itself
+            self.transport.abort()
 
     def pause_writing(self) -> None:
-        self._is_paused, self._is_plain = True, False
-        self._quiet_s = 0.0
-        self._taking.begin(self._transport.get_write_buffer_size())
+        self.is_paused = True
+        if not self.is_ending:
+            self.state = OPEN
+        self.activity.pause(self.transport.get_write_buffer_size())
         self._set_reading(False)
-        self._answers.pause()
+        self.answers.pause()
         self._weigh()
 
     def resume_writing(self) -> None:
-        self._is_paused = False
-        self._answers.resume()
+        self.is_paused = False
+        self.answers.resume()
         self._settle()
 
     # --- called by the service -------------------------------------------------------------------
 
     def tick(self, seconds: float) -> None:
-        """Some time has passed: cut off whoever is too slow or has gone quiet."""
-        if not self._is_reading and has_gone(self._transport):
-            self._transport.abort()
+        """Close the connection if the client is too slow or idle for too long."""
+        if not self._is_reading and has_gone(self.transport):
+            self.transport.abort()
             return
-        if (self._answers or self._rest) and not self._is_paused:
-            return  # the client waits for us
-        busy = self._in_message or self._is_paused or self.is_ending
-        if self._was_active and not busy:
-            self._was_active, self._is_known, self._quiet_s = False, True, 0.0
+        if (self.answers or self._rest) and not self.is_paused:
+            return  # the client waits for this node
+        activity, limits = self.activity, self._policy.limits
+        is_busy = self._in_message or self.is_paused or self.is_ending
+        if not is_busy and activity.tick_idle():
             return
-        self._quiet_s += seconds
-        limits = self._policy.limits
-        if self._is_paused:
+        activity.quiet_s += seconds
+        if self.is_paused:
             allowed_s = limits.write_timeout_s
-            if self._taking.goes_on(self._transport.get_write_buffer_size()):
-                self._quiet_s = 0.0
-        elif busy:
+            activity.reads_on(self.transport.get_write_buffer_size())
+        elif is_busy:
             allowed_s = limits.read_timeout_s
         else:
             allowed_s = limits.idle_timeout_s
-        if self._quiet_s > allowed_s:
-            self._transport.abort()
+        if activity.quiet_s > allowed_s:
+            self.transport.abort()
 
     def idleness(self) -> float:
-        """Seconds without a request, for whoever needs the place of this connection (`ConnectionSlots`)."""
-        if self._is_paused:
-            return _UNTAKEN_S + self._quiet_s
-        if self._answers:
+        """Seconds without a request, by which `ConnectionSlots` chooses a connection to evict."""
+        if self.is_paused:
+            return _UNREAD_IDLENESS_S + self.activity.quiet_s
+        if self.answers:
             return BUSY
-        if self._session is not None:
-            if self._is_waiting and self._session.is_heard:
+        if self.session is not None:
+            if self._is_scheduled and self.session.is_heard:
                 return BUSY
-            if not self._session.is_trusted:
-                return NOT_LET_IN + self._quiet_s
-        if self._in_message:
-            return NEVER_ASKED if self._quiet_s >= _STALLED_S else 0.0
-        if self._was_active:
-            return 0.0
-        return self._quiet_s if self._is_known else NEVER_ASKED + self._quiet_s
+            if not self.session.is_trusted:
+                return NOT_LET_IN + self.activity.quiet_s
+        return self.activity.idleness(self._in_message)
 
     def give_way(self) -> None:
-        """Somebody else takes the place of this connection, which has nothing to do."""
-        self.is_ending, self._is_plain = True, False
-        if self._transport.get_write_buffer_size():
-            self._transport.abort()  # nobody would look after one that waits for a client which does not read
+        """Close this idle connection in favour of a new one."""
+        self._end()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # a client that does not read would keep it open
         else:
-            self._transport.close()
+            self.transport.close()
 
     def cut_off(self) -> None:
-        """All clients together hold too much: this one lets go of what it has (`Budget`)."""
+        """Free what this connection holds: the memory budget of all clients is exceeded."""
         self._rest = b""
-        if self.is_ending or self._answers or self._is_paused:
-            self._transport.abort()
-            self._answers.abandon()
+        if self.is_ending or self.answers or self.is_paused:
+            self.transport.abort()
+            self.answers.abandon()
         else:
-            self.end_with(_NO_ROOM)
+            self.end_with(_OUT_OF_MEMORY)
             self._flush()
         if self._reader is not None:
             self._reader.close()
 
     def close(self) -> None:
-        """The service stops: no more requests are taken; what has been written still leaves."""
-        self.is_ending, self._is_plain = True, False
-        self._transport.close()
+        """The service stops: no more requests are read; what has been written still leaves."""
+        self._end()
+        self.transport.close()
 
     @property
     def client(self) -> str:
-        """Who asks: the name of a token, or the address of a machine."""
-        name = None if self._session is None else self._session.client
-        return name or address_of(self._transport)
+        """The name in the client's token, or the client's IP address."""
+        name = None if self.session is None else self.session.client
+        return name or address_of(self.transport)
+
+    # --- called by a gateway ---------------------------------------------------------------------
+
+    def use_session(self, session: Session) -> None:
+        """Answer the following requests in another session."""
+        if session is not self.session:
+            self.session = session
+            self.heads.use(session.heads)
+
+    def start_session(self, session: Session) -> None:
+        """Let the first request take the fast path of a session."""
+        if self.state is OPEN and self._reader is None and not self._rest:
+            self.use_session(session)
+            self.state = READY
+
+    def relay(self, reply: DirectReply, size: int) -> None:
+        """Wait for an answer that is copied to the client unchanged (gateway/fast_path.py)."""
+        self.activity.was_active, self.state = True, RELAYING
+        self.answers.expect(reply, size)
+
+    def relayed(self, answer: bytes) -> None:
+        """Copy the answer of a relay to the client."""
+        self.answers.delivered()
+        self.transport.write(answer)
+        if self.state is RELAYING:
+            self.state = READY
+        else:
+            self._settle()
+
+    def queue_relay(self) -> None:
+        """Let the answer of a relay take the general path: it is no plain answer."""
+        self.answers.queue_direct()
+        self._settle()
+
+    def spend(self, seconds: float) -> None:
+        """Count processor time that this client's requests cost elsewhere."""
+        self.turns.spend(seconds)
+        self._share.note(seconds, perf_counter())
+
+    def detach(self) -> None:
+        """Release everything but the transport, which another protocol takes over."""
+        self._end(DETACHED)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._policy.commons.budget.settle(self)
+        self._rest = b""
+        self._forwarder = None  # which knows this object
+        self.answers.abandon()
+        if self._reader is not None:
+            self._reader.close()
 
     # --- called by the reader --------------------------------------------------------------------
 
     def on_request(self) -> None:
-        self._quiet_s = 0.0
+        self.activity.quiet_s = 0.0
         reader = cast(RequestReader, self._reader)
         self._answer(reader.refusal or self._result(reader))
 
     def on_expectation(self) -> None:
-        self._answers.put(CONTINUE)
+        self.answers.put(CONTINUE)
 
     def on_upgrade(self, rest: bytes) -> bool:
-        return False
+        return self._forwarder is not None and self._forwarder.upgrade(cast(RequestReader, self._reader), rest)
 
     def end_with(self, response: Response) -> None:
-        """Answer before the request is complete and read nothing more, but throw away what the client still sends."""
+        """Answer before the request is complete, and discard what the client still sends."""
         if self.is_ending:
             return
-        self._must_linger = True
+        self._end(REFUSED)
         self._rest = b""
         if self._reader is not None:
             self._reader.keep_alive = False
@@ -261,221 +302,200 @@ class HttpConnection(asyncio.Protocol):
     def _answer(self, result: Result) -> None:
         reader = self._reader
         if reader is None:
-            self.is_ending, self._is_plain = True, False
-            self._answers.add(result, False)
+            self._end()
+            self.answers.add(result, False)
             return
         if not reader.keep_alive:
-            self.is_ending, self._is_plain = True, False
+            self._end()
         size = reader.worked_bytes
-        self._answers.add(
+        self.answers.add(
             result, reader.keep_alive, reader.is_old, reader.extra, size, reader.takes_gzip, reader.is_bare
         )
 
     def _result(self, reader: RequestReader) -> Result:
+        if self._forwarder is not None:
+            return self._forwarder.result(reader)
         policy = self._policy
         request = reader.request()
         if request.method == b"OPTIONS" and reader.extra and b"access-control-request-method" in request.headers:
             return preflight(request.headers.get(b"access-control-request-headers", b""))
         if not reader.is_call:
-            request.address = address_of(self._transport)
+            request.address = address_of(self.transport)
             return policy.application.respond(request)
         if policy.guard is not None:
-            # that of this request and no other: a proxy sends those of many clients over one connection
-            self._work_with(cast(Session, reader.session))
+            # each request has its own session: a proxy sends requests of many clients over one connection
+            self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
-                return policy.guard.refusal  # it was not worth keeping
-        session = self._session
+                return policy.guard.refusal  # the reader has dropped the body
+        session = self.session
         if session is None:
             return policy.application.respond(request)
-        if reader.is_usual():
-            self._learnable_size, self._learnable_with_gzip = len(request.body), reader.takes_gzip
+        if reader.is_plain():
+            self.heads.propose(len(request.body), reader.takes_gzip)
         return session.handle(request.body, self)
 
-    def _work_with(self, session: Session) -> None:
-        if session is not self._session:
-            self._session, self._plain_sizes = session, session.heads.sizes
-            self._last_size = -1  # the last head came with another token
-
     # --- reading and writing ---------------------------------------------------------------------
+
+    def _end(self, state: HttpState = ENDING) -> None:
+        """Read no more requests. The first final state remains."""
+        if not self.is_ending:
+            self.state, self.is_ending = state, True
 
     @property
     def _in_message(self) -> bool:
         return self._reader is not None and self._reader.in_message
 
-    def _known(self, data: bytes) -> int:
-        """Where the body of a request begins whose head has been seen before; 0 for any other."""
-        return self._last_end if self._starts_known(data, 0) and self._last_size == len(data) else 0
+    def _answer_plain(self, reply: Result, size: int, begun: float = 0.0) -> None:
+        """Send the reply to a request of the fast path when no other is open.
 
-    def _starts_known(self, data: bytes, position: int) -> bool:
-        """Whether all of a request with such a head is here, others behind it or not."""
-        if not (self._last_size > 0 and data.startswith(self._last_head, position)):
-            end = data.find(b"\r\n\r\n", position) + 4
-            head = data[position:end]
-            size = self._plain_sizes.get(head)
-            if size is None:
-                return False
-            self._last_head, self._last_end, self._last_size = head, len(head), len(head) + size
-            self._last_takes_gzip = head in self._session.heads.with_gzip  # type: ignore[union-attr]  # one is there when plain
-        return position + self._last_size <= len(data)
-
-    def _take(self, data: bytes, end: int, reply: Result, begun: float = 0.0) -> None:
-        """The reply to such a request, when nobody waits before it; `begun` where nobody else measures how long it
-        takes."""
-        if type(reply) is bytes and reply and (not self._last_takes_gzip or len(reply) < WORTH_BYTES):
-            self._transport.write(json_head(len(reply)) + reply)
+        `begun`: when the request began, if the caller does not measure it.
+        """
+        accepts_gzip = self.heads.accepts_gzip
+        if type(reply) is bytes and reply and (not accepts_gzip or len(reply) < WORTH_BYTES):
+            self.transport.write(json_head(len(reply)) + reply)
             return
-        self._answers.add(reply, size=len(data) - end, takes_gzip=self._last_takes_gzip)
-        if isinstance(reply, Pending) and len(data) - end < _LIGHT_BYTES and not reply.weight:
-            self._is_plain = False  # nothing else changes while it is at work
+        self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
+        if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
+            if self.state is READY:
+                self.state = OPEN  # nothing else changes
         else:
             self._flush()
-            if begun and type(reply) is Response:  # made on the spot, and not always with little work
-                self._turns.end(begun, self._share)
+            if begun and type(reply) is Response:  # made immediately, and sometimes with much work
+                self.turns.end(begun, self._share)
 
-    def _take_next(self, data: bytes, position: int) -> int:
-        """Such a request among others, whose answer waits for theirs; how many bytes it is, 0 where it is another."""
-        if self._session is None or self._in_message or self._is_paused or not self._starts_known(data, position):
+    def _answer_known(self, data: bytes, position: int) -> int:
+        """Answer a request with a known head among others. Returns its length; 0 if the head is not known."""
+        heads = self.heads
+        if self.session is None or self._in_message or self.is_paused or not heads.starts(data, position):
             return 0
-        size, end = self._last_size, position + self._last_size
-        reply = self._session.handle(data[position + self._last_end : end], self)
-        self._answers.add(reply, size=size - self._last_end, takes_gzip=self._last_takes_gzip)
+        size, accepts_gzip = heads.size, heads.accepts_gzip
+        reply = self.session.handle(data[position + heads.end : position + size], self)
+        self.answers.add(reply, size=size - heads.end, takes_gzip=accepts_gzip)
         return size
 
     def work(self) -> None:
-        """Go on with what has arrived, for a while (`Turns`)."""
-        self._is_waiting = False
-        data, position = self._rest, 0
-        if self.is_ending or not data:
+        """Parse what has arrived, for the length of one time slice."""
+        self._is_scheduled = False
+        data, position, has_ended = self._rest, 0, self.is_ending
+        if has_ended or not data:
             return
-        begun, is_crowded = perf_counter(), self._turns.is_crowded
-        if self._session is not None and not (self._in_message or self._answers or self._is_paused):
-            end = self._known(data)
-            if end:
+        begun, is_crowded = perf_counter(), self.turns.is_crowded
+        heads, may_be_known = self.heads, True
+        if self.session is not None and not (self._in_message or self.answers or self.is_paused):
+            may_be_known = heads.starts(data, 0)
+            if may_be_known and heads.size == len(data):
+                end = heads.end
                 self._rest = b""
-                self._take(data, end, self._session.handle(data[end:], self))
+                self._answer_plain(self.session.handle(data[end:], self), len(data) - end)
                 self._settle()
-                self._turns.end(begun, self._share)
+                self.turns.end(begun, self._share)
                 return
         while True:
-            size = self._take_next(data, position)
+            size = self._answer_known(data, position) if may_be_known else 0
+            may_be_known = True
             if not size:
                 if self._reader is None:
                     self._reader = RequestReader(self._policy, self)
                 size = self._reader.piece(data, position, is_crowded)
-                is_begun, session = self._in_message, self._session
-                if position == 0 and len(data) <= size:
+                is_begun, session = self._in_message, self.session
+                is_last = position == 0 and len(data) <= size
+                if is_last:
                     self._rest = b""
-                    self._read(data)
-                    if not is_begun:
-                        self._learn(data, 0, session)
-                    break
-                self._read(data[position : position + size])
+                self._read(data if is_last else data[position : position + size])
                 if not is_begun:
                     self._learn(data, position, session)
+                if is_last:
+                    break
             position += size
-            if self._has_ended() or position >= len(data):
+            if self.is_ending or position >= len(data):
                 self._rest = b""
                 break
-            if is_crowded or not self._has_room or perf_counter() - begun > self._turns.slice_s:
+            if is_crowded or not self._may_ask or perf_counter() - begun > self.turns.slice_s:
                 self._rest = data[position:]
                 break
         self._flush()
-        self._turns.end(begun, self._share)
-
-    def _has_ended(self) -> bool:
-        return self.is_ending
+        self.turns.end(begun, self._share)
 
     def _read(self, data: bytes) -> None:
         reader = cast(RequestReader, self._reader)
-        self._learnable_size = -1
+        self.heads.learnable_bytes = -1
         if not reader.in_message:
-            self._quiet_s = 0.0
+            self.activity.quiet_s = 0.0
         reader.feed(data)
 
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
-        """The request that begins here has been read: where it has left nothing to decide, its head is known now.
+        """Teach the fast path the head of the request that was read from here.
 
-        Not with the first request of a token: `session` is whose requests were read before it.
+        Not from the first request of a token: `session` is the session before the request. A gateway learns from the
+        first request too, since its sessions hold no token.
         """
-        size = self._learnable_size
-        if size >= 0 and not self.is_ending and session is not None and session is self._session:
-            end = data.find(b"\r\n\r\n", position) + 4 + size
-            session.heads.learn(data[position:end], size, self._learnable_with_gzip)
+        size = self.heads.learnable_bytes
+        if size < 0 or self.is_ending:
+            return
+        if self._forwarder is not None:
+            session = self.session
+        if session is None or session is not self.session:
+            return
+        end = data.find(b"\r\n\r\n", position) + 4
+        session.heads.learn(data[position : end + size], size, self.heads.learnable_with_gzip)
+        if self._forwarder is not None and data[position:end] in session.heads.sizes:
+            self._forwarder.learned(data[position:end])
 
-    def _put_aside(self) -> None:
-        """What has arrived waits, for its turn or for room; nothing more is read meanwhile."""
-        self._is_plain = False
+    def _schedule(self) -> None:
+        """Let the input wait for its time slice, or until the client may ask for more. Stop reading meanwhile."""
+        self.state = OPEN
         self._set_reading(False)
-        if not self._is_waiting and self._has_room:
-            self._is_waiting = True
-            self._turns.wait(self, self._share.rank(len(self._rest)))
+        if not self._is_scheduled and self._may_ask:
+            self._is_scheduled = True
+            self.turns.wait(self, self._share.rank(len(self._rest)))
         self._weigh()
 
     @property
-    def _has_room(self) -> bool:
-        """Whether the client may ask for more at this moment."""
-        return not self._is_paused and (not self._answers or self._answers.has_room)
+    def _may_ask(self) -> bool:
+        """Whether the client may send more requests now."""
+        return not self.is_paused and (not self.answers or self.answers.has_room)
 
     def _flush(self) -> None:
-        self._answers.flush()
+        self.answers.flush()
         self._settle()
 
     def _settle(self) -> None:
-        """Decide what may happen next on this connection."""
-        answers = self._answers
-        is_held_up = self._rest or self.is_ending or self._is_paused or self._is_noted
+        """Choose the next state after a request, an answer or a change of flow control."""
+        answers = self.answers
+        is_held_up = self._rest or self.is_ending or self.is_paused or self._is_in_budget
         if self._is_reading and not (is_held_up or answers or self._in_message):
-            self._is_plain = self._session is not None  # as nearly always
+            self.state = OPEN if self.session is None else READY  # the common case
+            return
+        if self.state is DETACHED:
             return
         if not self.is_ending:
             if self._rest:
-                self._put_aside()
+                self._schedule()
                 return
-            self._set_reading(self._has_room)
-            self._is_plain = self._session is not None and not (self._in_message or answers or self._is_paused)
-        elif not answers and not self._transport.is_closing():
-            if not self._must_linger:
-                self._transport.close()
-            elif self._lingering is None:
-                self._lingering = GracefulClose(self._transport, self._turns)
+            self._set_reading(self._may_ask)
+            is_ready = self.session is not None and not (self._in_message or answers or self.is_paused)
+            self.state = READY if is_ready else OPEN
+        elif not answers and not self.transport.is_closing():
+            if self.state is ENDING:
+                self.transport.close()
+            elif self._graceful_close is None:
+                self._graceful_close = GracefulClose(self.transport, self.turns)
         self._weigh()
 
     def _weigh(self) -> None:
-        """Note what this connection makes the node hold."""
-        size = len(self._rest) + self._answers.weight
+        """Report the memory that this connection holds to the budget."""
+        size = len(self._rest) + self.answers.weight
         if self._reader is not None:
             size += self._reader.held_bytes
-        if self._is_paused:
-            size += self._transport.get_write_buffer_size()
-        is_trusted = self._session is not None and self._session.is_trusted
-        self._is_noted = self._policy.commons.budget.weigh(self, size, is_trusted)
+        if self.is_paused:
+            size += self.transport.get_write_buffer_size()
+        is_trusted = self.session is not None and self.session.is_trusted
+        self._is_in_budget = self._policy.commons.budget.weigh(self, size, is_trusted)
 
-    def _set_reading(self, wanted: bool) -> None:
-        if wanted != self._is_reading and not self._transport.is_closing():
-            self._is_reading = wanted
-            if wanted:
-                self._transport.resume_reading()
+    def _set_reading(self, is_reading: bool) -> None:
+        if is_reading != self._is_reading and not self.transport.is_closing():
+            self._is_reading = is_reading
+            if is_reading:
+                self.transport.resume_reading()
             else:
-                self._transport.pause_reading()
-
-
-def is_encrypted(transport: asyncio.BaseTransport) -> bool:
-    """Whether what is written there is encrypted on the loop."""
-    return transport.get_extra_info("sslcontext") is not None
-
-
-def has_gone(transport: asyncio.BaseTransport) -> bool:
-    """Whether the other end has broken the connection off: nobody is told while nothing is read or written."""
-    connection = transport.get_extra_info("socket")
-    if connection is None or not _TCP_INFO:
-        return False
-    try:
-        return bool(connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0] == _TCP_CLOSE)
-    except OSError:
-        return False
-
-
-def address_of(transport: asyncio.BaseTransport) -> str:
-    """The address of the machine at the other end; empty where there is none."""
-    name = transport.get_extra_info("peername")
-    return str(name[0]) if isinstance(name, tuple) else ""
+                self.transport.pause_reading()

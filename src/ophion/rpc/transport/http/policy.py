@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.replies import Answer, Pending, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
-
-if TYPE_CHECKING:
-    from ophion.rpc.transport.http.connection import HttpConnection
 
 Result: TypeAlias = Reply | Response | Pending[Response]
 """What an application gives: a JSON reply, now or later, or a response of its own making."""
@@ -50,34 +48,6 @@ class HttpLimits(Struct, frozen=True):
     """A client must take something of its answers in this time."""
     idle_timeout_s: float = 600.0
     """A connection without requests is closed after this time."""
-
-
-class PlainHeads:
-    """Heads of plain requests, by their bytes, with the size of the body they announce.
-
-    A head is learned only from a whole message that httptools has accepted and that leaves nothing to decide: a call
-    on an open HTTP/1.1 connection, an allowed host, a length, no origin, no expectation. The same bytes mean the same
-    again, so a hit needs no second look.
-    """
-
-    def __init__(self, most: int = 1024, longest: int = 1024) -> None:
-        self._most = most
-        self._longest = longest
-        self.sizes: dict[bytes, int] = {}
-        self.with_gzip: set[bytes] = set()
-        """Those that ask for compressed answers."""
-
-    def learn(self, message: bytes, body_size: int, takes_gzip: bool = False) -> None:
-        """Remember the head of a message that ends with its body; when there are too many, begin anew."""
-        end = message.find(b"\r\n\r\n") + 4
-        if len(message) - end != body_size or end > self._longest:
-            return
-        if len(self.sizes) >= self._most:
-            self.sizes.clear()
-            self.with_gzip.clear()
-        self.sizes[message[:end]] = body_size
-        if takes_gzip:
-            self.with_gzip.add(message[:end])
 
 
 class Session(Protocol):
@@ -145,9 +115,9 @@ class HttpPolicy(Struct, frozen=True):
     origins: OriginList
     limits: HttpLimits
     heads: PlainHeads
-    opened: Callable[[HttpConnection], bool]
-    """Called for a new connection; False turns it away."""
-    closed: Callable[[HttpConnection], None]
+    opened: Callable[[Any], bool]
+    """Called with a new connection; False refuses it."""
+    closed: Callable[[Any], None]
     guard: Guard | None = None
     """None where no token is needed."""
     commons: SharedResources = field(default_factory=SharedResources)

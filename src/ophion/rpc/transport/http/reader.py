@@ -13,7 +13,7 @@ import httptools
 
 from ophion.rpc.transport.http.compression import takes_gzip
 from ophion.rpc.transport.http.messages import Request, Response, media_type
-from ophion.rpc.transport.http.policy import HttpPolicy, Session
+from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 
 _HOST_REFUSED: Final = Response(403, (b'{"message":"Host not authorized."}',), b"application/json; charset=utf-8")
 _ORIGIN_REFUSED: Final = Response(403)
@@ -44,7 +44,7 @@ class Reading(Protocol):
     """The connection that is read from."""
 
     is_ending: bool
-    """Nothing more is read."""
+    """No more requests are read."""
 
     def on_request(self) -> None:
         """A request is complete."""
@@ -152,14 +152,14 @@ class RequestReader:
         assert self._parser is not None
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
-    def is_usual(self, target: bytes | None = None) -> bool:
+    def is_plain(self, target: bytes | None = None) -> bool:
         """Whether the same head again can be told by its bytes alone, and leaves nothing to decide; that of a call,
         where no other target is given."""
         if self._policy.guard is None and b"authorization" in self.headers:
             return False  # nobody needs it here, so it is not kept either
         wanted = self._policy.call_path if target is None else target
-        is_usual = self.keep_alive and not self.is_old and not self.extra and self._target == wanted
-        return is_usual and b"content-length" in self.headers and self.headers.keys().isdisjoint(_UNUSUAL)
+        is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == wanted
+        return is_plain and b"content-length" in self.headers and self.headers.keys().isdisjoint(_UNUSUAL)
 
     def on_url(self, url: bytes) -> None:
         self._target += url
@@ -277,3 +277,19 @@ class RequestReader:
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)
         return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self._target, version, lines)
+
+
+class RequestForwarder(Protocol):
+    """What a gateway does with requests in place of the application (ophion.gateway.connection)."""
+
+    max_open: int
+    """Requests that one client may have open at a time."""
+
+    def result(self, reader: RequestReader) -> Result:
+        """Answer a complete request."""
+
+    def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
+        """Hand the connection over to another protocol if the request asks for it; False if not."""
+
+    def learned(self, head: bytes) -> None:
+        """The fast path knows this head from here on."""

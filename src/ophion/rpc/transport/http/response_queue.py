@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
@@ -27,10 +27,10 @@ from ophion.rpc.transport.http.policy import Result
 from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
 from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, as_it_is, chunk
 from ophion.runtime.chunked_body import PORTION_BYTES, Piece, Portions, Whole
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import Lane
 
-_MAX_PIPELINED: Final = 32
+MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
 """Requests at work on one connection and answers that wait for their turn; large ones go one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
@@ -97,7 +97,7 @@ class _Slot(Struct, eq=False):
             body = () if self.is_bare else response.body
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
-    def divide(self, turns: Turns) -> None:
+    def divide(self, turns: FairScheduler) -> None:
         """Where the answer is long, it leaves in portions."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
@@ -108,6 +108,13 @@ class _Slot(Struct, eq=False):
         self.parts = (chunked_head(GZIP + self.extra, self.keep_alive, response),)
 
 
+class DirectReply(Protocol):
+    """An answer of another server that is copied to the client unchanged (gateway/fast_path.py)."""
+
+    def as_pending(self) -> Pending[Any]:
+        """Deliver the answer to a `Pending` instead."""
+
+
 def _nobody() -> None:
     """Who hears of answers for a client that has gone."""
 
@@ -116,9 +123,12 @@ class Answers:
     """The answers that one client waits for; `settle` is called when one of them has come or has been sent."""
 
     __slots__ = (
+        "_direct",
+        "_direct_bytes",
         "_is_called",
         "_is_paused",
         "_lane",
+        "_max_open",
         "_out",
         "_pump",
         "_queue",
@@ -134,19 +144,24 @@ class Answers:
         lane: Lane,
         settle: Callable[[], None],
         weighed: Callable[[], None] = _nobody,
-        turns: Turns | None = None,
+        turns: FairScheduler | None = None,
+        max_open: int = MAX_PIPELINED,
     ) -> None:
         """`weighed` is called when a request that is at work keeps more or less than before.
 
         `turns` are given where answers are encrypted, which the loop does.
         """
         self._turns = turns
+        self._max_open = max_open
         self._transport = transport
         self._lane = lane
         self._settle = settle
         self._weighed = weighed
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
+        self._direct: DirectReply | None = None
+        """The only open request, while another server answers it; nothing is queued then."""
+        self._direct_bytes = 0
         self._pump: Pump | None = None
         self._is_paused = False
         self._is_called = False
@@ -154,7 +169,7 @@ class Answers:
 
     def __len__(self) -> int:
         """Requests whose answers are not written yet."""
-        return len(self._queue)
+        return len(self._queue) if self._direct is None else 1
 
     @property
     def is_streaming(self) -> bool:
@@ -164,7 +179,7 @@ class Answers:
     @property
     def has_room(self) -> bool:
         """Whether the client may ask for more before it has these."""
-        return len(self._queue) < _MAX_PIPELINED and self.weight < _MAX_PIPELINED_BYTES
+        return len(self) < self._max_open and self.weight < _MAX_PIPELINED_BYTES
 
     @property
     def weight(self) -> int:
@@ -172,6 +187,8 @@ class Answers:
         queue = self._queue
         if len(queue) == 1:  # as nearly always
             return queue[0].weight
+        if self._direct is not None:
+            return self._direct_bytes * WEIGHT_OF_A_BYTE
         # asked with each request of those who send many at once, most of which are at work
         return sum(
             [
@@ -194,6 +211,8 @@ class Answers:
 
         `is_bare`: without its own body, as the answer to a `HEAD`, which nobody streams or compresses.
         """
+        if self._direct is not None:
+            self.queue_direct()
         if type(result) is StreamedAnswer and is_old:
             result = whole(result)
         if isinstance(result, Pending):
@@ -211,12 +230,28 @@ class Answers:
 
     def put(self, text: bytes) -> None:
         """Bytes that are no answer; behind answers that are not there yet they wait for their turn."""
+        if self._direct is not None:
+            self.queue_direct()
         if not self._queue:
             self._out.append(text)
             return
         slot = _Slot(True, False, b"")
         slot.parts = (text,)
         self._queue.append(slot)
+
+    def expect(self, reply: DirectReply, size: int) -> None:
+        """Wait for an answer that the connection writes by itself; the request had a body of this size."""
+        self._direct, self._direct_bytes = reply, size
+
+    def delivered(self) -> None:
+        """The expected answer is there."""
+        self._direct = None
+
+    def queue_direct(self) -> None:
+        """Give the expected answer a place in the queue."""
+        reply, self._direct = self._direct, None
+        if reply is not None:
+            self.add(reply.as_pending(), size=self._direct_bytes)
 
     def flush(self) -> bool:
         """Write what is there; whether there was something."""
@@ -255,6 +290,7 @@ class Answers:
 
     def abandon(self) -> None:
         """The client is gone: nobody wants the rest."""
+        self.queue_direct()
         if self._pump is not None:
             self._pump.abandon()
             self._pump = None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.connection import HttpConnection
-from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.fast_path import PlainHeads
+from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy
 from ophion.rpc.transport.listener import Listener
 from ophion.rpc.transport.shared_resources import SharedResources
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -11,9 +11,6 @@ from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.http.policy import Application, SessionUser
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
-
-if TYPE_CHECKING:
-    from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
 _MIN_UNREAD_BYTES: Final = 128 * 1024
 
@@ -41,7 +38,7 @@ class Conversations(Protocol):
     """What a service does with messages; it knows nothing of sockets."""
 
     @property
-    def handle(self) -> Callable[[bytes, WebSocketConnection], Reply]:
+    def handle(self) -> Callable[..., Reply]:
         """Answers one message; the connection it came over can be talked to later."""
 
     def close(self) -> None:
@@ -52,7 +49,7 @@ class ConnectionSession(Protocol):
     """What the bearer of one token may do."""
 
     @property
-    def handle(self) -> Callable[[bytes, WebSocketConnection], Reply]:
+    def handle(self) -> Callable[..., Reply]:
         """Answers one message, for this once."""
 
     @property
@@ -93,15 +90,15 @@ class WebSocketPolicy(Struct, frozen=True):
     hosts: HostList
     origins: OriginList
     limits: WebSocketLimits
-    opened: Callable[[WebSocketConnection], bool]
+    opened: Callable[[Any], bool]
     """Called for a new connection; False turns it away."""
-    closed: Callable[[WebSocketConnection], None]
+    closed: Callable[[Any], None]
     login: Application | None = None
     """Where clients log in; None where no token is needed."""
     guard: ConnectionGuard | None = None
     """Who looks at the tokens."""
     commons: SharedResources = field(default_factory=SharedResources)
-    behind: set[WebSocketConnection] = field(default_factory=set)
+    behind: set[Any] = field(default_factory=set)
     """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
 
     def room(self) -> int:

@@ -19,11 +19,12 @@ from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.transport.access import HostList, OriginList
 from ophion.rpc.transport.connection_slots import BUSY
 from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads, Result
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, Result
 from ophion.rpc.transport.replies import Pending, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.memory_budget import Budget
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
@@ -245,7 +246,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
             await asyncio.sleep(0)
         assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
 
-    run(story, commons=SharedResources(turns=Turns(turn_s=1e6)))
+    run(story, commons=SharedResources(turns=FairScheduler(turn_s=1e6)))
 
 
 def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
@@ -736,7 +737,7 @@ def test_many_headers_are_too_many_even_when_they_come_at_once() -> None:
 
 
 def test_the_work_of_a_client_that_has_gone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ophion.rpc.transport.http.connection._HALF_CLOSED_S", 0.01)
+    monkeypatch.setattr("ophion.rpc.transport.http.connection._HALF_CLOSED_TIMEOUT_S", 0.01)
 
     async def story(client: Client, context: Context) -> None:
         assert client.post(WAIT) == b""

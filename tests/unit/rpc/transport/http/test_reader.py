@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.rpc.transport.access import HostList, OriginList
+from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
-from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, PlainHeads
+from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.http.reader import RequestReader
 
 HEAD = b"POST /path?a=1 HTTP/1.1\r\nHost: localhost\r\n"
@@ -31,7 +32,7 @@ class Reading:
     """A connection that notes what it is told."""
 
     def __init__(self, **limits: int) -> None:
-        self.is_ending = self.is_usual = False
+        self.is_ending = self.is_plain = False
         self.takes_upgrades = False
         self.told: list[Any] = []
         hosts, origins = HostList(["localhost"]), OriginList(["http://good"])
@@ -47,7 +48,7 @@ class Reading:
         self.reader = RequestReader(policy, self)
 
     def on_request(self) -> None:
-        self.is_usual = self.reader.is_usual()
+        self.is_plain = self.reader.is_plain()
         self.told.append(self.reader.refusal or self.reader.request())
 
     def on_upgrade(self, rest: bytes) -> bool:
@@ -114,7 +115,7 @@ def test_a_wish_for_another_protocol_may_be_granted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "is_usual"),
+    ("lines", "is_plain"),
     [
         (b"", True),
         (b"Connection: close\r\n", False),
@@ -122,10 +123,10 @@ def test_a_wish_for_another_protocol_may_be_granted() -> None:
         (b"Authorization: Bearer x\r\n", False),
     ],
 )
-def test_which_heads_leave_nothing_to_decide(lines: bytes, is_usual: bool) -> None:
+def test_which_heads_leave_nothing_to_decide(lines: bytes, is_plain: bool) -> None:
     reading = Reading()
     reading.reader.feed(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + lines + b"Content-Length: 2\r\n\r\n{}")
-    assert reading.is_usual is is_usual
+    assert reading.is_plain is is_plain
 
 
 def test_what_comes_after_a_body_is_no_header() -> None:

@@ -13,7 +13,7 @@ from ophion.rpc.transport.http.response_queue import Answers
 from ophion.rpc.transport.replies import Answer, Pending
 from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.runtime.chunked_body import PORTION_BYTES
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import InlineLane
 from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import MemoryTransport
@@ -220,7 +220,7 @@ def test_long_answers_are_encrypted_in_portions() -> None:
 
     async def main() -> None:
         nonlocal answers
-        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=Turns())
+        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=FairScheduler())
         for result in (long, b"[]", long.join(), long):
             answers.add(result)
         answers.flush()
@@ -245,7 +245,7 @@ def test_what_is_ready_in_one_turn_is_one_record() -> None:
 
     async def main() -> None:
         transport = Records()
-        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=Turns())
+        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=FairScheduler())
         answers.add(b"[1]")
         answers.add(Answer(200, (b"[2", b"]")))
         answers.flush()

@@ -34,7 +34,7 @@ from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
 from ophion.runtime.chunked_body import PORTION_BYTES
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.lanes import InlineLane
 from ophion.runtime.memory_budget import Budget
 from tests.unit.rpc.transport.test_replies import Rest
@@ -474,7 +474,7 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
         assert not client.transport.is_reading_paused
         assert client.ask("eth_blockNumber")["result"] == "0x20"
 
-    run(story, commons=SharedResources(turns=Turns(turn_s=1e6)))
+    run(story, commons=SharedResources(turns=FairScheduler(turn_s=1e6)))
 
 
 def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
@@ -486,7 +486,7 @@ def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
         await asyncio.sleep(0)
         assert client.transport.take() == b""
 
-    run(story, commons=SharedResources(turns=Turns(turn_s=1e6)))
+    run(story, commons=SharedResources(turns=FairScheduler(turn_s=1e6)))
 
 
 class Changing(MemoryTransport):
@@ -549,7 +549,7 @@ class FloodGuard:
 
 @pytest.mark.parametrize("is_crowded", [False, True])
 def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded: bool) -> None:
-    turns = Turns(turn_s=1e6)
+    turns = FairScheduler(turn_s=1e6)
 
     async def story(client: Client, context: Context) -> None:
         client.open()

@@ -6,7 +6,7 @@ accepted, counted, and secured here; when there are too many, the oldest gives w
 milliseconds.
 
 A handshake is a millisecond of work, and all of those under way can send their first message at the same moment. So
-they stand in line when the turn of the loop is over (`Turns`), and some come in with each turn. What cannot be the
+they stand in line when the turn of the loop is over (`FairScheduler`), and some come in with each turn. What cannot be the
 beginning of a handshake is closed before OpenSSL hears of it: who speaks something else costs a look at some bytes.
 """
 
@@ -20,7 +20,7 @@ from typing import Final, Protocol, cast
 
 from ophion.runtime.eager_coroutine import driven
 from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
-from ophion.runtime.fair_scheduler import Turns
+from ophion.runtime.fair_scheduler import FairScheduler
 
 MOST: Final = 256
 """Handshakes at a time, without those in line: they wait for this node, and not it for them."""
@@ -49,7 +49,7 @@ class Handshakes:
         self,
         context: ssl.SSLContext,
         factory: Callable[[], asyncio.BaseProtocol],
-        turns: Turns,
+        turns: FairScheduler,
         most: int = MOST,
         service: str = "",
     ) -> None:
@@ -97,7 +97,7 @@ class Handshakes:
         return True
 
     def work(self) -> None:
-        """The turn of those in line has come (`Turns`); as one, so that those who are in already wait for few."""
+        """The turn of those in line has come (`FairScheduler`); as one, so that those who are in already wait for few."""
         left = _AT_A_TIME
         while self._line and left:
             newcomer = self._line.popleft()

@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.metrics.requests import RequestMetrics
-from ophion.native.executor import LatestRead
 from ophion.rpc.auth.permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
-from ophion.rpc.schema.registry import HTTP, Bound
+from ophion.rpc.schema.registry import HTTP, BoundMethod
 from ophion.runtime.metrics import MetricsRegistry
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import deploying
@@ -130,14 +129,14 @@ def test_who_may_not_ask_is_not_answered_because_another_may(dev: Interface) -> 
 def test_a_handler_is_asked_once_and_then_when_a_call_needs_terms(dev: Interface) -> None:
     asked_for: list[str] = []
 
-    def noted(name: str, bound: Bound) -> Bound:
+    def noted(name: str, bound: BoundMethod) -> BoundMethod:
         def invoke(params: Any, caller: Any) -> Any:
             asked_for.append(name)
             return bound.invoke(params, caller)
 
         return bound._replace(invoke=invoke)
 
-    watched = Dispatcher(method_table(dev.context, GROUPS, HTTP).changed(noted), dev.loop)
+    watched = Dispatcher(method_table(dev.context, GROUPS, HTTP).map(noted), dev.loop)
 
     def ask_each() -> list[str]:
         asked_for.clear()
@@ -172,7 +171,7 @@ def test_each_is_counted_where_requests_are_measured(dev: Interface) -> None:
 
 def test_what_asks_the_newest_block_is_declared_with_the_method(dev: Interface) -> None:
     table = method_table(dev.context, GROUPS, HTTP)
-    reading = {name for name in table.names if isinstance(table[name].newest, LatestRead)}
+    reading = {name for name in table.names if isinstance(table[name].latest_read, NewestRead)}
     assert reading == {"eth_blockNumber", "eth_getBalance", "eth_getTransactionCount", "eth_call"}
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 from ophion.errors import ConfigError
-from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
+from ophion.rpc.tls.certificates import TlsSettings, server_context
 
 PEM = serialization.Encoding.PEM
 OPTION = "--rpc-http-tls-keystore-file"

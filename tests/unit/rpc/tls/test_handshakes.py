@@ -17,10 +17,10 @@ from typing import cast
 import pytest
 import uvloop
 
-from ophion.rpc.transport.tls.certificates import TlsSettings, server_context
-from ophion.rpc.transport.tls.handshakes import Handshakes, may_begin
-from ophion.runtime.fair_scheduler import Turns
-from tests.unit.rpc.transport.tls.test_certificates import identity, pem_file
+from ophion.rpc.tls.certificates import TlsSettings, server_context
+from ophion.rpc.tls.handshakes import Handshakes, may_begin
+from ophion.runtime.fair_scheduler import FairScheduler
+from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 RUN = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 Run = Callable[[Awaitable[None]], None]
@@ -54,7 +54,7 @@ class Service:
     def __init__(self, folder: Path, most: int = 4) -> None:
         store = pem_file(folder / "node.pem", *identity("node"))
         self.client = ssl.create_default_context(cafile=str(store))
-        self.handshakes = Handshakes(server_context(TlsSettings("", store)), Echo, Turns(), most)
+        self.handshakes = Handshakes(server_context(TlsSettings("", store)), Echo, FairScheduler(), most)
         self.port = 0
 
     async def listen(self, doors: int = 1) -> None:

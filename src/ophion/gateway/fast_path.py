@@ -1,0 +1,48 @@
+"""Fast path of a gateway: a plain request is copied to a node and its plain answer back, without parsing either.
+
+    bytes -> RelayPath -> UpstreamConnection.relay -> bytes
+
+The slow path is `HttpConnection` with `RouteTarget.handle`. A request takes the fast path if the connection is READY,
+its head is known, and a connection to the node is idle. If anything else happens to the client before the answer is
+there, the connection leaves the state RELAYING, and the answer takes the slow path. Without this module the gateway
+gives the same answers; tests/unit/gateway/test_fast_path.py compares both paths.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import cast
+
+from ophion.gateway.routing import RouteTarget
+from ophion.rpc.transport.http.connection import READY, HttpConnection
+
+
+class RelayPath:
+    """The fast path of one client."""
+
+    __slots__ = ("_forwarded_for", "_head", "_http")
+
+    def __init__(self, http: HttpConnection) -> None:
+        self._http = http
+        self._forwarded_for = b""
+        """The client's head that `_head` was made for."""
+        self._head = b""
+
+    def relay(self, data: bytes) -> bool:
+        """Send a request to the node if it is plain; False if it must take the slow path."""
+        http = self._http
+        turns = http.turns
+        if http.state is not READY or not (perf_counter() < turns.ends_at or turns.goes_on()):
+            return False
+        heads, target = http.heads, cast(RouteTarget, http.session)
+        is_same = len(data) == heads.size and data.startswith(heads.head)
+        end = heads.end if is_same else heads.whole(data)
+        idle = target.upstream.idle
+        if end <= 0 or not idle:
+            return False
+        if self._forwarded_for is not heads.head:
+            self._forwarded_for, self._head = heads.head, target.head(len(data) - end)
+        upstream = idle.pop()
+        http.relay(upstream, len(data) - end)
+        upstream.relay(self._head + data[end:], http)
+        return True

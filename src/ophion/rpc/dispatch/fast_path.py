@@ -1,0 +1,64 @@
+"""Fast paths of the dispatcher: plain requests that the extension reads without building a JSON document.
+
+    body -> PlainRequests.read -> answer            a read at the latest block that Rust answers by itself
+                               -> raw transaction   goes to the pool without a handler
+                               -> id, name, params  any other plain request; continues in the dispatcher
+                               -> None              not plain: the dispatcher parses the body
+
+Rust answers four methods: eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
+Their handlers in rpc/methods are the slow path. tests/unit/rpc/dispatch/test_fast_path.py asks both in the same words;
+tests/unit/rpc/dispatch/test_raw_transaction_reply.py does so for eth_sendRawTransaction.
+Without this module every request gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ophion.errors import PoolRejected
+from ophion.native.messages import PlainRequests
+from ophion.pool.events import Admission, taken
+from ophion.rpc.schema.method_table import BoundMethod
+from ophion.rpc.schema.wire_types import encode_data
+from ophion.rpc.transport.replies import SUCCESS, Complete, Pending
+
+
+class PlainRequests:
+    """Reads plain requests of one dispatcher, and learns which methods Rust may answer."""
+
+    def __init__(self) -> None:
+        self._requests = PlainRequests()
+        self.read: Callable[[bytes], bytes | tuple[bytes, str, Any] | None] = self._requests.read
+        """The answer, or the parts of a plain request (`bytes` as params: a raw transaction), or None."""
+
+    def learn(self, name: str, bound: BoundMethod) -> None:
+        """Let Rust answer the next plain requests of a method, if it can."""
+        if bound.latest_read is not None:
+            self._requests.answer(name, bound.latest_read)
+
+
+class RawTransactionReply(Pending[Complete], kw_only=True, eq=False):
+    """The reply to eth_sendRawTransaction, and at the same time the arrival (pool/intake.py) that the pool resolves.
+
+    One object instead of a future with a callback: thousands of transactions arrive in a second.
+    """
+
+    raws: tuple[bytes, ...]
+    name: str
+    id_text: bytes
+    failed: Callable[[BaseException, str, bytes], Complete]
+    """Makes the error response for a method name and an id."""
+    is_local: bool = True
+
+    def answer(self, admissions: list[Admission]) -> None:
+        try:
+            hash = taken(admissions)
+        except PoolRejected as error:
+            self.fail(error)
+        else:
+            self.resolve(SUCCESS % (self.id_text, encode_data(hash)))
+
+    def fail(self, error: Exception) -> None:
+        if not self.is_done:
+            self.resolve(self.failed(error, self.name, self.id_text))

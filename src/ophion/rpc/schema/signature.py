@@ -1,0 +1,99 @@
+"""Read the signature of a handler: which wire type each parameter and the result have."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+
+from ophion.rpc.schema.caller import Caller
+from ophion.rpc.schema.wire_types import Wire
+
+REQUIRED: Final = inspect.Parameter.empty
+
+
+class Parameter(Struct, frozen=True):
+    """One positional parameter."""
+
+    name: str
+    wire: Wire
+    default: Any = REQUIRED
+    is_repeated: bool = False
+    """Accepts any number of positions (`*name` in the signature)."""
+
+
+class Signature(Struct, frozen=True):
+    """The types of a handler."""
+
+    parameters: tuple[Parameter, ...]
+    takes_caller: bool
+    result: Wire
+    nullable: bool
+    may_wait: bool
+    """Whether the handler can return an awaitable."""
+
+
+def read_signature(name: str, function: Callable[..., Any]) -> Signature:
+    """Read the annotations of a handler; `TypeError` for a type without a wire format."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters, takes_caller = _parameters(name, function, hints)
+    result, nullable = _result(name, hints)
+    may_wait = inspect.iscoroutinefunction(function) or _returns_awaitable(hints.get("return"))
+    return Signature(parameters, takes_caller, result, nullable, may_wait)
+
+
+def _parameters(
+    name: str, function: Callable[..., Any], hints: Mapping[str, Any]
+) -> tuple[tuple[Parameter, ...], bool]:
+    names = list(inspect.signature(function).parameters.values())[1:]
+    takes_caller = bool(names) and hints.get(names[0].name) is Caller
+    parameters = []
+    for parameter in names[1:] if takes_caller else names:
+        wire = _wire(hints.get(parameter.name))
+        if wire is None or wire.decode is None:
+            raise TypeError(f"{name}: parameter {parameter.name} has no wire type that can be read")
+        is_repeated = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        default = () if is_repeated else parameter.default
+        parameters.append(Parameter(_camel(parameter.name), wire, default, is_repeated))
+    if len(parameters) > 1 and any(parameter.is_repeated for parameter in parameters):
+        raise TypeError(f"{name}: a repeated parameter must be the only one")
+    return tuple(parameters), takes_caller
+
+
+def _result(name: str, hints: Mapping[str, Any]) -> tuple[Wire, bool]:
+    alternatives = _alternatives(hints.get("return"))
+    wires = {wire.name: wire for alternative in alternatives if (wire := _wire(alternative)) is not None}
+    if len(wires) != 1 or next(iter(wires.values())).encode is None:
+        raise TypeError(f"{name}: the result needs exactly one wire type that can be written")
+    return next(iter(wires.values())), type(None) in alternatives
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """List the members of a union, also inside awaitables: `X | None | Awaitable[X | None]` is X and None."""
+    if get_origin(hint) in (Union, UnionType):
+        return [member for argument in get_args(hint) for member in _alternatives(argument)]
+    if get_origin(hint) is Awaitable:
+        return _alternatives(get_args(hint)[0])
+    return [hint]
+
+
+def _returns_awaitable(hint: Any) -> bool:
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return any(get_origin(member) is Awaitable for member in members)
+
+
+def _wire(hint: Any) -> Wire | None:
+    for member in _alternatives(hint):
+        if get_origin(member) is Annotated:
+            for extra in member.__metadata__:
+                if isinstance(extra, Wire):
+                    return extra
+    return None
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)

@@ -1,0 +1,68 @@
+"""States of an HTTP connection, and how long it has been quiet."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from ophion.rpc.transport.connection_slots import NEVER_ASKED
+from ophion.rpc.transport.slow_reader import SlowReaderCheck
+
+_STALLED_S: Final = 5.0
+"""A request that has not moved for this time does not protect its connection from eviction."""
+
+
+class HttpState(Enum):
+    """What happens to the bytes that arrive next.
+
+        READY <-> OPEN -> ENDING -> closed
+          |         |---> REFUSED -> closed
+        RELAYING    '---> DETACHED
+
+    `HttpConnection._settle` moves between READY and OPEN. The states in the last three lines are final.
+    """
+
+    READY = "no request is open and the session is known: a plain request takes the fast path"
+    RELAYING = "as OPEN, and the only open request was forwarded by the gateway's fast path"
+    OPEN = "bytes go to the parser: a request is open, the client does not read, or no session is known"
+    ENDING = "no more requests are read; the connection closes after the last answer"
+    REFUSED = "as ENDING, answered before the request was complete: input is discarded until the client closes"
+    DETACHED = "another protocol owns the transport"
+
+
+class ClientActivity:
+    """How long a client has been quiet, and whether it still reads."""
+
+    __slots__ = ("_has_asked", "_reader_check", "quiet_s", "was_active")
+
+    def __init__(self) -> None:
+        self.was_active = False
+        """Whether bytes have arrived since the last tick."""
+        self.quiet_s = 0.0
+        self._has_asked = False
+        self._reader_check = SlowReaderCheck()
+
+    def pause(self, unsent_bytes: int) -> None:
+        """The client's buffer is full."""
+        self.quiet_s = 0.0
+        self._reader_check.begin(unsent_bytes)
+
+    def reads_on(self, unsent_bytes: int) -> None:
+        """Restart the clock if the client has read enough since the last check."""
+        if self._reader_check.goes_on(unsent_bytes):
+            self.quiet_s = 0.0
+
+    def tick_idle(self) -> bool:
+        """Whether the client was active since the last tick; restarts the clock then."""
+        if not self.was_active:
+            return False
+        self.was_active, self._has_asked, self.quiet_s = False, True, 0.0
+        return True
+
+    def idleness(self, in_message: bool) -> float:
+        """Seconds without a request, in the scale of `ConnectionSlots`."""
+        if in_message:
+            return NEVER_ASKED if self.quiet_s >= _STALLED_S else 0.0
+        if self.was_active:
+            return 0.0
+        return self.quiet_s if self._has_asked else NEVER_ASKED + self.quiet_s

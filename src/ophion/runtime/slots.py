@@ -1,0 +1,68 @@
+"""Slots of a bounded resource. A single request fails when none is free; a member of a batch waits for one.
+
+A client sends one batch and then waits for its answer, so a batch never has more than a few members in the queue.
+Batches together use at most half of the slots: single requests find a free slot while batches wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextvars import ContextVar
+
+WAITS_FOR_SLOT: ContextVar[bool] = ContextVar("waits_for_slot", default=False)
+"""Set while a member of a batch runs, and inherited by its tasks. The deadline of the batch bounds the wait."""
+
+
+class Slots:
+    """Counts slots in use. The queue is first come, first served."""
+
+    def __init__(self, limit: int | None) -> None:
+        """`limit`: number of slots; None for a resource without a limit."""
+        self.limit = limit
+        self.used = 0
+        self._used_by_batches = 0
+        self._max_for_batches = None if limit is None else max(1, limit // 2)
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    def enter(self) -> bool:
+        """Take a slot; False if none is free."""
+        if self.limit is not None and self.used >= self.limit:
+            return False
+        self.used += 1
+        return True
+
+    def leave(self, in_batch: bool = False) -> None:
+        """Free a slot. `in_batch`: it was taken with `wait`."""
+        self.used -= 1
+        if in_batch:
+            self._used_by_batches -= 1
+        while self._queue and self._is_free_for_batches:
+            self._take_for_batch()
+            self._queue.popleft().set_result(None)
+
+    async def wait(self) -> None:
+        """Take a slot for a member of a batch, waiting until one is free."""
+        if not self._queue and self._is_free_for_batches:
+            self._take_for_batch()
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._queue.remove(turn)
+            else:
+                self.leave(in_batch=True)
+            raise
+
+    @property
+    def _is_free_for_batches(self) -> bool:
+        if self.limit is None or self._max_for_batches is None:
+            return True
+        return self.used < self.limit and self._used_by_batches < self._max_for_batches
+
+    def _take_for_batch(self) -> None:
+        self.used += 1
+        self._used_by_batches += 1
