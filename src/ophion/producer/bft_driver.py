@@ -38,6 +38,7 @@ from ophion.consensus.bft.events import (
     Disconnected,
     ImportBlock,
     Multicast,
+    NewHead,
     ProposalBuilt,
     ProposalChecked,
     Received,
@@ -50,12 +51,14 @@ from ophion.consensus.bft.events import (
 )
 from ophion.consensus.bft.message_buffer import MessageCounts
 from ophion.consensus.bft.message_codec import signatures_expected
+from ophion.consensus.bft.message_encoding import WrongBody, check_roots
 from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
 from ophion.consensus.bft.signatures import Signer
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, MemberView, status_of
 from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
@@ -63,10 +66,11 @@ from ophion.native.crypto import keccak256
 from ophion.native.executor import State
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import Address
+from ophion.primitives.types import Address, Hash32
 from ophion.producer.bft_timers import BftTimers
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
+from ophion.producer.peer_height_guard import PeerHeightGuard
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.lanes import Lanes
@@ -76,6 +80,8 @@ log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
 _RETRY_S: Final = 5.0
+_GUARD_INTERVAL_S: Final = 0.1
+"""How often to look at the heights of peers while nothing may be signed."""
 _MAX_LEADS: Final = 256
 """Validators whose clocks are remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
@@ -133,6 +139,8 @@ class BftDriver:
         self._tasks: asyncio.TaskGroup | None = None
         self._kept = ExecutedCandidates()
         self._haste = lanes.haste
+        self._lanes = lanes
+        self.guard = PeerHeightGuard(signer.address)
         self._promises = VoteStore(self._chain.store, lanes, signer.address)
         self._problem: str | None = None
         self._was_validator: bool | None = None
@@ -170,7 +178,8 @@ class BftDriver:
 
     def _note_clock(self, proposal: Proposal) -> None:
         """A block of round 0 is proposed the moment it is due, so its timestamp tells its proposer's time."""
-        if proposal.round == 0 and proposal.author in self.validators:
+        is_signed = proposal.signed.digest == proposal.block.digest
+        if proposal.round == 0 and is_signed and proposal.author in self.validators:
             header = Header.decode(rlp.split_list(proposal.block.encoded)[0])
             self._leads[proposal.author] = header.timestamp - self._clock.now()
             if len(self._leads) > _MAX_LEADS:
@@ -305,10 +314,26 @@ class BftDriver:
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
+        event = self._guarded(event)
         self._warn(event.timing)
         self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
+
+    def _guarded(self, event: NewHead) -> NewHead:
+        """The event with the time before which this validator must not sign; looks at the peers again until then."""
+        head, validators, now = event.head, event.validators, self._clock.now()
+        needed = quorum_of(len(validators)) - 1
+        begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
+        if begins_at > now:
+            if not self._machine.is_held:
+                log.info("waiting for blocks of peers before signing height=%d", head.number + 1)
+            asyncio.get_running_loop().call_later(_GUARD_INTERVAL_S, self._look_at_peers, head.hash)
+        return replace(event, begins_at=begins_at)
+
+    def _look_at_peers(self, head: Hash32) -> None:
+        if self._tasks is not None and self._chain.head.hash == head and self._machine.is_held:
+            self._post(self._chain.head)
 
     def _warn(self, timing: Timing) -> None:
         """About periods and time-outs that do not go together, when they first hold: a transition may bring them."""
@@ -406,20 +431,35 @@ class BftDriver:
 
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
-        block, problem = proposal.block, None
+        block, problem, is_body_wrong = proposal.block, None, False
         if block not in self._kept:
             started_at = self._clock.monotonic()
             try:
-                decoded = decode_block(block.encoded, self.engine)
+                decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
                 # whoever proposes something endless must not hold everybody for longer than its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._kept.add(
                     block.hash, ExecutedCandidate(proposal.height, decoded.body, execution, None, started_at)
                 )
+            except WrongBody as error:
+                problem, is_body_wrong = str(error), True
+                log.warning("proposal with a wrong body height=%d round=%d", proposal.height, proposal.round)
             except _REFUSALS as error:
                 problem = str(error)
-        self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem))
+        self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
+
+    def _with_own_body(self, block: Candidate) -> ChainBlock:
+        """The decoded block; `WrongBody` when its body is not the one that its header stands for.
+
+        The body keeps the roots that are compared here, so the importer does not compute them again.
+        """
+        try:
+            decoded = decode_block(block.encoded, self.engine)
+        except DecodeError as error:
+            raise WrongBody(str(error)) from error
+        check_roots(decoded.header.header, decoded.body)
+        return decoded
 
     async def _import(self, order: ImportBlock) -> None:
         block = order.block

@@ -41,6 +41,7 @@ class InstantSealer:
     """Seals whatever the pool holds."""
 
     hashrate = 0
+    guard = None
 
     def __init__(self, assembler: Assembler, patience_s: float = _PATIENCE_S) -> None:
         self._assembler = assembler

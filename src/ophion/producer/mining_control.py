@@ -13,6 +13,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.options import MAX_EXTRA_DATA
+from ophion.producer.peer_height_guard import PeerHeightGuard, ReportedHeights
 from ophion.producer.pow_miner import Work, WorkPackages
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,10 @@ class Sealer(Protocol):
 
     hashrate: int
     """Hashes per second of our own search; 0 without one."""
+
+    @property
+    def guard(self) -> PeerHeightGuard | None:
+        """Under proof of authority: keeps the sealer from signing below the height of its peers."""
 
     async def run(self) -> None:
         """Make blocks until cancelled."""
@@ -106,6 +111,12 @@ class MiningControl:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync
         self._changed.set()
+
+    def watch_peers(self, reported: ReportedHeights) -> None:
+        """Sign nothing below the height that these peers report before they had time to send their blocks."""
+        guard = None if self._sealer is None else self._sealer.guard
+        if guard is not None:
+            guard.watch(reported)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the sealer whenever mining is wanted; its failure is ours."""

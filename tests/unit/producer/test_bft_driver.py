@@ -725,7 +725,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
             driver.received(scribes[1].proposal(1, 1, poisoned, changes.certificate(1)).raw, KEYS[1].address)
             await asyncio.sleep(0.1)
             assert [type(message) for message in wires[2].sent] == [Prepare], "no vote for what cannot be executed"
-            assert "transactions root" in driver.status().notes[-1]
+            assert "body of another block" in driver.status().notes[-1]
 
     told(tmp_path, engine, story, nodes=4)
 
@@ -846,3 +846,35 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
             assert driver.counts.malformed == 3
 
     told(tmp_path, engine, story, nodes=1)
+
+
+@BOTH
+def test_nothing_is_signed_below_the_height_of_peers_for_one_timeout(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires, driver = wired(nodes), driver_of(nodes[0])
+        driver.guard.watch(lambda: [(KEYS[1].address, 7)])
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(3.9)
+            assert driver.status().phase is Phase.WAITING_FOR_BLOCKS
+            assert not wires[0].sent
+            await asyncio.sleep(0.2)
+            assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_a_validator_begins_as_soon_as_a_quorum_reports_its_own_height(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        driver = driver_of(nodes[0])
+        heights: dict[Address, int] = {}
+        driver.guard.watch(heights.items)
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(0.5)
+            assert driver.status().phase is Phase.WAITING_FOR_BLOCKS
+            heights |= {key.address: 0 for key in KEYS[1:3]}
+            await asyncio.sleep(0.2)
+            assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
+
+    told(tmp_path, engine, story, nodes=4)

@@ -40,6 +40,11 @@ class NewHead(Struct, frozen=True):
     """In force for the next block."""
     timing: Timing
     """For the next block; transitions may change it."""
+    begins_at: float = 0.0
+    """Wall time before which this validator must not sign at the next height: its peers report a higher head.
+
+    The same head with an earlier time ends the wait.
+    """
 
 
 class Received(Struct, frozen=True):
@@ -79,6 +84,8 @@ class ProposalChecked(Struct, frozen=True):
     round: int
     digest: Hash32
     problem: str | None
+    is_body_wrong: bool = False
+    """Whether the body does not belong to the header. The proposer signs the header, so any sender may be to blame."""
 
 
 class TaskFailed(Struct, frozen=True):
@@ -169,7 +176,10 @@ class BuildProposal(Struct, frozen=True):
 
 
 class CheckProposal(Struct, frozen=True):
-    """Check the header by the light rules and execute the block; answer with `ProposalChecked`."""
+    """Compare the body with the header, check the header by the light rules and execute the block.
+
+    The answer is `ProposalChecked`.
+    """
 
     proposal: Proposal
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
@@ -63,8 +63,8 @@ from ophion.primitives.types import Address, Hash32
 NOT_STARTED: Final = -1
 """QBFT before its block is due: no round has begun, votes of round 0 are early ones (consensus.md 3.5)."""
 
-_MAX_CHECKS: Final = 8
-"""Proposals being checked at a time. Each needs a quorum of round changes of its own, so honest networks have one."""
+_MAX_CHECKED_ROUNDS: Final = 8
+"""Rounds with a proposal in check. Each later round needs a quorum of round changes, so honest networks have one."""
 
 _NOTES_KEPT: Final = 8
 
@@ -72,8 +72,19 @@ MAX_ROUND: Final = 2**31 - 1
 """Nobody gets here in earnest; other clients count rounds in signed 32-bit numbers."""
 
 
+RelayMessage: TypeAlias = Callable[[BftMessage, "Address | None"], None]
+"""Passes a message on that came from a peer."""
+
+
+class _Offer(NamedTuple):
+    """A justified proposal and the peer that sent it."""
+
+    proposal: Proposal
+    peer: Address | None
+
+
 class Height:
-    """Control of one height. Appends effects through `emit`; never returns anything."""
+    """Controls one height. All results leave as effects through `emit` and `relay`."""
 
     def __init__(
         self,
@@ -86,6 +97,7 @@ class Height:
         follows_others: bool,
         memory: DurableVotes | None,
         emit: Callable[[BftEffect], None],
+        relay: RelayMessage,
     ) -> None:
         self.committee = committee
         self.head = head
@@ -109,11 +121,16 @@ class Height:
         self._me = scribe.address
         self._follows_others = follows_others
         self._emit = emit
+        self._relay = relay
         self._is_alone = len(committee) == 1
         self._prepares_needed = rules.prepares_needed(committee)
         self._early = EarlyVotes()
-        self._checks: dict[int, Proposal] = {}
+        self._offers: dict[int, list[_Offer]] = {}
+        """Per round the proposal in check, then those that take its place when its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
+        """Per round the digest that its proposer signed; other digests are ignored."""
+        self._wrong_body_peers: set[Address | None] = set()
+        """Peers that sent a proposal with a body of another block."""
         self._certified = 0
         self._has_gathered = True
         self._building: tuple[int, Certificate | None] | None = None
@@ -183,29 +200,54 @@ class Height:
         self._propose(event.block, certificate, now)
 
     def on_checked(self, event: ProposalChecked, now: float) -> None:
-        """Accept the proposal that has passed, moving to its round if that lies ahead."""
-        proposal = self._checks.get(event.round)
-        if proposal is None or proposal.block.digest != event.digest:
+        """Accept the proposal that has passed, moving to its round if that lies ahead.
+
+        A block that fails keeps its round pinned: its proposer has signed it. A wrong body does not, see below.
+        """
+        number = event.round
+        offers = self._offers.get(number)
+        if not offers or offers[0].proposal.block.digest != event.digest:
             return
-        del self._checks[event.round]
+        proposal, peer = offers.pop(0)
+        if event.is_body_wrong:
+            self._on_wrong_body(number, peer)
+            return
+        del self._offers[number]
         if event.problem is not None:
-            self.notes.append(f"the proposal of round {event.round} was refused: {event.problem}")
+            self.notes.append(f"the proposal of round {number} was refused: {event.problem}")
             return
-        if event.round > self.current:
-            self._start_round(event.round, now)
-        if event.round == self.current and self.round.proposal is None:
+        self._relay(proposal, peer)
+        if number > self.current:
+            self._start_round(number, now)
+        if number == self.current and self.round.proposal is None:
             self._accept(proposal)
+
+    def _on_wrong_body(self, number: int, peer: Address | None) -> None:
+        """Note the sender and check the next copy of the proposal; unpin the round when there is none."""
+        self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
+        self._wrong_body_peers.add(peer)
+        offers = self._offers[number]
+        if offers:
+            self._emit(CheckProposal(offers[0].proposal))
+        else:
+            del self._offers[number], self._pinned[number]
 
     # --- messages -------------------------------------------------------------------------------
 
-    def on_message(self, message: BftMessage, now: float) -> None:
-        """A message of this height, by a validator of this height."""
+    def on_message(self, message: BftMessage, peer: Address | None, now: float) -> None:
+        """Handle a message of this height, signed by a validator of this height and sent by `peer`.
+
+        Votes are passed on at once. Proposals and round changes carry parts that their author has not signed, so they
+        are passed on after these have been checked.
+        """
         author, round_number = message.author, message.round
         if self.reached.get(author, NOT_STARTED) < round_number:
             self.reached[author] = round_number
             if not self._has_gathered and self._is_quorum_here():
                 self._has_gathered = True
                 self._set_round_timer(now)
+        if type(message) is Prepare or type(message) is Commit:
+            self._relay(message, peer)
         if round_number < self.current:
             return
         if type(message) is Prepare:
@@ -220,37 +262,54 @@ class Height:
             elif self.round.add_commit(message):
                 self._progress()
         elif type(message) is RoundChange:
-            self._take_round_change(message, now)
+            if self._take_round_change(message, now):
+                self._relay(message, peer)
         elif type(message) is Proposal:
-            self._take_proposal(message)
+            self._take_proposal(message, peer)
 
-    def _take_proposal(self, proposal: Proposal) -> None:
-        """The first justified proposal of a round pins it (consensus.md 2.9); anything after that is ignored."""
-        number = proposal.round
-        if number in self._pinned or (number == self.current and self.round.proposal is not None):
+    def _take_proposal(self, proposal: Proposal, peer: Address | None) -> None:
+        """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
+
+        An IBFT 2.0 proposer signs a digest of the header. So copies with another body may arrive, and one copy of each
+        validator waits for the case that the body in check is wrong. The proposer's own copy is the next in line.
+        """
+        number, digest = proposal.round, proposal.block.digest
+        sender = peer if peer in self.committee.members else None
+        if sender in self._wrong_body_peers or (number == self.current and self.round.proposal is not None):
             return
-        if len(self._checks) >= _MAX_CHECKS:
+        offers = self._offers.get(number, [])
+        if number in self._pinned:
+            if not offers or self._pinned[number] != digest or any(offer.peer == sender for offer in offers):
+                return
+            if any(offer.proposal.block.encoded == proposal.block.encoded for offer in offers):
+                return
+        elif len(self._offers) >= _MAX_CHECKED_ROUNDS:
             return
         try:
             self._rules.check_proposal(proposal, self.committee, self._scribe)
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
             return
-        self._pinned[number] = proposal.block.digest
-        self._checks[number] = proposal
-        self._emit(CheckProposal(proposal))
+        offer = _Offer(proposal, sender)
+        if offers:
+            offers.insert(1 if sender == proposal.author else len(offers), offer)
+        else:
+            self._pinned[number] = digest
+            self._offers[number] = [offer]
+            self._emit(CheckProposal(proposal))
 
-    def _take_round_change(self, message: RoundChange, now: float) -> None:
+    def _take_round_change(self, message: RoundChange, now: float) -> bool:
+        """Count a request for a later round; whether it was valid and new."""
         target = message.round
         if target > MAX_ROUND:
-            return
+            return False
         try:
             self._rules.check_round_change(message, self.committee)
         except Unjustified as refusal:
             self.notes.append(f"a round change to {target} was dropped: {refusal}")
-            return
+            return False
         if not self.round_changes.add(message):
-            return
+            return False
         if target > self._certified and len(self.round_changes.authors(target)) >= self.committee.quorum:
             self._certified = target
             certificate = self.round_changes.certificate(target)
@@ -262,6 +321,7 @@ class Height:
             ahead = self.round_changes.reached_by(self.committee.faults + 1, self.current)
             if ahead is not None:
                 self._change_round(ahead, now)
+        return True
 
     # --- rounds ---------------------------------------------------------------------------------
 
@@ -279,7 +339,7 @@ class Height:
         self.round_changes.forget_below(number)
         for passed in [old for old in self._pinned if old < number]:
             del self._pinned[passed]
-            self._checks.pop(passed, None)
+            self._offers.pop(passed, None)
         for vote in self._early.start(number):
             if type(vote) is Prepare:
                 self.round.add_prepare(vote)
@@ -434,8 +494,13 @@ class Height:
         return (
             len(self._early)
             + len(self.round_changes)
-            + len(self._checks)
+            + sum(map(len, self._offers.values()))
             + len(self._pinned)
+            + len(self._wrong_body_peers)
             + len(self.round.prepares)
             + len(self.round.commits)
         )
+
+
+def _name(peer: Address | None) -> str:
+    return "a peer that is no validator" if peer is None else f"0x{peer.hex()}"

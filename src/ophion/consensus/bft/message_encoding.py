@@ -19,7 +19,7 @@ from ophion.consensus.bft.signatures import Signer, message_author
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
-from ophion.native.transactions import decode_block
+from ophion.native.transactions import Body, decode_block
 from ophion.primitives import rlp
 from ophion.primitives.block import Header
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
@@ -63,20 +63,31 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
     )
 
 
-def check_body(block: bytes) -> None:
-    """`DecodeError` when the body of a block is not the one its header stands for.
+class WrongBody(DecodeError):
+    """A block whose body is not the one that its header stands for."""
 
-    Digest and hash cover the header alone. A prepared block with another body would be passed on from round to round
-    under its good name, and everybody who has to execute it would refuse it.
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, _PLACE)
+
+
+def check_body(block: bytes) -> None:
+    """Raise `WrongBody` unless the body of an encoded block belongs to its header.
+
+    Digest and hash cover the header alone. Otherwise a prepared block with another body would travel from round to
+    round under a good digest, and every validator that executes it would refuse it.
     """
     try:
         encoded, body = decode_block(block)
     except NativeError as error:
-        raise DecodeError(str(error), _PLACE) from error
-    header = Header.decode(encoded)
-    promised = header.transactions_root, header.ommers_hash, header.withdrawals_root
-    if promised != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
-        raise DecodeError("the body of the block is another one", _PLACE)
+        raise WrongBody(str(error)) from error
+    check_roots(Header.decode(encoded), body)
+
+
+def check_roots(header: Header, body: Body) -> None:
+    """Raise `WrongBody` unless transactions, ommers and withdrawals are those of the header."""
+    expected = header.transactions_root, header.ommers_hash, header.withdrawals_root
+    if expected != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
+        raise WrongBody("the body of the block is another one")
 
 
 def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:

@@ -13,7 +13,7 @@ rest.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, TypeAlias
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
@@ -25,6 +25,7 @@ from ophion.consensus.bft.events import (
     Connected,
     Disconnected,
     Head,
+    Multicast,
     NewHead,
     ProposalBuilt,
     ProposalChecked,
@@ -40,15 +41,19 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.height import NOT_STARTED, Height
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, MessageLimits, RecentlySeen
-from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.primitives.types import Address
+from ophion.primitives.types import Address, Hash32
 
 DEFAULT_LIMITS = MessageLimits()
 _MAX_RELAYS: Final = 64
 """Messages of one validator at one height that are passed on: more than twenty rounds have."""
+
+
+_Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
+"""Kind, height and round of a message, and the block it is about."""
 
 
 class BftStateMachine:
@@ -81,12 +86,17 @@ class BftStateMachine:
         self.fork_note: str | None = None
         """Set when a second block appeared at the height of the head, which honest quorums cannot produce."""
         self.has_twin = False
-        """Whether a peer has sent messages signed with the key of this node, which do not come back by themselves."""
+        """Whether a peer has sent a message that is signed with the key of this node and was not sent by it."""
+        self.is_held = False
+        """Whether this validator signs nothing yet because peers report a higher head (`NewHead.begins_at`)."""
         self.counts = MessageCounts()
         self.presence = ProposerLiveness(passes_over)
         self._scribe = scribe
         self._follows_others = follows_others
         self._memory = memory
+        self._recalled = memory
+        self._sent: set[_Statement] = set()
+        """What this validator has said at the current height since it started."""
         self._waiting_out = LostStateRecovery() if is_blank else None
         self._new_head: NewHead | None = None
         self._is_running = False
@@ -105,6 +115,7 @@ class BftStateMachine:
             self._on_new_head(event, now)
         elif isinstance(event, Suspended):
             self._stop()
+            self.is_held = False
             self._is_running = False
         elif isinstance(event, Connected):
             self._on_connected(event.peer)
@@ -143,6 +154,9 @@ class BftStateMachine:
 
     def _on_new_head(self, event: NewHead, now: float) -> None:
         known = self.head
+        if self.is_held and known is not None and event.head.hash == known.hash:
+            self._hold_or_enter(event, False, now)
+            return
         if self._is_running and known is not None and event.head.number <= known.number:
             if event.head.number == known.number and event.head.hash != known.hash:
                 # finality is immediate: this takes 2Q - n misbehaving or forgetful validators (consensus.md 2.10)
@@ -150,15 +164,31 @@ class BftStateMachine:
                     f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"
                 )
             return
+        if known is None or known.number != event.head.number:
+            self._sent.clear()
         self.head = event.head
-        self._new_head = event
         self.has_twin = False
         self._is_running = True
-        number = event.head.number + 1
-        self.committee = ValidatorSet.of(number, event.validators, event.head.builder)
+        self.committee = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
         self.presence.keep(self.committee.members)
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._stop()
+        self._hold_or_enter(event, has_voted, now)
+
+    def _hold_or_enter(self, event: NewHead, has_voted: bool, now: float) -> None:
+        """Enter the next height, or wait until peers that report a higher head have had time to send its blocks."""
+        self._new_head = event
+        number = event.head.number + 1
+        self.is_held = event.begins_at > now and self.committee is not None and self.address in self.committee.members
+        if self.is_held:
+            self._effects.append(SetTimer(TimerKind.ROUND, event.begins_at, RoundTimer(number, NOT_STARTED)))
+        else:
+            self._enter(event, has_voted, now)
+
+    def _enter(self, event: NewHead, has_voted: bool, now: float) -> None:
+        """Enter the height after a head: as a validator, as one that waits out, or as an onlooker."""
+        assert self.committee is not None, "the validators are known with the head"
+        number = self.committee.height
         if self._waits_out(self.committee, event, has_voted, now):
             self._look_again(now)
         elif self.address in self.committee.members:
@@ -179,7 +209,8 @@ class BftStateMachine:
             self.presence,
             self._follows_others,
             memory,
-            self._effects.append,
+            self._emit,
+            self._relay,
         )
         self.height.start(now)
 
@@ -218,6 +249,18 @@ class BftStateMachine:
         if self.height is not None and peer in self.height.committee.members:
             self.height.on_disconnected(now)
 
+    def _emit(self, effect: BftEffect) -> None:
+        if isinstance(effect, Multicast):
+            self._sent.add(_statement(effect.message))
+        self._effects.append(effect)
+
+    def _relay(self, message: BftMessage, peer: Address | None) -> None:
+        """Pass a message on once, within the limit of its author."""
+        author = message.author
+        if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
+            self._relays[author] += 1
+            self._effects.append(Relay(message, (peer, author)))
+
     def _stop(self) -> None:
         """Leave the height, keeping its promises: the same height may be entered again."""
         if self.height is not None:
@@ -239,13 +282,14 @@ class BftStateMachine:
             self._note_presence(message, self.committee, now)
         if message.height < current:
             counts.stale += 1
-        elif message.height == current:
+        elif message.height == current and not self.is_held:
             self._deliver(event, now)
         else:
             counts.early += 1
-            if not self._future.add(event, current):
+            if not self._future.add(event, current - 1 if self.is_held else current):
                 counts.too_early += 1
-            self._effects.append(CatchUp(event.peer, message.height - 1))
+            if message.height > current:
+                self._effects.append(CatchUp(event.peer, message.height - 1))
 
     def _note_presence(self, message: BftMessage, committee: ValidatorSet, now: float) -> None:
         if message.author in committee.members and message.author != self.address:
@@ -258,18 +302,27 @@ class BftStateMachine:
         message = event.message
         author = message.author
         if author == self.address:
-            self.has_twin = True
             self.counts.own += 1
+            self.has_twin = self.has_twin or not self._may_have_sent(message)
             return
         if height is None:
             return
         if author not in height.committee.members:
             self.counts.foreign += 1
             return
-        if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
-            self._relays[author] += 1
-            self._effects.append(Relay(message, (event.peer, author)))
-        height.on_message(message, now)
+        height.on_message(message, event.peer, now)
+
+    def _may_have_sent(self, message: BftMessage) -> bool:
+        """Whether a message in our name may be one of ours that a peer sends back.
+
+        An earlier run may have sent what its votes allow. Without those votes it may have sent anything.
+        """
+        if _statement(message) in self._sent or self._waiting_out is not None:
+            return True
+        votes = self._recalled
+        if votes is None or votes.height != message.height or message.round > votes.round:
+            return False
+        return message.round < votes.round or isinstance(message, RoundChange) or votes.vote == _digest(message)
 
     def _on_height_event(
         self, event: BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed, now: float
@@ -278,7 +331,11 @@ class BftStateMachine:
         if height is None:
             is_look = isinstance(event, RoundTimer) and event.round == NOT_STARTED
             if is_look and self.committee is not None and event.height == self.committee.height:
-                self._look_again(now)
+                if self.is_held and self._new_head is not None:
+                    self.is_held = False
+                    self._enter(self._new_head, False, now)
+                else:
+                    self._look_again(now)
             return
         if event.height != height.committee.height:
             return
@@ -292,3 +349,14 @@ class BftStateMachine:
             height.on_built(event, now)
         else:
             height.notes.append(event.problem)
+
+
+def _statement(message: BftMessage) -> _Statement:
+    return type(message), message.height, message.round, _digest(message)
+
+
+def _digest(message: BftMessage) -> Hash32:
+    """The block that a message is about; empty for a round change without a claim."""
+    if isinstance(message, RoundChange):
+        return b"" if message.signed.claim is None else message.signed.claim.digest
+    return message.signed.digest if isinstance(message, Proposal) else message.digest

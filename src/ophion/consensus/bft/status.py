@@ -26,6 +26,8 @@ class Phase(Enum):
     """Not a validator of this height."""
     WAITING_OUT = "waiting out the height"
     """Without memory: lets heights pass in which it may have voted before."""
+    WAITING_FOR_BLOCKS = "waiting for blocks of peers"
+    """Peers report a higher head: signs nothing before it has looked at them for one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
     """A later round that a quorum has yet to ask for."""
@@ -152,7 +154,13 @@ def status_of(machine: BftStateMachine, now: float, connected: Collection[Addres
     if height is None:
         phase = Phase.FOLLOWING
         why = f"This node (0x{machine.address.hex()}) is not a validator of block {committee.height}; it only follows."
-        if machine.is_waiting_out:
+        if machine.is_held:
+            phase = Phase.WAITING_FOR_BLOCKS
+            why = (
+                f"Peers report a higher block than {committee.height - 1}, or none has connected yet. This validator "
+                f"(0x{machine.address.hex()}) signs nothing until it has their blocks or one timeout has passed."
+            )
+        elif machine.is_waiting_out:
             phase = Phase.WAITING_OUT
             why = (
                 f"This validator (0x{machine.address.hex()}) has no memory of what it has promised to others. It takes "
@@ -225,8 +233,8 @@ def _explained(status: BftStatus, machine: BftStateMachine, height: Height) -> B
         lines.append(f"The chain has forked, which takes misbehaving validators: {machine.fork_note}.")
     if machine.has_twin:
         lines.append(
-            f"Messages signed by this validator (0x{machine.address.hex()}) came from a peer. Another node seems to "
-            "have the same key: stop one of the two, as together they break promises that others rely on."
+            f"A peer sent a message that this validator (0x{machine.address.hex()}) signed but did not send. Another node seems to "
+            "have the same key: stop one of the two, since together they may sign two blocks of one height."
         )
     if status.is_quorum_reachable is False:
         missing = status.disconnected if status.disconnected is not None else status.silent

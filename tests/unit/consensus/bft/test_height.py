@@ -16,6 +16,8 @@ from ophion.consensus.bft.events import (
     Head,
     ImportBlock,
     Multicast,
+    ProposalChecked,
+    Relay,
     Remember,
     Repeat,
     TaskFailed,
@@ -207,7 +209,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
-    assert stage.hear(stage.proposal(nonce=1)) != []  # passed on to the others, but not checked
+    assert stage.hear(stage.proposal(nonce=1)) == []  # neither checked nor passed on
     assert not stage.done(CheckProposal)
 
 
@@ -682,3 +684,74 @@ def test_what_was_said_in_this_round_is_said_again_to_who_connects(rules: Rules)
     assert stage.done(Repeat) == [Repeat(change, stage.hands[2].address)]
     stage.tell(Connected(b"\x99" * 20))
     assert stage.done(Repeat) == [], "nobody else is told"
+
+
+# --- bodies of other blocks ---------------------------------------------------------------------
+
+
+def swapped(proposal: Proposal) -> Proposal:
+    """The same signed proposal with a body that its header does not stand for."""
+    block = replace(proposal.block, encoded=proposal.block.encoded + b"other body")
+    return replace(proposal, block=block, known_as=proposal.fingerprint + b"swapped")
+
+
+def wrong_body(stage: Stage, proposal: Proposal) -> None:
+    stage.tell(
+        ProposalChecked(proposal.height, proposal.round, proposal.block.digest, "another body", is_body_wrong=True)
+    )
+
+
+@both
+def test_the_proposal_counts_after_a_copy_with_another_body(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    assert not stage.done(Relay)
+    stage.hear(proposal)
+    assert not stage.effects
+    wrong_body(stage, proposal)
+    (check,) = stage.done(CheckProposal)
+    assert check.proposal == proposal
+    stage.checked(proposal, None)
+    assert len(stage.said(Prepare)) == 1
+    assert [relay.message for relay in stage.done(Relay)] == [proposal]
+
+
+@both
+def test_a_copy_with_another_body_alone_does_not_pin_the_round(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    wrong_body(stage, proposal)
+    assert stage.effects == []
+    height = stage.machine.height
+    assert height is not None
+    assert any(stage.hands[1].address.hex() in note for note in height.notes)
+    stage.accept(proposal)
+    assert len(stage.said(Prepare)) == 1
+
+
+@both
+def test_the_sender_of_another_body_gets_no_second_check(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    wrong_body(stage, proposal)
+    again = swapped(swapped(proposal))
+    stage.hear(again, peer=1)
+    assert stage.effects == []
+
+
+@both
+def test_the_copy_of_the_proposer_is_checked_before_other_copies(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    stage.hear(swapped(swapped(proposal)), peer=2)
+    stage.hear(proposal)
+    wrong_body(stage, proposal)
+    assert [check.proposal for check in stage.done(CheckProposal)] == [proposal]

@@ -25,7 +25,7 @@ from ophion.consensus.bft.message_buffer import MessageCounts, MessageLimits
 from ophion.consensus.bft.messages import Prepare, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
-from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, TIMING, Stage
+from tests.unit.consensus.bft.puppets import DIALECTS, GENESIS, IBFT2, QBFT, TIMING, Stage
 
 both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
 
@@ -259,3 +259,53 @@ def test_whatever_comes_in_is_counted(rules: Rules) -> None:
     assert stage.machine.counts == MessageCounts(
         received=7, duplicate=1, stale=1, early=2, too_early=1, foreign=1, own=1
     )
+
+
+# --- peers that are ahead -----------------------------------------------------------------------
+
+
+def held(stage: Stage, begins_at: float) -> None:
+    stage.tell(NewHead(GENESIS, stage.addresses, stage.timing, begins_at))
+
+
+@both
+def test_nothing_is_signed_while_peers_report_a_higher_head(rules: Rules) -> None:
+    stage = Stage(rules, me=0)
+    held(stage, 4.0)
+    assert stage.effects == [SetTimer(TimerKind.ROUND, 4.0, RoundTimer(1, NOT_STARTED))]
+    stage.now = 3.0
+    for index in (1, 2, 3):
+        stage.hear(stage.hands[index].round_change(1, 1, None))
+        assert not stage.said(RoundChange)
+    assert stage.machine.height is None
+
+
+@both
+def test_a_held_height_begins_after_the_timeout_with_what_was_heard(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    held(stage, 4.0)
+    proposal = stage.proposal()
+    stage.hear(proposal)
+    assert stage.effects == []
+    stage.now = 4.0
+    stage.tell(RoundTimer(1, NOT_STARTED))
+    assert [check.proposal for check in stage.done(CheckProposal)] == [proposal]
+    assert not stage.machine.is_held
+
+
+@both
+def test_a_held_height_begins_at_once_when_the_reason_is_gone(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    held(stage, 4.0)
+    held(stage, 0.0)
+    assert stage.machine.height is not None
+    assert not stage.machine.is_held
+
+
+@both
+def test_blocks_of_peers_end_the_wait_at_their_height(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    held(stage, 4.0)
+    stage.start(Head(1, b"\1" * 32, 1, stage.hands[0].address))
+    assert stage.machine.height is not None
+    assert stage.machine.height.committee.height == 2
