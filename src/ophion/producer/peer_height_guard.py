@@ -24,9 +24,9 @@ class PeerHeightGuard:
         self._reported: ReportedHeights | None = None
         self._is_settled = False
         """Whether the look at the peers after the start is over."""
-        self._head = -1
-        self._since = 0.0
-        """When this head was first seen with peers ahead of it."""
+        self._head = 0
+        self._deadline: float | None = None
+        """When the wait on this head ends; None while there is none."""
         self._distrusted: set[Address] = set()
         """Validators that reported a height and sent no block for one timeout. They delay nothing a second time."""
 
@@ -44,20 +44,17 @@ class PeerHeightGuard:
             return 0.0
         reported = dict(self._reported())
         known = [address for address in reported if address in validators]
+        if self._deadline is not None and now >= self._deadline:
+            # the head of a later call may be a block of our own
+            self._is_settled, self._deadline = True, None
+            self._distrusted.update(address for address in known if reported[address] > head)
         if self._is_settled:
-            ahead = [peer for peer in known if reported[peer] > head and peer not in self._distrusted]
-            is_open = not ahead
+            is_open = not any(reported[peer] > head for peer in known if peer not in self._distrusted)
         else:
-            ahead = [peer for peer, height in reported.items() if height > head]
-            is_open = not ahead and len(known) >= needed
+            is_open = len(known) >= needed and all(height <= head for height in reported.values())
         if is_open:
-            self._is_settled = True
-            self._head = -1
+            self._is_settled, self._deadline = True, None
             return 0.0
-        if self._head != head:
-            self._head, self._since = head, now
-        if now < self._since + timeout_s:
-            return self._since + timeout_s
-        self._is_settled = True
-        self._distrusted.update(address for address in ahead if address in validators)
-        return 0.0
+        if self._deadline is None or self._head != head:
+            self._head, self._deadline = head, now + timeout_s
+        return self._deadline
