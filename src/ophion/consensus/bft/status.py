@@ -234,7 +234,8 @@ def _explained(status: BftStatus, machine: BftStateMachine, height: Height) -> B
     if machine.has_twin:
         lines.append(
             f"A peer sent a message with a signature of this validator (0x{machine.address.hex()}) that this node did "
-            "not send. Another node seems to have the same key: stop one of the two, since together they may sign two blocks of one height."
+            "not send. Another node seems to have the same key: stop one of the two, since together they may sign "
+            "two blocks of one height."
         )
     if status.is_quorum_reachable is False:
         missing = status.disconnected if status.disconnected is not None else status.silent

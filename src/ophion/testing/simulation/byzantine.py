@@ -27,7 +27,13 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import Certificate
 from ophion.primitives.types import Hash32
-from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_block, stand_in_seal
+from ophion.testing.simulation.fake_crypto import (
+    Content,
+    FakeMessageFactory,
+    stand_in_block,
+    stand_in_seal,
+    with_other_body,
+)
 from ophion.testing.simulation.fault_plan import Misconduct
 from ophion.testing.simulation.member import FinalBlock, Member
 
@@ -74,7 +80,12 @@ class Liar:
 
     def say(self, message: BftMessage) -> None:
         """What becomes of a message that the machine would send to everybody."""
-        if self._is_silent():
+        if self._is_silent() or (isinstance(message, Proposal) and self._does(Misconduct.WITHHELD_PROPOSALS)):
+            return
+        if self._does(Misconduct.BODY_SWAP):
+            self._swap_body(message)
+        if self._does(Misconduct.OTHER_DIGESTS) and isinstance(message, Prepare | Commit):
+            self._vote_for_nothing(message)
             return
         if isinstance(message, Proposal) and self._does(Misconduct.DOUBLE_PROPOSAL):
             self._propose_twice(message)
@@ -94,6 +105,11 @@ class Liar:
         if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:
             self._old.append(message)
             del self._old[:-_OLD_MESSAGES]
+        if self._does(Misconduct.BODY_SWAP):
+            self._swap_body(message)
+        if self._does(Misconduct.REPLAY) and self._rng.random() < 0.3:
+            self._send(message)
+            self._send(self._rng.choice(self._old))
         if self._does(Misconduct.EQUIVOCATION) and isinstance(message, Proposal | Prepare | Commit):
             digest = message.block.digest if isinstance(message, Proposal) else message.digest
             self.support(message.height, message.round, digest)
@@ -114,6 +130,26 @@ class Liar:
         self._send(self._scribe.commit(height, round_number, digest, digest), to)
 
     # --- tricks ---------------------------------------------------------------------------------
+
+    def _swap_body(self, message: BftMessage) -> None:
+        """Send a block that was signed by its proposer with another body, under the same digest."""
+        if isinstance(message, Proposal | RoundChange) and message.block is not None:
+            if message.block.encoded in self._voted:
+                return
+            self._voted.add(message.block.encoded)
+            block = with_other_body(message.block)
+            mark = message.fingerprint + b"body"
+            if isinstance(message, Proposal):
+                self._send(dataclasses.replace(message, block=block, known_as=mark))
+            else:
+                self._send(dataclasses.replace(message, block=block, fingerprint=mark))
+
+    def _vote_for_nothing(self, message: Prepare | Commit) -> None:
+        digest = self._rng.randbytes(len(message.digest))
+        if isinstance(message, Prepare):
+            self._send(self._scribe.prepare(message.height, message.round, digest))
+        else:
+            self._send(self._scribe.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
         """One block for some, another one for the rest; fellows hear of both and support both."""

@@ -33,7 +33,7 @@ from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
 from ophion.consensus.bft.timeouts import Timing
-from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_block
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, has_other_body, stand_in_block
 from ophion.testing.simulation.member import FinalBlock, Member
 
 if TYPE_CHECKING:
@@ -190,8 +190,10 @@ class Driver:
 
     def _check(self, member: Member, effect: CheckProposal) -> None:
         proposal = effect.proposal
-        problem = self._problem(member, Content.decode(proposal.block.encoded))
-        self._later(member, ProposalChecked(proposal.height, proposal.round, proposal.block.digest, problem))
+        block = proposal.block
+        is_body_wrong = has_other_body(block)
+        problem = "wrong body" if is_body_wrong else self._problem(member, Content.decode(block.encoded))
+        self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _problem(self, member: Member, content: Content) -> str | None:
         """The light header rules and the execution, as far as stand-ins have them."""

@@ -8,6 +8,7 @@ real keys: members are only ever given their own `FakeMessageFactory`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -32,6 +33,7 @@ from ophion.primitives.types import ADDRESS_LENGTH, HASH_LENGTH, Address, Hash32
 _ROUND_BYTES: Final = 4
 _NUMBER_BYTES: Final = 8
 _SEAL_MARK: Final = b"seal"
+_OTHER_BODY: Final = b"body of another block"
 
 
 def stand_in_address(index: int) -> Address:
@@ -58,6 +60,7 @@ class Content(Struct, frozen=True):
     @staticmethod
     def decode(encoded: bytes) -> Content:
         at = HASH_LENGTH
+        encoded = encoded.split(_OTHER_BODY)[0]
         vote = encoded[at + 2 * _NUMBER_BYTES + 1 :]
         return Content(
             encoded[:at],
@@ -74,6 +77,16 @@ def stand_in_block(height: int, builder: Address, content: Content, round_number
     identity = blake2b(height.to_bytes(_NUMBER_BYTES, "big") + builder + encoded, digest_size=HASH_LENGTH).digest()
     block_hash = identity[:-_ROUND_BYTES] + bytes(_ROUND_BYTES)
     return Candidate(height, round_number, builder, _digest(block_hash, round_number), block_hash, encoded)
+
+
+def with_other_body(block: Candidate) -> Candidate:
+    """The block with a body that its header does not stand for; digest and hash stay, as in reality."""
+    return replace(block, encoded=block.encoded + _OTHER_BODY)
+
+
+def has_other_body(block: Candidate) -> bool:
+    """Whether the body is not the one that the header stands for."""
+    return block.encoded.endswith(_OTHER_BODY)
 
 
 def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:

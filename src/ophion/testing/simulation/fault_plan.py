@@ -30,6 +30,14 @@ class Misconduct(Enum):
     """Hides what it has prepared, asks for rounds far ahead, and repeats old messages."""
     WITHHOLDING = "withholding"
     """Sends each message to some members only."""
+    BODY_SWAP = "body swap"
+    """Sends proposals and prepared blocks, of others too, with a body that is not theirs."""
+    WITHHELD_PROPOSALS = "withheld proposals"
+    """Votes like an honest member and never proposes."""
+    OTHER_DIGESTS = "other digests"
+    """Prepares and commits blocks that do not exist."""
+    REPLAY = "replay"
+    """Sends back what it hears, to its authors too, at once and again later."""
 
 
 class Link(Struct, frozen=True):

@@ -14,6 +14,7 @@ from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import quorum_of, tolerated_faults
 from ophion.primitives.types import Hash32
+from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, Member
 
 _MESSAGES_PER_VALIDATOR = 12
@@ -92,6 +93,8 @@ class Checker:
         """A member wants to import: the seals must be those of a quorum, each of another validator."""
         if member.index in self.dishonest or block.height != member.height + 1:
             return
+        if has_other_body(block.block):
+            self._broken(now, "bodies belong to their headers", f"{member.name} decides another body")
         if not block.is_sealed_by(member.head.tally.validators):
             self._broken(now, "a quorum of valid seals", f"{member.name} decides block {block.height} without one")
 
