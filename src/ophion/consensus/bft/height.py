@@ -234,11 +234,12 @@ class Height:
 
     # --- messages -------------------------------------------------------------------------------
 
-    def on_message(self, message: BftMessage, peer: Address | None, now: float) -> None:
+    def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
         """Handle a message of this height, signed by a validator of this height and sent by `peer`.
 
         Votes are passed on at once. Proposals and round changes carry parts that their author has not signed, so they
-        are passed on after these have been checked.
+        are passed on after these have been checked. Returns False when the message was dropped because of its sender:
+        the same message of another peer is not a duplicate then.
         """
         author, round_number = message.author, message.round
         if self.reached.get(author, NOT_STARTED) < round_number:
@@ -249,7 +250,7 @@ class Height:
         if type(message) is Prepare or type(message) is Commit:
             self._relay(message, peer)
         if round_number < self.current:
-            return
+            return True
         if type(message) is Prepare:
             if author != self.committee.proposer(round_number) or self._rules.proposer_prepares:
                 if round_number > self.current:
@@ -265,31 +266,34 @@ class Height:
             if self._take_round_change(message, now):
                 self._relay(message, peer)
         elif type(message) is Proposal:
-            self._take_proposal(message, peer)
+            return self._take_proposal(message, peer)
+        return True
 
-    def _take_proposal(self, proposal: Proposal, peer: Address | None) -> None:
+    def _take_proposal(self, proposal: Proposal, peer: Address | None) -> bool:
         """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
 
         An IBFT 2.0 proposer signs a digest of the header. So copies with another body may arrive, and one copy of each
         validator waits for the case that the body in check is wrong. The proposer's own copy is the next in line.
         """
         number, digest = proposal.round, proposal.block.digest
+        if number == self.current and self.round.proposal is not None:
+            return True
         sender = peer if peer in self.committee.members else None
-        if sender in self._wrong_body_peers or (number == self.current and self.round.proposal is not None):
-            return
         offers = self._offers.get(number, [])
+        if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):
+            return False
         if number in self._pinned:
-            if not offers or self._pinned[number] != digest or any(offer.peer == sender for offer in offers):
-                return
+            if not offers or self._pinned[number] != digest:
+                return True
             if any(offer.proposal.block.encoded == proposal.block.encoded for offer in offers):
-                return
+                return True
         elif len(self._offers) >= _MAX_CHECKED_ROUNDS:
-            return
+            return False
         try:
             self._rules.check_proposal(proposal, self.committee, self._scribe)
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
-            return
+            return True
         offer = _Offer(proposal, sender)
         if offers:
             offers.insert(1 if sender == proposal.author else len(offers), offer)
@@ -297,6 +301,7 @@ class Height:
             self._pinned[number] = digest
             self._offers[number] = [offer]
             self._emit(CheckProposal(proposal))
+        return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
         """Count a request for a later round; whether it was valid and new."""

@@ -69,6 +69,10 @@ class RecentlySeen:
             self._seen.popitem(last=False)
         return True
 
+    def discard(self, fingerprint: bytes) -> None:
+        """Forget a fingerprint: the next message with it counts as new."""
+        self._seen.pop(fingerprint, None)
+
     def __contains__(self, fingerprint: object) -> bool:
         return fingerprint in self._seen
 

@@ -310,7 +310,8 @@ class BftStateMachine:
         if author not in height.committee.members:
             self.counts.foreign += 1
             return
-        height.on_message(message, event.peer, now)
+        if not height.on_message(message, event.peer, now):
+            self._seen.discard(message.fingerprint)
 
     def _may_have_sent(self, message: BftMessage) -> bool:
         """Whether a message in our name may be one of ours that a peer sends back.

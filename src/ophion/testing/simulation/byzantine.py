@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
 
 _OLD_MESSAGES: Final = 30
+_SMALL_BODY_DELAY_S: Final = 0.001
+"""A copy with an empty body overtakes a large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
@@ -132,7 +134,13 @@ class Liar:
     # --- tricks ---------------------------------------------------------------------------------
 
     def _swap_body(self, message: BftMessage) -> None:
-        """Send a block that was signed by its proposer with another body, under the same digest."""
+        """Send a block that was signed by its proposer with another body, under the same digest.
+
+        In QBFT the proposer signs the body too, so that only its own proposals can be changed.
+        """
+        is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
+        if is_signed and message.author != self._member.address:
+            return
         if isinstance(message, Proposal | RoundChange) and message.block is not None:
             if message.block.encoded in self._voted:
                 return
@@ -140,7 +148,7 @@ class Liar:
             block = with_other_body(message.block)
             mark = message.fingerprint + b"body"
             if isinstance(message, Proposal):
-                self._send(dataclasses.replace(message, block=block, known_as=mark))
+                self._send(dataclasses.replace(message, block=block, known_as=mark), delay_s=_SMALL_BODY_DELAY_S)
             else:
                 self._send(dataclasses.replace(message, block=block, fingerprint=mark))
 
@@ -250,8 +258,10 @@ class Liar:
     def _others(self) -> list[Member]:
         return [member for member in self._world.members if member is not self._member]
 
-    def _send(self, message: BftMessage, to: Callable[[Member], bool] | None = None) -> None:
+    def _send(
+        self, message: BftMessage, to: Callable[[Member], bool] | None = None, delay_s: float | None = None
+    ) -> None:
         receivers = [member for member in self._others() if to is None or to(member)]
         if self._does(Misconduct.WITHHOLDING):
             receivers = [member for member in receivers if self._rng.random() < 0.6]
-        self._world.mail.send(self._member, message, receivers)
+        self._world.mail.send(self._member, message, receivers, delay_s)

@@ -48,12 +48,14 @@ class MessageDelivery:
         """Whether a letter between the two can arrive at all."""
         return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
 
-    def send(self, sender: Member, message: BftMessage, receivers: Iterable[Member]) -> None:
-        """Send a message once to each receiver."""
+    def send(
+        self, sender: Member, message: BftMessage, receivers: Iterable[Member], delay_s: float | None = None
+    ) -> None:
+        """Send a message once to each receiver; with `delay_s` every copy that arrives takes that long."""
         fates: dict[int, float | None] = {}
         for receiver in receivers:
             if receiver is not sender:
-                fates[receiver.index] = self._post(sender, receiver, message)
+                fates[receiver.index] = self._post(sender, receiver, message, delay_s)
         if self._trace is not None:
             self._trace.message(self._agenda.now, sender.index, message, fates)
 
@@ -71,9 +73,13 @@ class MessageDelivery:
                 for delay in self._fate(sender, receiver, block):
                     self._agenda.add(self._agenda.now + delay, self._deliver_block, receiver, block)
 
-    def _post(self, sender: Member, receiver: Member, message: BftMessage) -> float | None:
+    def _post(
+        self, sender: Member, receiver: Member, message: BftMessage, delay_s: float | None = None
+    ) -> float | None:
         """Put a message on its way; when it first arrives, None when it does not."""
         delays = self._fate(sender, receiver, message)
+        if delay_s is not None and delays:
+            delays = (delay_s,)
         for delay in delays:
             self._agenda.add(self._agenda.now + delay, self._deliver, receiver, (message, sender.address))
         return min(delays) if delays else None

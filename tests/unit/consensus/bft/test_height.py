@@ -755,3 +755,17 @@ def test_the_copy_of_the_proposer_is_checked_before_other_copies(rules: Rules) -
     stage.hear(proposal)
     wrong_body(stage, proposal)
     assert [check.proposal for check in stage.done(CheckProposal)] == [proposal]
+
+
+@both
+def test_the_sender_of_another_body_cannot_make_the_proposal_a_duplicate(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    stage.hear(proposal, peer=1)
+    wrong_body(stage, proposal)
+    stage.hear(proposal, peer=1)
+    assert stage.effects == []
+    stage.accept(proposal)
+    assert len(stage.said(Prepare)) == 1

@@ -10,7 +10,7 @@ from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.testing.simulation.driver import Network
 from ophion.testing.simulation.fake_crypto import has_other_body, stand_in_address, stand_in_seal_author
-from ophion.testing.simulation.fault_plan import Misconduct
+from ophion.testing.simulation.fault_plan import Link, Misconduct
 from ophion.testing.simulation.message_delivery import Letter
 from ophion.testing.simulation.network import SimulatedNetwork
 
@@ -104,10 +104,11 @@ def test_other_digests_are_those_of_no_block() -> None:
 @pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
 @pytest.mark.parametrize("kind", Misconduct)
 def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: Rules, kind: Misconduct) -> None:
-    """With a period of 1 s and rounds of 1.5 s at least, as the simulator has them."""
+    """With a period of 1 s and rounds of 1.5 s at least, as the simulator has them, and large blocks."""
     heights = []
     for misconduct in ({}, {2: (kind,)}):
         world = SimulatedNetwork(Network(rules, 4), 11, misconduct)
+        world.mail.link = Link(0.002, 0.2)
         world.start()
         world.run(60.0)
         assert world.checker.violations == []
