@@ -101,7 +101,7 @@ class LyingGossip(GossipTap):
         elif strategy is LiveStrategy.STALE_ROUND_CHANGES and not isinstance(message, RoundChange):
             self._requests = self._requests % 8 + 1
             later = message.round + self._requests
-            self._send_all(self._driver._scribe.round_change(message.height, later, None).raw)
+            self._send_all(self._driver._factory.round_change(message.height, later, None).raw)
         elif strategy is LiveStrategy.REPLAY:
             self._old = [*self._old, raw][-_OLD_MESSAGES:]
             self._send_all(raw)
@@ -118,20 +118,20 @@ class LyingGossip(GossipTap):
             parts = rlp.split_list(proposal.raw.data)
             return RawMessage(proposal.raw.code, rlp.list_of([parts[0], block, *parts[2:]]))
         candidate = self._driver._dialect.candidate(block)
-        return self._driver._scribe.proposal(proposal.height, proposal.round, candidate, None).raw
+        return self._driver._factory.proposal(proposal.height, proposal.round, candidate, None).raw
 
     def _propose_twice(self, proposal: Proposal, validators: list[Address]) -> None:
-        scribe, other = self._driver._scribe, self._other_block(proposal.block)
+        factory, other = self._driver._factory, self._other_block(proposal.block)
         if proposal.round:
             self.gossip.multicast(proposal, validators)
             return
-        second = scribe.proposal(proposal.height, proposal.round, other, None)
+        second = factory.proposal(proposal.height, proposal.round, other, None)
         for number, address in enumerate(validators):
             first, later = (proposal, second) if number % 2 else (second, proposal)
             self.gossip.send(first, address)
             self.gossip.send(later, address)
-        self.gossip.multicast(scribe.prepare(proposal.height, proposal.round, other.digest), validators)
-        self.gossip.multicast(scribe.commit(proposal.height, proposal.round, other.digest, other.digest), validators)
+        self.gossip.multicast(factory.prepare(proposal.height, proposal.round, other.digest), validators)
+        self.gossip.multicast(factory.commit(proposal.height, proposal.round, other.digest, other.digest), validators)
 
     def _other_block(self, block: Candidate) -> Candidate:
         """A valid block beside the given one: its vanity is another one."""
@@ -143,10 +143,10 @@ class LyingGossip(GossipTap):
         return dialect.candidate(rlp.list_of([header.encode(), *parts[1:]]))
 
     def _with_other_digest(self, message: Prepare | Commit) -> Prepare | Commit:
-        scribe, digest = self._driver._scribe, os.urandom(32)
+        factory, digest = self._driver._factory, os.urandom(32)
         if isinstance(message, Prepare):
-            return scribe.prepare(message.height, message.round, digest)
-        return scribe.commit(message.height, message.round, digest, digest)
+            return factory.prepare(message.height, message.round, digest)
+        return factory.commit(message.height, message.round, digest, digest)
 
     def _strategy(self, height: int) -> LiveStrategy:
         return self._strategies[height % len(self._strategies)]

@@ -37,12 +37,12 @@ from ophion.consensus.bft.events import (
     Connected,
     Disconnected,
     ImportBlock,
+    MessageReceived,
     Multicast,
     NewHead,
     ProposalBuilt,
     ProposalChecked,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     Repeat,
     SetTimer,
@@ -54,10 +54,10 @@ from ophion.consensus.bft.message_codec import signatures_expected
 from ophion.consensus.bft.message_encoding import WrongBody, check_roots
 from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
-from ophion.consensus.bft.signatures import Signer
+from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, MemberView, status_of
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
@@ -118,7 +118,7 @@ class BftDriver:
         assembler: Assembler,
         importer: Importer,
         engine: BftEngine,
-        signer: Signer,
+        signer: DigestSigner,
         proposals: LocalProposals,
         lanes: Lanes,
         gossip: Gossip = _ALONE,
@@ -137,17 +137,17 @@ class BftDriver:
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
-        self._kept = ExecutedCandidates()
-        self._haste = lanes.haste
+        self._executed = ExecutedCandidates()
+        self._block_priority = lanes.haste
         self._lanes = lanes
         self.guard = PeerHeightGuard(signer.address)
-        self._promises = VoteStore(self._chain.store, lanes, signer.address)
+        self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
         self._problem: str | None = None
         self._was_validator: bool | None = None
-        self._timing: Timing | None = None
+        self._timing: RoundTiming | None = None
         self._leads: dict[Address, float] = {}
         self._dialect = engine.dialect(self._chain.head.number + 1)
-        self._scribe, self._machine = self._enter(self._dialect, self._promises.recall(self._dialect))
+        self._factory, self._machine = self._enter(self._dialect, self._vote_store.recall(self._dialect))
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -161,12 +161,12 @@ class BftDriver:
 
     def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
         """What is known of the other validators."""
-        presence, committee = self._machine.presence, self._machine.committee
+        liveness, validator_set = self._machine.liveness, self._machine.validator_set
         connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
-        absent = frozenset() if committee is None else presence.absent(committee, me)
+        absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
         for address in validators:
             if address != me:
-                heard_at = presence.heard_at.get(address)
+                heard_at = liveness.heard_at.get(address)
                 yield MemberView(
                     address,
                     address in connected,
@@ -193,8 +193,8 @@ class BftDriver:
     @property
     def validators(self) -> frozenset[Address]:
         """Who decides the current height; nobody before the first head."""
-        committee = self._machine.committee
-        return frozenset() if committee is None else committee.members
+        validator_set = self._machine.validator_set
+        return frozenset() if validator_set is None else validator_set.members
 
     def join(self, gossip: Gossip) -> None:
         """Talk to other validators from now on."""
@@ -210,8 +210,8 @@ class BftDriver:
 
         Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
         """
-        machine, committee = self._machine, self._machine.committee
-        if self._tasks is None or committee is None:
+        machine, validator_set = self._machine, self._machine.validator_set
+        if self._tasks is None or validator_set is None:
             return
         if machine.is_duplicate(keccak256(raw.data)):
             machine.counts.duplicate += 1
@@ -219,13 +219,13 @@ class BftDriver:
             machine.counts.crowded_out += 1
         else:
             try:
-                message = self._dialect.decode(raw, signatures_expected(len(committee)))
+                message = self._dialect.decode(raw, signatures_expected(len(validator_set)))
             except DecodeError:
                 machine.counts.malformed += 1
                 raise
             if isinstance(message, Proposal):
                 self._note_clock(message)
-            self._post(Received(message, peer))
+            self._post(MessageReceived(message, peer))
 
     def connected(self, peer: Address) -> None:
         """A peer that may be a validator has connected."""
@@ -256,7 +256,7 @@ class BftDriver:
             self._assembler.stop_growing()
             self._tasks = None
             self._queue.clear()
-            self._kept.clear()
+            self._executed.clear()
             self._rest()
 
     def _rest(self) -> None:
@@ -279,29 +279,29 @@ class BftDriver:
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         if isinstance(event, Connected):
             # a height may outlast a restart of everybody, and each round has one proposal
-            self._scribe.hides_round = hides_round(self._gossip.clients())
+            self._factory.hides_round = hides_round(self._gossip.clients())
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
             await self._carry_out(effect)
         if isinstance(event, ProposalBuilt) and not any(isinstance(effect, ImportBlock) for effect in effects):
-            self._haste.end()  # others decide what becomes of it
+            self._block_priority.end()  # others decide what becomes of it
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
-            committee = self._machine.committee
-            if committee is not None and committee.proposer(0) == self._signer.address:
+            validator_set = self._machine.validator_set
+            if validator_set is not None and validator_set.proposer(0) == self._signer.address:
                 self._grow(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """What the machine is told about a head; consensus rests on one whose validators cannot be known."""
-        self._kept.forget_decided(head.number)
+        self._executed.forget_decided(head.number)
         dialect = self.engine.dialect(head.number + 1)
         if dialect is not self._dialect:
             # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
             self._dialect = dialect
             self._rest()
-            self._scribe, self._machine = self._enter(dialect, None)
+            self._factory, self._machine = self._enter(dialect, None)
         clients, tuning = self._gossip.clients(), self._tuning
-        self._scribe.profile = chosen_profile(tuning.profile, clients)
-        self._scribe.hides_round = hides_round(clients)
+        self._factory.profile = chosen_profile(tuning.profile, clients)
+        self._factory.hides_round = hides_round(clients)
         network = self.engine.header_form(head.number + 1)
         self._assembler.settings.header_form = chosen_form(tuning.header_form, network, clients)
         try:
@@ -335,7 +335,7 @@ class BftDriver:
         if self._tasks is not None and self._chain.head.hash == head and self._machine.is_held:
             self._post(self._chain.head)
 
-    def _warn(self, timing: Timing) -> None:
+    def _warn(self, timing: RoundTiming) -> None:
         """About periods and time-outs that do not go together, when they first hold: a transition may bring them."""
         if timing != self._timing:
             self._timing = timing
@@ -351,20 +351,20 @@ class BftDriver:
             self._was_validator = is_validator
             what = "This node validates" if is_validator else "This node is no validator: it follows"
             log.info("%s from block %d on address=0x%s", what, number, self._signer.address.hex())
-            if not is_validator and self._promises.other is not None:
+            if not is_validator and self._vote_store.other is not None:
                 log.warning(
                     "This database is that of validator %s, and the key of this node is another one: put its key file"
                     " back where it was, or name it with --node-private-key-file.",
-                    self._promises.other,
+                    self._vote_store.other,
                 )
 
     def _enter(self, dialect: Dialect, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
-        scribe = KeyMessageFactory(dialect, self._signer)
+        factory = KeyMessageFactory(dialect, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
-        is_blank = self._promises.is_blank
-        machine = BftStateMachine(dialect, scribe, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
-        return scribe, machine
+        is_blank = self._vote_store.is_blank
+        machine = BftStateMachine(dialect, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
+        return factory, machine
 
     # --- effects --------------------------------------------------------------------------------
 
@@ -374,16 +374,16 @@ class BftDriver:
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
-            await self._promises.remember(self._dialect, effect.memory)
+            await self._vote_store.remember(self._dialect, effect.memory)
         elif isinstance(effect, Multicast):
-            committee = self._machine.committee
-            self._gossip.multicast(effect.message, committee.validators if committee is not None else ())
+            validator_set = self._machine.validator_set
+            self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())
         elif isinstance(effect, Repeat):
             self._gossip.send(effect.message, effect.to)
-        elif isinstance(effect, Relay):
+        elif isinstance(effect, RelayMessage):
             self._gossip.relay(effect.message, effect.exclude)
         elif isinstance(effect, BuildProposal):
-            self._haste.begin()
+            self._block_priority.begin()
             self._begin(self._build(effect))
         elif isinstance(effect, CheckProposal):
             self._begin(self._check(effect))
@@ -399,7 +399,7 @@ class BftDriver:
     # --- blocks ---------------------------------------------------------------------------------
 
     async def _build(self, order: BuildProposal) -> None:
-        self._haste.end()
+        self._block_priority.end()
         chain = self._chain
         parent = chain.header(order.parent)
         assert parent is not None, "the machine builds on a head it was told of"
@@ -412,7 +412,7 @@ class BftDriver:
             self._fail(order.height, order.round, f"no block could be built: {error}")
             return
         block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
-        self._kept.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
+        self._executed.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
@@ -432,14 +432,14 @@ class BftDriver:
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
         block, problem, is_body_wrong = proposal.block, None, False
-        if block not in self._kept:
+        if block not in self._executed:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
                 # whoever proposes something endless must not hold everybody for longer than its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
-                self._kept.add(
+                self._executed.add(
                     block.hash, ExecutedCandidate(proposal.height, decoded.body, execution, None, started_at)
                 )
             except WrongBody as error:
@@ -463,7 +463,7 @@ class BftDriver:
 
     async def _import(self, order: ImportBlock) -> None:
         block = order.block
-        kept = self._kept.get(block.hash)
+        kept = self._executed.get(block.hash)
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:

@@ -26,7 +26,7 @@ from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
-from ophion.producer.incremental_builder import HEADER_ROOM, Filled, IncrementalBuilder, Plan, permitted
+from ophion.producer.incremental_builder import HEADER_ROOM, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lane, Lanes
 
@@ -103,7 +103,7 @@ class Assembler:
         except (OphionError, NativeError) as error:
             log.debug("the next block is not begun ahead error=%s", error)
             return
-        plan = Plan(parent, state, draft, self._earner(draft), due, whole_s)
+        plan = BuildPlan(parent, state, draft, self._earner(draft), due, whole_s)
         self._growing = IncrementalBuilder(
             plan,
             self.chain,

@@ -50,7 +50,7 @@ _GUARD_INTERVAL_S: Final = 0.1
 """How often to look at the heights of peers while nothing may be signed."""
 
 
-class Signer(Protocol):
+class DigestSigner(Protocol):
     """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
 
     address: Address
@@ -82,7 +82,7 @@ class CliqueSealer:
         assembler: Assembler,
         engine: CliqueEngine,
         parameters: CliqueParameters,
-        signer: Signer,
+        signer: DigestSigner,
         proposals: LocalProposals,
         randomness: Random,
     ) -> None:

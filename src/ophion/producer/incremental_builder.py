@@ -66,7 +66,7 @@ _REACH: Final = 256
 """How many ancestors the BLOCKHASH instruction can name."""
 
 
-class Plan(Struct, frozen=True):
+class BuildPlan(Struct, frozen=True):
     """What is known of a block before it is due."""
 
     parent: HashedHeader
@@ -89,7 +89,7 @@ class Filled(Struct, frozen=True):
     refused: Mapping[Hash32, str]
 
 
-class _Step(Struct, frozen=True):
+class _BuildStep(Struct, frozen=True):
     """What became of some transactions."""
 
     offered: Sequence[PooledTransaction]
@@ -116,7 +116,7 @@ class IncrementalBuilder:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: BuildPlan,
         chain: Chain,
         builder: Builder,
         pool: TxPool,
@@ -134,7 +134,7 @@ class IncrementalBuilder:
         self._pool = pool
         self._permissions = permissions
         self._lane = lanes.build
-        self._haste = lanes.haste
+        self._block_priority = lanes.haste
         self._clock = clock
         self._first = first
         self._base_fee = plan.draft.base_fee_per_gas or 0
@@ -144,7 +144,7 @@ class IncrementalBuilder:
         self._is_due = False
         self._is_spoiled = False
         self._beginnings = 0
-        self._job: asyncio.Future[_Step] | None = None
+        self._job: asyncio.Future[_BuildStep] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._begin()
         self._ignore = [pool.events.listen(self._on_pool_event), chain.events.listen(self._on_chain_event)]
@@ -283,7 +283,7 @@ class IncrementalBuilder:
         """There is no room for it."""
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
-    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _Step:
+    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
         """In the lane: everything that takes time. The state is hashed when so many transactions have changed it."""
         plan = self.plan
         if self._block is None:
@@ -298,9 +298,9 @@ class IncrementalBuilder:
             self._unsettled = 0
             self._block.settle()
         offered = batch if len(chosen) == len(batch) else [batch[position] for position in chosen]
-        return _Step(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
+        return _BuildStep(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
 
-    def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_Step]) -> None:
+    def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_BuildStep]) -> None:
         """Back from the lane."""
         self._job = None
         if self.is_closed:
@@ -318,7 +318,7 @@ class IncrementalBuilder:
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
 
-    def _note(self, step: _Step, had_whole_time: bool) -> None:
+    def _note(self, step: _BuildStep, had_whole_time: bool) -> None:
         offered, taken = step.offered, step.taken
         self._running = set()
         self._refused.update(step.refused)
@@ -400,7 +400,7 @@ class IncrementalBuilder:
             # the end hashes all there is
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
-        self._haste.begin()
+        self._block_priority.begin()
         return built
 
 

@@ -25,9 +25,9 @@ from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
 from ophion.consensus.bft.signatures import seal_author
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.bft.validators import Validators
+from ophion.consensus.bft.validators import ValidatorProvider
 from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
 from ophion.consensus.header_form import check_form, in_form, next_form
 from ophion.consensus.header_template import unsealed_header
@@ -58,7 +58,7 @@ class BftEngine:
         self._spec = spec
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
-        self.validators = Validators(self.schedule)
+        self.validators = ValidatorProvider(self.schedule)
         # by hash and extra data, which together are the whole header; each header is verified twice when it is gossip
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
@@ -292,7 +292,7 @@ class BftEngine:
             self.timing(header, max_timeout_s),
         )
 
-    def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> Timing:
+    def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> RoundTiming:
         """Periods and time-outs of the block after `parent`."""
         number, timestamp = parent.number + 1, parent.timestamp
         parameters = self.schedule.era(number).parameters
@@ -301,7 +301,7 @@ class BftEngine:
         # where the period changes between parent and block, the longer one holds (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
         is_qbft = isinstance(self.dialect(number), Qbft)
-        return Timing(
+        return RoundTiming(
             period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
         )
 

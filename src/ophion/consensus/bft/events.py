@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.primitives.types import Address, Hash32, Signature
 
 
@@ -38,7 +38,7 @@ class NewHead(Struct, frozen=True):
     head: Head
     validators: tuple[Address, ...]
     """In force for the next block."""
-    timing: Timing
+    timing: RoundTiming
     """For the next block; transitions may change it."""
     begins_at: float = 0.0
     """Wall time before which this validator must not sign at the next height: its peers report a higher head.
@@ -47,7 +47,7 @@ class NewHead(Struct, frozen=True):
     """
 
 
-class Received(Struct, frozen=True):
+class MessageReceived(Struct, frozen=True):
     """A peer has sent a message. `peer` is the validator address of the peer, not the author."""
 
     message: BftMessage
@@ -113,7 +113,7 @@ class Suspended(Struct, frozen=True):
 
 
 BftEvent: TypeAlias = (
-    "NewHead | Received | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Connected | "
+    "NewHead | MessageReceived | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Connected | "
     "Disconnected | Suspended"
 )
 
@@ -159,7 +159,7 @@ class Repeat(Struct, frozen=True):
     to: Address
 
 
-class Relay(Struct, frozen=True):
+class RelayMessage(Struct, frozen=True):
     """Pass a foreign message on, byte for byte, to the validators that are not in `exclude`."""
 
     message: BftMessage
@@ -202,6 +202,6 @@ class CatchUp(Struct, frozen=True):
 
 
 BftEffect: TypeAlias = (
-    "SetTimer | CancelTimer | Remember | Multicast | Repeat | Relay | BuildProposal | CheckProposal | ImportBlock | "
-    "CatchUp"
+    "SetTimer | CancelTimer | Remember | Multicast | Repeat | RelayMessage | BuildProposal | CheckProposal | "
+    "ImportBlock | CatchUp"
 )

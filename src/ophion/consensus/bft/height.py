@@ -56,7 +56,7 @@ from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.round import EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
@@ -72,7 +72,7 @@ MAX_ROUND: Final = 2**31 - 1
 """Nobody gets here in earnest; other clients count rounds in signed 32-bit numbers."""
 
 
-RelayMessage: TypeAlias = Callable[[BftMessage, "Address | None"], None]
+RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
 """Passes a message on that came from a peer."""
 
 
@@ -89,22 +89,22 @@ class Height:
     def __init__(
         self,
         rules: Rules,
-        scribe: MessageFactory,
-        committee: ValidatorSet,
+        factory: MessageFactory,
+        validator_set: ValidatorSet,
         head: Head,
-        timing: Timing,
-        presence: ProposerLiveness,
+        timing: RoundTiming,
+        liveness: ProposerLiveness,
         follows_others: bool,
         memory: DurableVotes | None,
         emit: Callable[[BftEffect], None],
-        relay: RelayMessage,
+        relay: RelayCallback,
     ) -> None:
-        self.committee = committee
+        self.validator_set = validator_set
         self.head = head
         self.timing = timing
         self.current = NOT_STARTED
         """Number of the current round."""
-        self.round = Round(NOT_STARTED, scribe.seal_author)
+        self.round = Round(NOT_STARTED, factory.seal_author)
         self.round_changes = RoundChanges()
         self.reached: dict[Address, int] = {}
         """The highest round of which each validator has spoken at this height."""
@@ -114,16 +114,16 @@ class Height:
         """When the block timer fires, while that is awaited."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """What went wrong lately, for whoever asks why nothing happens."""
-        self.memory = memory or DurableVotes(committee.height)
-        self._presence = presence
+        self.memory = memory or DurableVotes(validator_set.height)
+        self._liveness = liveness
         self._rules = rules
-        self._scribe = scribe
-        self._me = scribe.address
+        self._factory = factory
+        self._me = factory.address
         self._follows_others = follows_others
         self._emit = emit
         self._relay = relay
-        self._is_alone = len(committee) == 1
-        self._prepares_needed = rules.prepares_needed(committee)
+        self._is_alone = len(validator_set) == 1
+        self._prepares_needed = rules.prepares_needed(validator_set)
         self._early = EarlyVotes()
         self._offers: dict[int, list[_Offer]] = {}
         """Per round the proposal in check, then those that take its place when its body is wrong."""
@@ -152,7 +152,7 @@ class Height:
             self._start_round(0, now)
             # somebody whose turn begins before it can be used has not missed it by then
             self._turn_began = max(now, due)
-        if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.committee.proposer(0) == self._me:
+        if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
 
     def on_block_timer(self, now: float) -> None:
@@ -164,7 +164,7 @@ class Height:
             self._start_round(0, now)
         if self.current == 0:
             self._pass_over(now)
-        if self.current == 0 and self.committee.proposer(0) == self._me and self.round.proposal is None:
+        if self.current == 0 and self.validator_set.proposer(0) == self._me and self.round.proposal is None:
             self._build(None, int(now + 0.5))
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
@@ -252,7 +252,7 @@ class Height:
         if round_number < self.current:
             return True
         if type(message) is Prepare:
-            if author != self.committee.proposer(round_number) or self._rules.proposer_prepares:
+            if author != self.validator_set.proposer(round_number) or self._rules.proposer_prepares:
                 if round_number > self.current:
                     self._early.add(message)
                 elif self.round.add_prepare(message):
@@ -278,7 +278,7 @@ class Height:
         number, digest = proposal.round, proposal.block.digest
         if number == self.current and self.round.proposal is not None:
             return True
-        sender = peer if peer in self.committee.members else None
+        sender = peer if peer in self.validator_set.members else None
         offers = self._offers.get(number, [])
         if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):
             return False
@@ -290,7 +290,7 @@ class Height:
         elif len(self._offers) >= _MAX_CHECKED_ROUNDS:
             return False
         try:
-            self._rules.check_proposal(proposal, self.committee, self._scribe)
+            self._rules.check_proposal(proposal, self.validator_set, self._factory)
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
             return True
@@ -309,21 +309,21 @@ class Height:
         if target > MAX_ROUND:
             return False
         try:
-            self._rules.check_round_change(message, self.committee)
+            self._rules.check_round_change(message, self.validator_set)
         except Unjustified as refusal:
             self.notes.append(f"a round change to {target} was dropped: {refusal}")
             return False
         if not self.round_changes.add(message):
             return False
-        if target > self._certified and len(self.round_changes.authors(target)) >= self.committee.quorum:
+        if target > self._certified and len(self.round_changes.authors(target)) >= self.validator_set.quorum:
             self._certified = target
             certificate = self.round_changes.certificate(target)
             if target > self.current:
                 self._start_round(target, now)
-            if self.committee.proposer(target) == self._me and self.round.proposal is None:
+            if self.validator_set.proposer(target) == self._me and self.round.proposal is None:
                 self._propose_again(certificate, now)
         elif self._follows_others:
-            ahead = self.round_changes.reached_by(self.committee.faults + 1, self.current)
+            ahead = self.round_changes.reached_by(self.validator_set.faults + 1, self.current)
             if ahead is not None:
                 self._change_round(ahead, now)
         return True
@@ -333,11 +333,11 @@ class Height:
     def _start_round(self, number: int, now: float) -> None:
         had_turn = self.current >= 0 and now >= self._turn_began
         if had_turn and self.round.proposal is None and self.current not in self._pinned:
-            self._presence.missed_turn(self.committee.proposer(self.current), self._turn_began)
+            self._liveness.missed_turn(self.validator_set.proposer(self.current), self._turn_began)
         self.current = number
         self._turn_began = now
         self._said.clear()
-        self.round = Round(number, self._scribe.seal_author)
+        self.round = Round(number, self._factory.seal_author)
         self._building = None
         self._has_gathered = not self._needs_gathering()
         self._set_round_timer(now)
@@ -358,8 +358,8 @@ class Height:
 
     def _ask_for_round(self, now: float) -> None:
         """Ask for the current round, with the proof of what was prepared before it."""
-        height, prepared = self.committee.height, self.memory.prepared
-        message = self._scribe.round_change(height, self.current, prepared)
+        height, prepared = self.validator_set.height, self.memory.prepared
+        message = self._factory.round_change(height, self.current, prepared)
         if self.memory.round != self.current:
             self.memory = DurableVotes(height, self.current, None, prepared)
         self._say(message)
@@ -367,8 +367,8 @@ class Height:
 
     def _awaited(self, number: int) -> int:
         """The first round from `number` on whose proposer is worth waiting for."""
-        absent = self._presence.absent(self.committee, self._me)
-        while absent and self.committee.proposer(number) in absent:
+        absent = self._liveness.absent(self.validator_set, self._me)
+        while absent and self.validator_set.proposer(number) in absent:
             number += 1
         return number
 
@@ -391,7 +391,7 @@ class Height:
 
     def _is_quorum_here(self) -> bool:
         here = sum(1 for number in self.reached.values() if number >= self.current)
-        return here + 1 >= self.committee.quorum
+        return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
         """QBFT's longer period for empty blocks: forget round 0 and try again later (consensus.md 3.5)."""
@@ -399,7 +399,7 @@ class Height:
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
             return False
         self.current = NOT_STARTED
-        self.round = Round(NOT_STARTED, self._scribe.seal_author)
+        self.round = Round(NOT_STARTED, self._factory.seal_author)
         self.expires_at = None
         self._emit(CancelTimer(TimerKind.ROUND))
         self._set_block_timer(min(limit, now + self.timing.period_s))
@@ -410,17 +410,17 @@ class Height:
     def _build(self, certificate: Certificate | None, at: int) -> None:
         self._building = (self.current, certificate)
         timestamp = max(self.head.timestamp + int(self.timing.period_s), at)
-        self._emit(BuildProposal(self.head.hash, self.committee.height, self.current, timestamp))
+        self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
         """Propose in a later round, at once: the block that may have been decided, or a new one if none may."""
         if certificate.block is None:
             self._build(certificate, int(now))
         else:
-            self._propose(self._scribe.with_round(certificate.block, self.current), certificate, now)
+            self._propose(self._factory.with_round(certificate.block, self.current), certificate, now)
 
     def _propose(self, block: Candidate, certificate: Certificate | None, now: float) -> None:
-        proposal = self._scribe.proposal(self.committee.height, self.current, block, certificate)
+        proposal = self._factory.proposal(self.validator_set.height, self.current, block, certificate)
         self._note_vote(proposal.block.digest)
         self._say(proposal)
         self._accept(proposal)
@@ -430,7 +430,7 @@ class Height:
         seal_hash = self._in_round(block).digest
         self.round.accept(proposal, seal_hash)
         if self._rules.proposer_prepares or proposal.author != self._me:
-            prepare = self._scribe.prepare(self.committee.height, self.current, block.digest)
+            prepare = self._factory.prepare(self.validator_set.height, self.current, block.digest)
             self._note_vote(block.digest)
             self._say(prepare)
             self.round.prepares[self._me] = prepare
@@ -445,7 +445,7 @@ class Height:
         if not round_.has_committed and len(round_.prepares) >= self._prepares_needed:
             round_.has_committed = True
             self._commit(proposal)
-        if not round_.is_decided and len(round_.commits) >= self.committee.quorum:
+        if not round_.is_decided and len(round_.commits) >= self.validator_set.quorum:
             round_.is_decided = True
             seals = tuple(vote.seal for vote in round_.commits.values())
             self._emit(ImportBlock(self._in_round(proposal.block), self.current, seals))
@@ -453,19 +453,19 @@ class Height:
     def _commit(self, proposal: Proposal) -> None:
         signed = proposal.signed if self._rules.certifies_proposal else None
         prepared = PreparedRound(self.current, proposal.block, tuple(self.round.prepares.values()), signed)
-        height, digest = self.committee.height, proposal.block.digest
+        height, digest = self.validator_set.height, proposal.block.digest
         self.memory = DurableVotes(height, self.current, digest, prepared)
-        commit = self._scribe.commit(height, self.current, digest, self.round.seal_hash)
+        commit = self._factory.commit(height, self.current, digest, self.round.seal_hash)
         self._say(commit)
         self.round.commits[self._me] = commit
 
     def _in_round(self, block: Candidate) -> Candidate:
         """The block with the current round in its extra data, which is what gets sealed (consensus.md 3.3)."""
-        return block if block.round == self.current else self._scribe.with_round(block, self.current)
+        return block if block.round == self.current else self._factory.with_round(block, self.current)
 
     def _note_vote(self, digest: Hash32) -> None:
         if self.memory.round != self.current or self.memory.vote != digest:
-            self.memory = DurableVotes(self.committee.height, self.current, digest, self.memory.prepared)
+            self.memory = DurableVotes(self.validator_set.height, self.current, digest, self.memory.prepared)
 
     # --- effects --------------------------------------------------------------------------------
 
@@ -481,11 +481,11 @@ class Height:
 
     def _set_block_timer(self, at: float) -> None:
         self.block_due = at
-        self._emit(SetTimer(TimerKind.BLOCK, at, BlockTimer(self.committee.height)))
+        self._emit(SetTimer(TimerKind.BLOCK, at, BlockTimer(self.validator_set.height)))
 
     def _set_round_timer(self, now: float) -> None:
         self.expires_at = now + self.timing.timeout(self.current)
-        self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.committee.height, self.current)))
+        self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.validator_set.height, self.current)))
 
     def has_voted_for(self, block_hash: Hash32) -> bool:
         """Whether this validator has helped to decide on a block."""

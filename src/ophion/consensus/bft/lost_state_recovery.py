@@ -20,7 +20,7 @@ from typing import Final
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import Head
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
@@ -47,38 +47,38 @@ class LostStateRecovery:
         self._height = 0
         self._reached: dict[Address, int] = {}
 
-    def enter(self, committee: ValidatorSet, head: Head, now: float) -> bool:
+    def enter(self, validator_set: ValidatorSet, head: Head, now: float) -> bool:
         """A height begins; whether the waiting is over."""
         if self._came_back_at is None:
             self._came_back_at = now
         self._entered_at = now
-        self._height = committee.height
+        self._height = validator_set.height
         self._reached = {}
         return head.timestamp > self._came_back_at + _CLOCKS_APART_S
 
-    def holds(self, committee: ValidatorSet, head: Head) -> bool:
+    def holds(self, validator_set: ValidatorSet, head: Head) -> bool:
         """Whether somebody else could have a promise of ours at this height."""
-        return head.number > 0 and len(committee) > 1
+        return head.number > 0 and len(validator_set) > 1
 
     def heard(self, author: Address, height: int, round_number: int) -> None:
         """A validator has spoken."""
         if height == self._height:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
-    def next_look(self, timing: Timing, now: float) -> float:
+    def next_look(self, timing: RoundTiming, now: float) -> float:
         """When to look again whether the others get on."""
         return now + _PATIENCE * timing.timeout(0)
 
-    def joins(self, committee: ValidatorSet, timing: Timing, now: float) -> DurableVotes | None:
+    def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
         """Where to begin after all, when nothing happens though enough others are here; None: not yet."""
-        latest = self._latest_round(committee.faults)
-        if len(self._reached) >= committee.quorum:
+        latest = self._latest_round(validator_set.faults)
+        if len(self._reached) >= validator_set.quorum:
             patience_s = _PATIENCE_WITH_QUORUM * timing.timeout(latest)
-        elif len(self._reached) >= (committee.quorum - 1 if committee.faults else len(committee) - 1):
+        elif len(self._reached) >= (validator_set.quorum - 1 if validator_set.faults else len(validator_set) - 1):
             patience_s = _PATIENCE * timing.timeout(0)
         else:
             patience_s = _LAST_RESORT * timing.max_timeout_s
-        return DurableVotes(committee.height, latest + 1) if now >= self._entered_at + patience_s else None
+        return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
 
     def _latest_round(self, faults: int) -> int:
         """The latest round that others are in, as far as they can be believed: f of them may say anything."""

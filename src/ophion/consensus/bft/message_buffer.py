@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.consensus.bft.events import Received
+from ophion.consensus.bft.events import MessageReceived
 
 
 class MessageLimits(Struct, frozen=True):
@@ -93,11 +93,11 @@ class FutureMessages:
         self._limit = limit
         self._max_distance = max_distance
         self._max_bytes = max_bytes
-        self._by_height: dict[int, list[Received]] = {}
+        self._by_height: dict[int, list[MessageReceived]] = {}
         self._count = 0
         self._bytes = 0
 
-    def add(self, received: Received, current_height: int) -> bool:
+    def add(self, received: MessageReceived, current_height: int) -> bool:
         """Keep a message of a later height; whether that was possible.
 
         Over a limit the highest height is given up as a whole, since it is needed last; when only one height is
@@ -123,13 +123,13 @@ class FutureMessages:
                 return False
         return True
 
-    def take(self, height: int) -> list[Received]:
+    def take(self, height: int) -> list[MessageReceived]:
         """The messages of a height that begins, in the order of arrival; those of lower heights are discarded."""
         for lower in [number for number in self._by_height if number < height]:
             self._give_up(lower)
         return self._give_up(height)
 
-    def _give_up(self, height: int) -> list[Received]:
+    def _give_up(self, height: int) -> list[MessageReceived]:
         taken = self._by_height.pop(height, [])
         self._count -= len(taken)
         self._bytes -= sum(map(_size, taken))
@@ -139,5 +139,5 @@ class FutureMessages:
         return self._count
 
 
-def _size(received: Received) -> int:
+def _size(received: MessageReceived) -> int:
     return len(received.message.raw.data)

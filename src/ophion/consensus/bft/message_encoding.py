@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepare, RawMessage
-from ophion.consensus.bft.signatures import Signer, message_author
+from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
@@ -146,7 +146,7 @@ class SignedParts:
         self._budget = most_signatures
 
     def write(
-        self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: Signer
+        self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: DigestSigner
     ) -> bytes:
         """`[payload, signature]`."""
         style = self.style
@@ -188,12 +188,14 @@ class SignedParts:
         raw = RawMessage(self.style.codes[MessageKind.COMMIT], encoded)
         return Commit(part.height, part.round, digest, seal, part.author, fingerprint, raw)
 
-    def write_prepare(self, height: int, round_number: int, digest: Hash32, signer: Signer) -> Prepare:
+    def write_prepare(self, height: int, round_number: int, digest: Hash32, signer: DigestSigner) -> Prepare:
         data = self.write(MessageKind.PREPARE, height, round_number, [rlp.encode_bytes(digest)], signer)
         raw = RawMessage(self.style.codes[MessageKind.PREPARE], data)
         return Prepare(height, round_number, digest, signer.address, keccak256(data), raw)
 
-    def write_commit(self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32, signer: Signer) -> Commit:
+    def write_commit(
+        self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32, signer: DigestSigner
+    ) -> Commit:
         seal = signer.sign(seal_hash)
         fields = [rlp.encode_bytes(digest), rlp.encode_bytes(seal)]
         data = self.write(MessageKind.COMMIT, height, round_number, fields, signer)

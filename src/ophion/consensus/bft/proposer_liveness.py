@@ -57,12 +57,12 @@ class ProposerLiveness:
         if len(self._gone) < _MAX_GONE:
             self._gone.add(peer)
 
-    def absent(self, committee: ValidatorSet, me: Address) -> frozenset[Address]:
+    def absent(self, validator_set: ValidatorSet, me: Address) -> frozenset[Address]:
         """Members that are passed over, as far as the others can do without them."""
         if not self.passes_over or not (self._missed or self._gone):
             return frozenset()
-        found = committee.members & (self._missed | self._gone) - {me}
-        return found if len(committee) - len(found) >= committee.quorum else frozenset()
+        found = validator_set.members & (self._missed | self._gone) - {me}
+        return found if len(validator_set) - len(found) >= validator_set.quorum else frozenset()
 
     def keep(self, validators: Collection[Address]) -> None:
         """Forget everybody else; what is kept never outgrows a committee."""

@@ -25,12 +25,12 @@ from ophion.consensus.bft.events import (
     Connected,
     Disconnected,
     Head,
+    MessageReceived,
     Multicast,
     NewHead,
     ProposalBuilt,
     ProposalChecked,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     RoundTimer,
     SetTimer,
@@ -62,7 +62,7 @@ class BftStateMachine:
     def __init__(
         self,
         rules: Rules,
-        scribe: MessageFactory,
+        factory: MessageFactory,
         limits: MessageLimits = DEFAULT_LIMITS,
         follows_others: bool = True,
         memory: DurableVotes | None = None,
@@ -77,9 +77,9 @@ class BftStateMachine:
         """
         self.rules = rules
         self.limits = limits
-        self.address = scribe.address
+        self.address = factory.address
         self.head: Head | None = None
-        self.committee: ValidatorSet | None = None
+        self.validator_set: ValidatorSet | None = None
         """Who decides the current height; known also where this node is not among them."""
         self.height: Height | None = None
         """The running height; None while suspended or not a validator."""
@@ -90,14 +90,14 @@ class BftStateMachine:
         self.is_held = False
         """Whether this validator signs nothing yet because peers report a higher head (`NewHead.begins_at`)."""
         self.counts = MessageCounts()
-        self.presence = ProposerLiveness(passes_over)
-        self._scribe = scribe
+        self.liveness = ProposerLiveness(passes_over)
+        self._factory = factory
         self._follows_others = follows_others
         self._memory = memory
         self._recalled = memory
         self._sent: set[_Statement] = set()
         """What this validator has said at the current height since it started."""
-        self._waiting_out = LostStateRecovery() if is_blank else None
+        self._recovery = LostStateRecovery() if is_blank else None
         self._new_head: NewHead | None = None
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
@@ -109,7 +109,7 @@ class BftStateMachine:
 
     def handle(self, event: BftEvent, now: float) -> list[BftEffect]:
         """Take one event; the effects are to be run in their order. `now` is wall time in seconds."""
-        if isinstance(event, Received):
+        if isinstance(event, MessageReceived):
             self._on_received(event, now)
         elif isinstance(event, NewHead):
             self._on_new_head(event, now)
@@ -137,8 +137,8 @@ class BftStateMachine:
     @property
     def is_waiting_out(self) -> bool:
         """Whether this validator lets a height pass because it has lost its memory (`LostStateRecovery`)."""
-        is_member = self.committee is not None and self.address in self.committee.members
-        return self._waiting_out is not None and self.height is None and is_member
+        is_member = self.validator_set is not None and self.address in self.validator_set.members
+        return self._recovery is not None and self.height is None and is_member
 
     @property
     def is_running(self) -> bool:
@@ -147,7 +147,7 @@ class BftStateMachine:
 
     def footprint(self) -> int:
         """How many messages and fingerprints are held, for the bound that the simulator checks."""
-        held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.presence)
+        held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.liveness)
         return held + (self.height.footprint() if self.height is not None else 0)
 
     # --- events ---------------------------------------------------------------------------------
@@ -169,8 +169,8 @@ class BftStateMachine:
         self.head = event.head
         self.has_twin = False
         self._is_running = True
-        self.committee = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
-        self.presence.keep(self.committee.members)
+        self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
+        self.liveness.keep(self.validator_set.members)
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._stop()
         self._hold_or_enter(event, has_voted, now)
@@ -179,7 +179,9 @@ class BftStateMachine:
         """Enter the next height, or wait until peers that report a higher head have had time to send its blocks."""
         self._new_head = event
         number = event.head.number + 1
-        self.is_held = event.begins_at > now and self.committee is not None and self.address in self.committee.members
+        self.is_held = (
+            event.begins_at > now and self.validator_set is not None and self.address in self.validator_set.members
+        )
         if self.is_held:
             self._effects.append(SetTimer(TimerKind.ROUND, event.begins_at, RoundTimer(number, NOT_STARTED)))
         else:
@@ -187,26 +189,28 @@ class BftStateMachine:
 
     def _enter(self, event: NewHead, has_voted: bool, now: float) -> None:
         """Enter the height after a head: as a validator, as one that waits out, or as an onlooker."""
-        assert self.committee is not None, "the validators are known with the head"
-        number = self.committee.height
-        if self._waits_out(self.committee, event, has_voted, now):
+        assert self.validator_set is not None, "the validators are known with the head"
+        number = self.validator_set.height
+        if self._waits_out(self.validator_set, event, has_voted, now):
             self._look_again(now)
-        elif self.address in self.committee.members:
+        elif self.address in self.validator_set.members:
             memory = self._memory
-            self._begin(self.committee, event, memory if memory is not None and memory.height == number else None, now)
+            self._begin(
+                self.validator_set, event, memory if memory is not None and memory.height == number else None, now
+            )
         for received in self._future.take(number):
             self._deliver(received, now)
 
-    def _begin(self, committee: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
+    def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
         """Take part in the height of this committee."""
         self._relays.clear()
         self.height = Height(
             self.rules,
-            self._scribe,
-            committee,
+            self._factory,
+            validator_set,
             event.head,
             event.timing,
-            self.presence,
+            self.liveness,
             self._follows_others,
             memory,
             self._emit,
@@ -214,39 +218,39 @@ class BftStateMachine:
         )
         self.height.start(now)
 
-    def _waits_out(self, committee: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
+    def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
         """Whether this height passes without our vote, since an earlier vote at it may have been forgotten."""
-        waiting = self._waiting_out
+        waiting = self._recovery
         if waiting is None:
             return False
-        if has_voted or waiting.enter(committee, event.head, now):
-            self._waiting_out = None
+        if has_voted or waiting.enter(validator_set, event.head, now):
+            self._recovery = None
             if not has_voted:
                 self._effects.append(Remember(DurableVotes(event.head.number)))
             return False
-        return self.address in committee.members and waiting.holds(committee, event.head)
+        return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
         """See whether the others get on without us; join them where they do not."""
-        event, committee, waiting = self._new_head, self.committee, self._waiting_out
-        if event is None or committee is None or waiting is None:
+        event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
+        if event is None or validator_set is None or waiting is None:
             return
-        memory = waiting.joins(committee, event.timing, now)
+        memory = waiting.joins(validator_set, event.timing, now)
         if memory is None:
-            timer = RoundTimer(committee.height, NOT_STARTED)
+            timer = RoundTimer(validator_set.height, NOT_STARTED)
             self._effects.append(SetTimer(TimerKind.ROUND, waiting.next_look(event.timing, now), timer))
         else:
-            self._waiting_out = None
-            self._begin(committee, event, memory, now)
+            self._recovery = None
+            self._begin(validator_set, event, memory, now)
 
     def _on_connected(self, peer: Address) -> None:
-        self.presence.connected(peer)
-        if self.height is not None and peer in self.height.committee.members:
+        self.liveness.connected(peer)
+        if self.height is not None and peer in self.height.validator_set.members:
             self.height.on_connected(peer)
 
     def _on_disconnected(self, peer: Address, now: float) -> None:
-        self.presence.disconnected(peer)
-        if self.height is not None and peer in self.height.committee.members:
+        self.liveness.disconnected(peer)
+        if self.height is not None and peer in self.height.validator_set.members:
             self.height.on_disconnected(now)
 
     def _emit(self, effect: BftEffect) -> None:
@@ -259,7 +263,7 @@ class BftStateMachine:
         author = message.author
         if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
             self._relays[author] += 1
-            self._effects.append(Relay(message, (peer, author)))
+            self._effects.append(RelayMessage(message, (peer, author)))
 
     def _stop(self) -> None:
         """Leave the height, keeping its promises: the same height may be entered again."""
@@ -268,7 +272,7 @@ class BftStateMachine:
             self.height = None
             self._effects += (CancelTimer(TimerKind.BLOCK), CancelTimer(TimerKind.ROUND))
 
-    def _on_received(self, event: Received, now: float) -> None:
+    def _on_received(self, event: MessageReceived, now: float) -> None:
         """The filters of consensus.md 2.8, in their order."""
         if not self._is_running or self.head is None:
             return
@@ -278,8 +282,8 @@ class BftStateMachine:
             counts.duplicate += 1
             return
         current = self.head.number + 1
-        if message.height >= self.head.number and self.committee is not None:
-            self._note_presence(message, self.committee, now)
+        if message.height >= self.head.number and self.validator_set is not None:
+            self._note_presence(message, self.validator_set, now)
         if message.height < current:
             counts.stale += 1
         elif message.height == current and not self.is_held:
@@ -291,13 +295,13 @@ class BftStateMachine:
             if message.height > current:
                 self._effects.append(CatchUp(event.peer, message.height - 1))
 
-    def _note_presence(self, message: BftMessage, committee: ValidatorSet, now: float) -> None:
-        if message.author in committee.members and message.author != self.address:
-            self.presence.heard(message.author, now)
-            if self._waiting_out is not None:
-                self._waiting_out.heard(message.author, message.height, message.round)
+    def _note_presence(self, message: BftMessage, validator_set: ValidatorSet, now: float) -> None:
+        if message.author in validator_set.members and message.author != self.address:
+            self.liveness.heard(message.author, now)
+            if self._recovery is not None:
+                self._recovery.heard(message.author, message.height, message.round)
 
-    def _deliver(self, event: Received, now: float) -> None:
+    def _deliver(self, event: MessageReceived, now: float) -> None:
         height = self.height
         message = event.message
         author = message.author
@@ -307,7 +311,7 @@ class BftStateMachine:
             return
         if height is None:
             return
-        if author not in height.committee.members:
+        if author not in height.validator_set.members:
             self.counts.foreign += 1
             return
         if not height.on_message(message, event.peer, now):
@@ -318,7 +322,7 @@ class BftStateMachine:
 
         An earlier run may have sent what its votes allow. Without those votes it may have sent anything.
         """
-        if _statement(message) in self._sent or self._waiting_out is not None:
+        if _statement(message) in self._sent or self._recovery is not None:
             return True
         votes = self._recalled
         if votes is None or votes.height != message.height or message.round > votes.round:
@@ -331,14 +335,14 @@ class BftStateMachine:
         height = self.height
         if height is None:
             is_look = isinstance(event, RoundTimer) and event.round == NOT_STARTED
-            if is_look and self.committee is not None and event.height == self.committee.height:
+            if is_look and self.validator_set is not None and event.height == self.validator_set.height:
                 if self.is_held and self._new_head is not None:
                     self.is_held = False
                     self._enter(self._new_head, False, now)
                 else:
                     self._look_again(now)
             return
-        if event.height != height.committee.height:
+        if event.height != height.validator_set.height:
             return
         if isinstance(event, RoundTimer):
             height.on_round_timer(event, now)

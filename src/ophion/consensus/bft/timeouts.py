@@ -14,7 +14,7 @@ _MAX_DOUBLINGS = 40
 """Beyond this the cap has long been reached; keeps a forged round number from making a huge power."""
 
 
-class Timing(Struct, frozen=True):
+class RoundTiming(Struct, frozen=True):
     """Periods and time-outs in seconds."""
 
     period_s: float

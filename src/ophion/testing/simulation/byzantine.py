@@ -35,7 +35,7 @@ from ophion.testing.simulation.fake_crypto import (
     with_other_body,
 )
 from ophion.testing.simulation.fault_plan import Misconduct
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
@@ -61,17 +61,17 @@ class Liar:
     def __init__(
         self,
         world: SimulatedNetwork,
-        member: Member,
+        member: SimulatedMember,
         kinds: tuple[Misconduct, ...],
-        conspiracy: LiarCoalition,
+        coalition: LiarCoalition,
         rng: Random,
     ) -> None:
         self._world = world
         self._member = member
         self._kinds = frozenset(kinds)
-        self._conspiracy = conspiracy
+        self._coalition = coalition
         self._rng = rng
-        self._scribe = FakeMessageFactory(member.address, world.network.rules)
+        self._factory = FakeMessageFactory(member.address, world.network.rules)
         self._voted: set[bytes] = set()
         self._old: list[BftMessage] = []
         is_mute = kinds == (Misconduct.SILENCE,) and rng.random() < 0.5
@@ -126,10 +126,10 @@ class Liar:
         if mark in self._voted:
             return
         self._voted.add(mark)
-        audience = self._conspiracy.audience.get(digest)
+        audience = self._coalition.audience.get(digest)
         to = None if audience is None else lambda member: member.index in audience
-        self._send(self._scribe.prepare(height, round_number, digest), to)
-        self._send(self._scribe.commit(height, round_number, digest, digest), to)
+        self._send(self._factory.prepare(height, round_number, digest), to)
+        self._send(self._factory.commit(height, round_number, digest, digest), to)
 
     # --- tricks ---------------------------------------------------------------------------------
 
@@ -155,18 +155,18 @@ class Liar:
     def _vote_for_nothing(self, message: Prepare | Commit) -> None:
         digest = self._rng.randbytes(len(message.digest))
         if isinstance(message, Prepare):
-            self._send(self._scribe.prepare(message.height, message.round, digest))
+            self._send(self._factory.prepare(message.height, message.round, digest))
         else:
-            self._send(self._scribe.commit(message.height, message.round, digest, digest))
+            self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
         """One block for some, another one for the rest; fellows hear of both and support both."""
         other = self._another(message)
-        fellows, everyone = self._conspiracy.members, {member.index for member in self._others()}
+        fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}
         for proposal, believers in ((message, first), (other, everyone - first)):
             audience = frozenset(believers | fellows)
-            self._conspiracy.audience[proposal.block.digest] = audience
+            self._coalition.audience[proposal.block.digest] = audience
             self._send(proposal, lambda member, audience=audience: member.index in audience)  # type: ignore[misc]
             self.support(proposal.height, proposal.round, proposal.block.digest)
 
@@ -185,7 +185,7 @@ class Liar:
         if changes:
             innocent = tuple(change for change in changes if change.claim is None)
             certificate = Certificate(innocent, None, ())
-        return self._scribe.proposal(message.height, message.round, block, certificate)
+        return self._factory.proposal(message.height, message.round, block, certificate)
 
     def _forged(self, message: Commit) -> Commit:
         """A commit whose seal is of somebody else, of something else, or of nothing."""
@@ -207,10 +207,10 @@ class Liar:
         """Hide what was prepared, claim what was not, or ask for a round nobody is near."""
         trick = self._rng.randrange(4)
         if trick == 0:
-            self._send(self._scribe.round_change(message.height, message.round, None))
+            self._send(self._factory.round_change(message.height, message.round, None))
         elif trick == 1:
             ahead = message.round + self._rng.choice(_FAR_AHEAD)
-            self._send(self._scribe.round_change(message.height, ahead, None))
+            self._send(self._factory.round_change(message.height, ahead, None))
         elif trick == 2:
             self._send(self._invented(message))
         else:
@@ -223,9 +223,9 @@ class Liar:
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
         block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))
-        own = self._scribe.prepare(height, block.round, block.digest)
+        own = self._factory.prepare(height, block.round, block.digest)
         rules = self._world.network.rules
-        proposal = self._scribe.proposal(height, block.round, block, None).signed if rules.certifies_proposal else None
+        proposal = self._factory.proposal(height, block.round, block, None).signed if rules.certifies_proposal else None
         inside = (own,) if rules.certifies_proposal else ()
         claim = PreparedClaim(block.round, block.digest, proposal, inside)
         signed = SignedRoundChange(height, number, claim, self._member.address)
@@ -255,11 +255,11 @@ class Liar:
             self._silent_until = now + self._rng.random() * 10
         return False
 
-    def _others(self) -> list[Member]:
+    def _others(self) -> list[SimulatedMember]:
         return [member for member in self._world.members if member is not self._member]
 
     def _send(
-        self, message: BftMessage, to: Callable[[Member], bool] | None = None, delay_s: float | None = None
+        self, message: BftMessage, to: Callable[[SimulatedMember], bool] | None = None, delay_s: float | None = None
     ) -> None:
         receivers = [member for member in self._others() if to is None or to(member)]
         if self._does(Misconduct.WITHHOLDING):

@@ -17,7 +17,7 @@ from ophion.consensus.bft.events import (
     ImportBlock,
     Multicast,
     ProposalChecked,
-    Relay,
+    RelayMessage,
     Remember,
     Repeat,
     TaskFailed,
@@ -26,7 +26,7 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.height import MAX_ROUND
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.protocol import Rules
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, Stage
 
 both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
@@ -191,7 +191,7 @@ def test_q_01_a_proposal_before_the_block_timer_starts_the_round_early() -> None
 
 
 def test_q_02_round_1_comes_after_period_and_time_out() -> None:
-    stage = Stage(QBFT, me=3, timing=Timing(5.0, 2.0))
+    stage = Stage(QBFT, me=3, timing=RoundTiming(5.0, 2.0))
     stage.start()
     assert stage.timer(TimerKind.BLOCK) == 5.0
     stage.now = 5.0
@@ -388,7 +388,7 @@ def test_q_05_a_new_block_in_a_later_round_is_the_proposers_own() -> None:
 
 @both
 def test_time_outs_double_up_to_the_cap(rules: Rules) -> None:
-    stage = Stage(rules, me=3, timing=Timing(1.0, 2.0, 16.0))
+    stage = Stage(rules, me=3, timing=RoundTiming(1.0, 2.0, 16.0))
     stage.start_round_0()
     lengths = []
     for number in range(1, 6):
@@ -424,7 +424,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
     assert again.block.round == 1
     assert again.block.builder == stage.hands[0].address
     assert len(again.round_changes or ()) == 3
-    rules.check_proposal(again, stage.committee, stage.hands[2])
+    rules.check_proposal(again, stage.validator_set, stage.hands[2])
 
 
 @both
@@ -482,7 +482,7 @@ def test_a_new_block_is_built_when_nobody_has_prepared(rules: Rules) -> None:
     stage.built(stage.block(1, 1))
     (said,) = stage.said(Proposal)
     assert isinstance(said, Proposal)
-    rules.check_proposal(said, stage.committee, stage.hands[2])
+    rules.check_proposal(said, stage.validator_set, stage.hands[2])
 
 
 @both
@@ -498,7 +498,7 @@ def test_answers_that_come_too_late_are_ignored(rules: Rules) -> None:
 
 @both
 def test_at_the_cap_a_round_is_left_only_after_a_quorum_has_been_there_for_a_whole_time_out(rules: Rules) -> None:
-    stage = Stage(rules, me=3, timing=Timing(1.0, 4.0, 4.0))
+    stage = Stage(rules, me=3, timing=RoundTiming(1.0, 4.0, 4.0))
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
     assert [message.round for message in stage.said(RoundChange)] == [1]
@@ -554,7 +554,7 @@ def test_memory_of_another_height_is_ignored(rules: Rules) -> None:
 
 
 def test_q_08_an_empty_block_is_held_back_until_its_own_period() -> None:
-    stage = Stage(QBFT, me=0, timing=Timing(1.0, 20.0, 60.0, empty_period_s=10.0))
+    stage = Stage(QBFT, me=0, timing=RoundTiming(1.0, 20.0, 60.0, empty_period_s=10.0))
     stage.start()
     for second in range(1, 10):
         stage.now = float(second)
@@ -570,7 +570,7 @@ def test_q_08_an_empty_block_is_held_back_until_its_own_period() -> None:
 
 
 def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
-    stage = Stage(QBFT, me=0, timing=Timing(1.0, 20.0, 60.0, empty_period_s=10.0))
+    stage = Stage(QBFT, me=0, timing=RoundTiming(1.0, 20.0, 60.0, empty_period_s=10.0))
     stage.start_round_0()
     stage.built(stage.block(0), is_empty=False)
     assert stage.said(Proposal)
@@ -707,7 +707,7 @@ def test_the_proposal_counts_after_a_copy_with_another_body(rules: Rules) -> Non
     stage.start_round_0()
     proposal = stage.proposal()
     stage.hear(swapped(proposal), peer=1)
-    assert not stage.done(Relay)
+    assert not stage.done(RelayMessage)
     stage.hear(proposal)
     assert not stage.effects
     wrong_body(stage, proposal)
@@ -715,7 +715,7 @@ def test_the_proposal_counts_after_a_copy_with_another_body(rules: Rules) -> Non
     assert check.proposal == proposal
     stage.checked(proposal, None)
     assert len(stage.said(Prepare)) == 1
-    assert [relay.message for relay in stage.done(Relay)] == [proposal]
+    assert [relay.message for relay in stage.done(RelayMessage)] == [proposal]
 
 
 @both

@@ -10,10 +10,10 @@ from ophion.consensus.bft.events import (
     CatchUp,
     CheckProposal,
     Head,
+    MessageReceived,
     Multicast,
     NewHead,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     RoundTimer,
     SetTimer,
@@ -47,7 +47,7 @@ def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules)
     stage.start_round_0()
     vote = stage.hands[1].prepare(1, 0, bytes(32))
     stage.hear(vote, peer=2)
-    assert stage.done(Relay) == [Relay(vote, (stage.hands[2].address, stage.hands[1].address))]
+    assert stage.done(RelayMessage) == [RelayMessage(vote, (stage.hands[2].address, stage.hands[1].address))]
     assert stage.hear(vote, peer=0) == []
     assert stage.machine.is_duplicate(vote.fingerprint)
 
@@ -74,10 +74,10 @@ def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trig
     for height in range(2, 13):
         stage.hear(stage.hands[1].round_change(height, 1, None), peer=2)
         assert stage.done(CatchUp) == [CatchUp(stage.hands[2].address, height - 1)]
-        assert not stage.done(Relay)
+        assert not stage.done(RelayMessage)
     for height in range(2, 13):
         stage.tell(NewHead(head(stage, height - 1), stage.addresses, TIMING))
-        replayed = [effect.message.height for effect in stage.done(Relay)]
+        replayed = [effect.message.height for effect in stage.done(RelayMessage)]
         assert replayed == ([height] if height <= 11 else [])
 
 
@@ -89,11 +89,11 @@ def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more()
     for number in range(200):
         vote = stage.hands[1].prepare(1, 0, bytes(32))
         stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
-        passed_on += len(stage.done(Relay))
+        passed_on += len(stage.done(RelayMessage))
     assert passed_on == 64
     vote = stage.hands[2].prepare(1, 0, bytes(32))
     stage.hear(vote)
-    assert len(stage.done(Relay)) == 1, "others are heard as before"
+    assert len(stage.done(RelayMessage)) == 1, "others are heard as before"
 
 
 def test_future_messages_have_a_limit() -> None:
@@ -104,9 +104,9 @@ def test_future_messages_have_a_limit() -> None:
         number = stage.machine.footprint()
         stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
     stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
-    assert len(stage.done(Relay)) == 3
+    assert len(stage.done(RelayMessage)) == 3
     stage.tell(NewHead(head(stage, 2), stage.addresses, TIMING))
-    assert stage.done(Relay) == []
+    assert stage.done(RelayMessage) == []
 
 
 @both
@@ -165,9 +165,9 @@ def test_the_next_height_begins_with_the_next_head(rules: Rules) -> None:
     stage = Stage(rules, me=1)
     stage.start_round_0()
     stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
-    assert stage.machine.committee is not None
-    assert stage.machine.committee.height == 2
-    assert stage.machine.committee.proposer(0) == stage.hands[1].address
+    assert stage.machine.validator_set is not None
+    assert stage.machine.validator_set.height == 2
+    assert stage.machine.validator_set.proposer(0) == stage.hands[1].address
     assert stage.done(SetTimer)
 
 
@@ -176,7 +176,7 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
         stage = Stage(rules, me=3)
         stage.start_round_0()
         proposal = stage.hands[1].proposal(2, 0, stage.block(1, height=2), None)
-        stage.tell(Received(proposal, None))
+        stage.tell(MessageReceived(proposal, None))
         stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
         assert len(stage.done(CheckProposal)) == 1
 
@@ -308,4 +308,4 @@ def test_blocks_of_peers_end_the_wait_at_their_height(rules: Rules) -> None:
     held(stage, 4.0)
     stage.start(Head(1, b"\1" * 32, 1, stage.hands[0].address))
     assert stage.machine.height is not None
-    assert stage.machine.height.committee.height == 2
+    assert stage.machine.height.validator_set.height == 2
