@@ -102,7 +102,7 @@ class BftTuning(Struct, frozen=True):
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""In the queue a new head is its header: what the machine is told about it is worked out when its turn comes."""
+"""In the queue a new head is its header: its event is computed when it leaves the queue."""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -192,7 +192,7 @@ class BftDriver:
 
     @property
     def validators(self) -> frozenset[Address]:
-        """Who decides the current height; nobody before the first head."""
+        """The validators of the current height; empty before the first head."""
         validator_set = self._machine.validator_set
         return frozenset() if validator_set is None else validator_set.members
 
@@ -249,7 +249,7 @@ class BftDriver:
                 while True:
                     await self._next_item()
         except BaseExceptionGroup as failures:
-            # the first failure has stopped the rest; whoever reads the log wants that one
+            # the first failure has cancelled the other tasks: raise that one
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
@@ -291,7 +291,7 @@ class BftDriver:
                 self._grow(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
-        """What the machine is told about a head; consensus rests on one whose validators cannot be known."""
+        """The event for a new head; consensus pauses on one whose validators cannot be computed."""
         self._executed.forget_decided(head.number)
         dialect = self.engine.dialect(head.number + 1)
         if dialect is not self._dialect:
@@ -310,7 +310,7 @@ class BftDriver:
             if self._problem is None:
                 log.error("consensus rests at block %d: %s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
-            # a call that took too long may do better later, and without a new head nobody else would ask again
+            # a call that took too long may succeed later; without a new head nothing else retries it
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
@@ -336,7 +336,7 @@ class BftDriver:
             self._post(self._chain.head)
 
     def _warn(self, timing: RoundTiming) -> None:
-        """About periods and time-outs that do not go together, when they first hold: a transition may bring them."""
+        """About periods and timeouts that do not go together, when they first hold: a transition may bring them."""
         if timing != self._timing:
             self._timing = timing
             for warning in timing.warnings(self._dialect.starts_on_block_timer):
@@ -402,7 +402,7 @@ class BftDriver:
         self._block_priority.end()
         chain = self._chain
         parent = chain.header(order.parent)
-        assert parent is not None, "the machine builds on a head it was told of"
+        assert parent is not None, "the machine builds on a known head"
         started_at = self._clock.monotonic()
         try:
             vote = self.engine.next_vote(parent, self._signer.address, self.proposals, chain)
@@ -436,7 +436,7 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # whoever proposes something endless must not hold everybody for longer than its round
+                # a proposal that executes endlessly is refused after the timeout of its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._executed.add(

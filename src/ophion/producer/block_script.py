@@ -122,7 +122,7 @@ class BlockScript:
 
 
 class _ScriptReader:
-    """The members of one object; `place` is where it stands, for whoever has to correct it."""
+    """The members of one object; `place` is where it stands, for error messages."""
 
     def __init__(self, members: Mapping[str, Any], place: str) -> None:
         self._members = members

@@ -6,10 +6,10 @@
     finish(draft)        the block is due: the last arrivals, then roots. None when it has to be built anew.
 
 The parent may still be on its way to disk: until the chain says that it is there, the block takes what arrives, and
-then also what the parent has left in the pool. A block that nobody finishes costs what it has run, nothing else: the
+then also what the parent has left in the pool. An unfinished block costs what it has run, nothing else: the
 pool hears of nothing before the end.
 
-Order and fairness (decision 91): transactions stand in the order of arrival while there is room for all of them. As
+Order and fairness (decision 91): transactions stand in the order of arrival while all of them fit. As
 soon as something is left out that pays more than something that is in, the block is begun anew with the best first, as
 blocks always were; so it is when a transaction in it is replaced in the pool.
 """
@@ -201,7 +201,7 @@ class IncrementalBuilder:
             if not self._must_look:
                 self._arrived.extend(event.transactions)
             self._schedule()
-        # what only had to make room in the pool is as good as before
+        # transactions evicted from the pool remain valid
         elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
             changed = (item.hash for item in event.transactions)
             self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)
@@ -280,7 +280,7 @@ class IncrementalBuilder:
             self._ready.append(item)
 
     def _leave_out(self, item: PooledTransaction) -> None:
-        """There is no room for it."""
+        """It does not fit into the block."""
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class CoinbaseNotSet(OphionError):
-    """Mining needs somebody to reward."""
+    """Mining needs a coinbase."""
 
     def __init__(self) -> None:
         super().__init__("Coinbase not set. Unable to start mining without a coinbase")
@@ -92,7 +92,7 @@ class MiningControl:
         return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
-        """Make blocks from now on; `CoinbaseNotSet` without somebody to reward."""
+        """Make blocks from now on; `CoinbaseNotSet` without a coinbase."""
         if self._sealer is None:
             raise ProductionUnavailable(self._engine_name)
         if self.coinbase is None:
@@ -106,7 +106,7 @@ class MiningControl:
         self._changed.set()
 
     def follow(self, is_in_sync: bool) -> None:
-        """Pause while this node is far behind its network: a block on an old head helps nobody."""
+        """Pause while this node is far behind its network: a block on an old head is useless."""
         if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync
@@ -158,7 +158,7 @@ class MiningControl:
 
     @property
     def coinbase(self) -> Address | None:
-        """Who is rewarded; None when nobody has been named."""
+        """The rewarded address; None when none is set."""
         return self._settings.coinbase if self._author is None else self._author
 
     def set_coinbase(self, coinbase: Address) -> None:
@@ -206,7 +206,7 @@ class MiningControl:
         return self._desk is not None and await self._desk.submit(nonce, seal_hash, mix_hash)
 
     def submit_hashrate(self, rate: int, miner: Hash32) -> bool:
-        """What an external miner says about its speed; whether anybody here cares."""
+        """Note the hash rate of an external miner; returns whether external mining is supported."""
         if self._desk is None:
             return False
         self._desk.report_hashrate(rate, miner)

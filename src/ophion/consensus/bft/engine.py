@@ -41,10 +41,10 @@ from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Sign
 DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
-_SEALERS_KEPT: Final = 4096
+_MAX_CACHED_SEALERS: Final = 4096
+"""Headers whose sealers are cached: twice as many as synchronisation has ahead of their import."""
 _MAX_SEALS_AHEAD: Final = 20_000
 """More than a hundred validators put under the headers of one answer, and some tenths of a second."""
-"""Headers whose sealers are remembered: as many as synchronisation has ahead of their import, twice."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -84,7 +84,7 @@ class BftEngine:
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """The builder, unless the network names somebody else."""
+        """The builder, unless the network names another beneficiary."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
@@ -103,8 +103,7 @@ class BftEngine:
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """The validators that a header lists, which made that very block.
 
-        In contract mode headers list nobody; then the answer is what the contract says at that block (consensus.md
-        4.1).
+        In contract mode headers list none; then the contract at that block names them (consensus.md 4.1).
         """
         listed = self.validators.extra(header.header).validators
         if not listed and self._settings(header.header).contract is not None:
@@ -210,7 +209,7 @@ class BftEngine:
 
     def _keep_sealers(self, header: HashedHeader, sealers: tuple[Address | None, ...]) -> None:
         self._sealers[header.hash, header.header.extra_data] = sealers
-        if len(self._sealers) > _SEALERS_KEPT:
+        if len(self._sealers) > _MAX_CACHED_SEALERS:
             self._sealers.popitem(last=False)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
@@ -284,7 +283,7 @@ class BftEngine:
     def new_head(
         self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
     ) -> NewHead:
-        """What the machine is told about a new head."""
+        """The event for the state machine about a new head."""
         block = header.header
         return NewHead(
             Head(block.number, header.hash, block.timestamp, block.coinbase),
@@ -293,7 +292,7 @@ class BftEngine:
         )
 
     def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> RoundTiming:
-        """Periods and time-outs of the block after `parent`."""
+        """Periods and timeouts of the block after `parent`."""
         number, timestamp = parent.number + 1, parent.timestamp
         parameters = self.schedule.era(number).parameters
         before = self.schedule.settings(number, timestamp)

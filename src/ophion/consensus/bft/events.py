@@ -1,4 +1,4 @@
-"""What the machine is told, and what it asks for.
+"""Events and effects of the BFT state machine.
 
 Events are facts in the past tense or expired timers; effects are orders. The driver runs the effects of one `handle`
 call in their order and one after the other: a `Remember` is on disk before the `Multicast` behind it leaves, so a

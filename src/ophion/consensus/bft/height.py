@@ -12,8 +12,8 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 4. Rounds only go up: a round change or a vote in round r is a promise about all rounds below, kept by `current` while
    the process lives and by `DurableVotes.resume_round` after that.
 
-Why a height is decided once messages arrive again: time-outs double until the cap, validators follow f + 1 others to
-a later round, and at the cap nobody leaves a round before a quorum has been there for a whole time-out
+Why a height is decided once messages arrive again: timeouts double until the cap, validators follow f + 1 others to
+a later round, and at the cap no validator leaves a round before a quorum has been there for a whole timeout
 (`_needs_gathering`). So an honest quorum meets in one round and stays; within f + 1 such rounds one has an honest
 proposer.
 """
@@ -69,7 +69,7 @@ _MAX_CHECKED_ROUNDS: Final = 8
 _NOTES_KEPT: Final = 8
 
 MAX_ROUND: Final = 2**31 - 1
-"""Nobody gets here in earnest; other clients count rounds in signed 32-bit numbers."""
+"""Other clients count rounds in signed 32-bit numbers."""
 
 
 RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
@@ -113,7 +113,7 @@ class Height:
         self.block_due: float | None = None
         """When the block timer fires, while that is awaited."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
-        """What went wrong lately, for whoever asks why nothing happens."""
+        """Recent problems, shown in the consensus status."""
         self.memory = memory or DurableVotes(validator_set.height)
         self._liveness = liveness
         self._rules = rules
@@ -150,7 +150,7 @@ class Height:
         due = self.timing.block_due(self.head.timestamp, now)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # somebody whose turn begins before it can be used has not missed it by then
+            # a proposer has not missed a turn before its block is due
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
@@ -178,7 +178,7 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """Somebody has gone, perhaps the one whose turn it is or will be."""
+        """A validator has disconnected, perhaps the proposer of this round or a later one."""
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
         elif self.block_due is None and self._awaited(0) > 0:
@@ -380,7 +380,7 @@ class Height:
                 self._change_round(target, now)
 
     def _needs_gathering(self) -> bool:
-        """Whether this round may only be left after a quorum has been here for a whole time-out.
+        """Whether this round may only be left after a quorum has been here for a whole timeout.
 
         Rounds of equal length would let validators chase each other for ever, one always a moment ahead of the rest.
         So at the cap the clock of a round counts from the moment a quorum has come, and until then the request for the
@@ -470,7 +470,7 @@ class Height:
     # --- effects --------------------------------------------------------------------------------
 
     def _say(self, message: BftMessage) -> None:
-        """Send an own message, what it promises being durable first. A lone validator has nobody to tell."""
+        """Send an own message after its votes are durable. A lone validator sends nothing."""
         if self._is_alone:
             return
         if self.memory is not self._remembered:
@@ -495,7 +495,7 @@ class Height:
         )
 
     def footprint(self) -> int:
-        """How many foreign messages are held: bounded by a multiple of the committee's size."""
+        """How many foreign messages are held: bounded by a multiple of the number of validators."""
         return (
             len(self._early)
             + len(self.round_changes)

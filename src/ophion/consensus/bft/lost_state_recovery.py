@@ -3,15 +3,15 @@
 It cannot know what it has promised. A vote at a height needs the block before it, so it is free of promises at every
 height whose parent was made after it came back; until it sees such a block it only follows. (Having watched a height
 being decided proves less: it may have been the first to have that block, and have voted on top of it.) At genesis it
-takes part at once, since new networks begin there; whoever has voted for the first block has a memory again.
+takes part at once, since new networks begin there; after its first vote its durable votes exist again.
 
 The others may lack a quorum without it: a member that was voted in while it was away is needed at once. So where just
 its vote is missing it joins them after a while, in a round that none of them has reached. Voting in a round takes the
 requests of a quorum for it; the validators that have been heard share a member with that quorum, so no vote of a
 forgotten past can be in that round or a later one. The proof of what was committed travels in their round changes.
 
-When a whole network has lost its disks nobody speaks, and there is nobody left to contradict: after some of the longest
-time-outs it joins whoever is there.
+When a whole network has lost its disks, no validator speaks and no vote is left to contradict. After some of the
+longest timeouts it joins the validators that are connected.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ophion.primitives.types import Address
 _CLOCKS_APART_S: Final = 2.0
 """How far a timestamp may be ahead of the clock of this node, and a little more: blocks further ahead are refused."""
 _PATIENCE: Final = 2.0
-"""Request time-outs to wait where just our vote is missing."""
+"""Request timeouts to wait where just our vote is missing."""
 _PATIENCE_WITH_QUORUM: Final = 4.0
 """Time-outs of their round to wait where the others are a quorum, though perhaps not an honest one."""
 _LAST_RESORT: Final = 5.0
-"""Longest time-outs after which nobody is expected to speak any more."""
+"""Longest timeouts after which no message of others is expected any more."""
 
 
 _ROUNDS_APART: Final = 4
@@ -57,7 +57,7 @@ class LostStateRecovery:
         return head.timestamp > self._came_back_at + _CLOCKS_APART_S
 
     def holds(self, validator_set: ValidatorSet, head: Head) -> bool:
-        """Whether somebody else could have a promise of ours at this height."""
+        """Whether another validator may hold an earlier vote of ours at this height."""
         return head.number > 0 and len(validator_set) > 1
 
     def heard(self, author: Address, height: int, round_number: int) -> None:

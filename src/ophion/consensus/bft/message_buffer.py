@@ -30,12 +30,12 @@ class MessageLimits(Struct, frozen=True):
 
 
 class MessageCounts(Struct):
-    """What has come in since the start, for whoever wonders what peers are up to."""
+    """Counts of received messages since the start."""
 
     received: int = 0
     """Decoded messages, whatever became of them."""
     malformed: int = 0
-    """What could not be read: broken, or signed by nobody."""
+    """What could not be read: malformed, or without a valid signature."""
     crowded_out: int = 0
     """Dropped unread because too many were waiting."""
     duplicate: int = 0
@@ -52,7 +52,7 @@ class MessageCounts(Struct):
 
 
 class RecentlySeen:
-    """The last `limit` fingerprints; the oldest makes room for the newest."""
+    """The last `limit` fingerprints; the newest evicts the oldest."""
 
     __slots__ = ("_limit", "_seen")
 

@@ -46,7 +46,7 @@ def signatures_expected(validators: int) -> int:
     """The most signatures an honest message carries in a network of this size.
 
     That is an IBFT 2.0 proposal of a later round: a round change of every validator, each with a proposal and a prepare
-    of everybody. Whoever sends more wants others to spend their time on it.
+    of each validator. A message with more is an attack on the time of others.
     """
     count = validators + _NEWCOMERS
     return min(MAX_SIGNATURES, 1 + count * (count + 2))

@@ -172,7 +172,7 @@ class Qbft(MessageCodec):
         """The claim is proved by the prepares beside it.
 
         Other clients also execute the block here. That adds nothing: of the quorum that prepared it at least one
-        validator is honest and has executed it, and whoever is asked to vote for it again executes it then.
+        validator is honest and has executed it, and a validator executes it before it votes for it again.
         """
         check_target(message.signed)
         prepared = prepared_block(message, validator_set)

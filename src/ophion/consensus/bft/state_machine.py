@@ -72,7 +72,7 @@ class BftStateMachine:
         """`memory` is what the last `Remember` of an earlier run stored; `is_blank` says that there has never been one.
 
         `follows_others`: move to a later round as soon as f + 1 validators have asked for it, instead of waiting for
-        the own time-out (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
+        the own timeout (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
         gone (`ProposerLiveness`).
         """
         self.rules = rules
@@ -202,7 +202,7 @@ class BftStateMachine:
             self._deliver(received, now)
 
     def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
-        """Take part in the height of this committee."""
+        """Take part in the height of this validator set."""
         self._relays.clear()
         self.height = Height(
             self.rules,

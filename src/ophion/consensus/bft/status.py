@@ -1,7 +1,7 @@
 """A doctor for stalls: what the machine waits for, and what stands in its way, in plain words.
 
 It reads the machine's own state and nothing else, so it answers at once and can be asked at any time. What it cannot
-know is who is connected; whoever asks may say so, and gets a sharper answer.
+know is who is connected; callers may pass it for a more exact answer.
 """
 
 from __future__ import annotations

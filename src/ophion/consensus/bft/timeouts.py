@@ -15,14 +15,14 @@ _MAX_DOUBLINGS = 40
 
 
 class RoundTiming(Struct, frozen=True):
-    """Periods and time-outs in seconds."""
+    """Periods and timeouts in seconds."""
 
     period_s: float
     """Least distance between blocks; fractions of a second are for tests."""
     request_timeout_s: float
     """Length of round 0."""
     max_timeout_s: float = 60.0
-    """Longest round. Never below the request time-out itself."""
+    """Longest round. Never below the request timeout itself."""
     empty_period_s: float = 0.0
     """QBFT: how long a proposer holds back a block without transactions; 0 switches that off (consensus.md 3.5)."""
 

@@ -47,7 +47,7 @@ _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """What the liars of one run know together: who they are, and whom they have told which of two stories."""
+    """What the liars of one run know together: who they are, and which of two blocks each member has been shown."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
@@ -188,7 +188,7 @@ class Liar:
         return self._factory.proposal(message.height, message.round, block, certificate)
 
     def _forged(self, message: Commit) -> Commit:
-        """A commit whose seal is of somebody else, of something else, or of nothing."""
+        """A commit whose seal is of another member, of something else, or of nothing."""
         foreign = self._rng.choice(self._others()).address if self._others() else self._member.address
         self._tricks += 1
         seal = self._rng.choice(
@@ -204,7 +204,7 @@ class Liar:
         )
 
     def _ask_falsely(self, message: RoundChange) -> None:
-        """Hide what was prepared, claim what was not, or ask for a round nobody is near."""
+        """Hide what was prepared, claim what was not, or ask for a round far ahead."""
         trick = self._rng.randrange(4)
         if trick == 0:
             self._send(self._factory.round_change(message.height, message.round, None))
@@ -233,7 +233,7 @@ class Liar:
         return RoundChange(signed, block, outside, message.fingerprint + b"invented")
 
     def _announce_forgery(self, message: Proposal) -> None:
-        """Offer the proposal as a finished block, with seals that nobody made for it."""
+        """Offer the proposal as a finished block, with seals that were not made for it."""
         block = message.block
         seals = tuple(stand_in_seal(member.address, bytes(32)) for member in self._others())
         own = stand_in_seal(self._member.address, block.digest)

@@ -335,7 +335,7 @@ class SimulatedCliqueNetwork:
             self._replan(member)
 
     def _check_recency(self, member: SimulatedSigner, block: HashedHeader) -> None:
-        """Judged without the engine's snapshots: nobody signs twice within floor(n/2)+1 blocks."""
+        """Judged without the engine's snapshots: no signer signs twice within floor(n/2)+1 blocks."""
         signers = self.engine.members(self.blocks[block.parent_hash], self)
         author, cursor = self.engine.author(block), block
         for _ in range(len(signers) // 2):

@@ -104,7 +104,7 @@ class Driver:
             self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:
-        """Let a member stop in the middle of what it is told to do next."""
+        """Let a member stop in the middle of its next effects."""
         if member.machine is not None:
             member.dies_after = self._world.rng.randint(0, 4)
             self._event_queue.add(

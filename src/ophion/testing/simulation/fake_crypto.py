@@ -2,7 +2,7 @@
 
 The machine and its rules are the real ones; only what costs time and proves nothing here is replaced. A stand-in
 block is a few bytes, its digest of a round is its hash with the round written into the last bytes, and a seal names
-its author and what it seals. Nobody can make a seal or a message for another author except by copying one, as with
+its author and what it seals. No member can make a seal or a message for another author except by copying one, as with
 real keys: members are only ever given their own `FakeMessageFactory`.
 """
 
@@ -90,7 +90,7 @@ def has_other_body(block: Candidate) -> bool:
 
 
 def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:
-    """The seal of an author; for members, through their own scribe only."""
+    """The seal of an author; for members, through their own message factory only."""
     return _SEAL_MARK + author + seal_hash
 
 

@@ -25,7 +25,7 @@ class Misconduct(Enum):
     EQUIVOCATION = "equivocation"
     """Prepares and commits every block it hears of, without checking, in every round."""
     FORGED_SEALS = "forged seals"
-    """Commits with a seal of somebody else or of nothing."""
+    """Commits with a seal of another member or of nothing."""
     STALE_ROUND_CHANGES = "stale round changes"
     """Hides what it has prepared, asks for rounds far ahead, and repeats old messages."""
     WITHHOLDING = "withholding"

@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _MESSAGES_PER_VALIDATOR = 12
-"""Votes of the current and of three later rounds, and three round changes, with some room."""
+"""Votes of the current and of three later rounds, and three round changes, with some margin."""
 _MESSAGES_BESIDE = 24
 
 

@@ -1,6 +1,6 @@
 """What members know about their connections: who has come, who has gone, rightly or wrongly.
 
-Machines take a broken connection as a hint that somebody is gone. Here the hint may be missing (a member dies and its
+Machines take a broken connection as a hint that a member is gone. Here the hint may be missing (a member dies and its
 connections seem to stand), late, or false (a connection breaks and comes back while letters still arrive by others).
 It draws from a source of its own, so that the weather of a seed does not depend on it.
 """

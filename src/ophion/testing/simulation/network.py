@@ -42,7 +42,7 @@ class SimulatedNetwork:
         faulty: Iterable[int] = (),
         trace: Trace | None = None,
     ) -> None:
-        """`faulty` are members that are expected to break promises without being told to: those who lose their disk."""
+        """`faulty` are members that may contradict themselves without lying: those that lose their disk."""
         self.network = network
         self.rng = Random(seed)
         self.trace = trace
@@ -74,7 +74,7 @@ class SimulatedNetwork:
         self.driver.stop(self.members[index])
 
     def begin_outage(self, index: int) -> None:
-        """Let a member stop in the middle of what it is told to do next."""
+        """Let a member stop in the middle of its next effects."""
         self.driver.begin_outage(self.members[index])
 
     def restart(self, index: int, keeps_disk: bool = True) -> None:

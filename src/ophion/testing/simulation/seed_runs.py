@@ -50,8 +50,8 @@ class SeedOptions(Struct, frozen=True):
     def growth_limit_s(self) -> float:
         """How long the first block after healing may take.
 
-        Time-outs that have not reached the cap double up to it, then members gather in one round (two time-outs), then
-        at most f liars and as many honest late-comers propose before somebody is heard.
+        Time-outs that have not reached the cap double up to it, then members gather in one round (two timeouts), then
+        at most f liars and as many honest late-comers propose before an honest proposal arrives.
         """
         doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
         rounds = doublings + 3 + tolerated_faults(self.validators)

@@ -21,7 +21,7 @@ class Syncing:
         self._event_queue = world.event_queue
 
     def aim(self, member: SimulatedMember, height: int) -> None:
-        """A member learns that somebody is that far."""
+        """A member learns that another member has this height."""
         if height > member.height and height > member.target:
             if member.target <= member.height:
                 self._event_queue.add(self._event_queue.now + CALM.max_delay_s, self._fetch, member, None)
@@ -44,7 +44,7 @@ class Syncing:
             self._world.driver.report_head(member)
 
     def _fetch(self, member: SimulatedMember, _payload: None) -> None:
-        """Take blocks from somebody who has more; try again until the target is reached."""
+        """Take blocks from a member that has more; try again until the target is reached."""
         if member.machine is None or member.target <= member.height:
             return
         world = self._world
