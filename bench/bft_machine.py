@@ -16,20 +16,20 @@ from ophion.consensus.bft.events import (
     CheckProposal,
     Head,
     ImportBlock,
+    MessageReceived,
     NewHead,
     ProposalChecked,
-    Received,
 )
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.state_machine import BftStateMachine
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 
 GOAL = 50_000
-TIMING = Timing(1.0, 10.0)
+TIMING = RoundTiming(1.0, 10.0)
 
 
 def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, ...]]:
@@ -42,11 +42,13 @@ def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, .
         head = Head(number - 1, ZERO_HASH, number - 1, builder)
         block = stand_in_block(number, hands[0].address, Content(ZERO_HASH, number, 0))
         events: list[BftEvent] = [NewHead(head, addresses, TIMING), BlockTimer(number)]
-        events.append(Received(hands[0].proposal(number, 0, block, None), addresses[0]))
+        events.append(MessageReceived(hands[0].proposal(number, 0, block, None), addresses[0]))
         events.append(ProposalChecked(number, 0, block.digest, None))
         voters = hands[:-1] if rules.proposer_prepares else hands[1:-1]
-        events += [Received(hand.prepare(number, 0, block.digest), hand.address) for hand in voters]
-        events += [Received(hand.commit(number, 0, block.digest, block.digest), hand.address) for hand in hands[:-1]]
+        events += [MessageReceived(hand.prepare(number, 0, block.digest), hand.address) for hand in voters]
+        events += [
+            MessageReceived(hand.commit(number, 0, block.digest, block.digest), hand.address) for hand in hands[:-1]
+        ]
         heights.append(tuple(events))
     return heights
 
@@ -55,7 +57,7 @@ def measure(rules: Rules, validators: int, blocks: int) -> float:
     """Messages per second."""
     heights = script(rules, validators, blocks)
     machine = BftStateMachine(rules, FakeMessageFactory(stand_in_address(validators - 1), rules))
-    messages = sum(isinstance(event, Received) for events in heights for event in events)
+    messages = sum(isinstance(event, MessageReceived) for events in heights for event in events)
     decided = 0
     started = time.perf_counter()
     for number, events in enumerate(heights, 1):
@@ -63,7 +65,7 @@ def measure(rules: Rules, validators: int, blocks: int) -> float:
         for event in events:
             for effect in machine.handle(event, now):
                 decided += type(effect) is ImportBlock
-                assert type(effect) is not CheckProposal or type(event) is Received
+                assert type(effect) is not CheckProposal or type(event) is MessageReceived
     elapsed = time.perf_counter() - started
     assert decided == blocks, f"{decided} of {blocks} blocks decided"
     return messages / elapsed

@@ -35,6 +35,7 @@ from tests.abuse import (
     attacks_requests,
     attacks_tls,
     attacks_tokens,
+    attacks_validators,
     attacks_websocket,
 )
 from tests.abuse.attacker import Delivered, attacking, delivered
@@ -108,7 +109,7 @@ TABLE = {
     TOKENS: attacks_tokens.ATTACKS,
     TLS: attacks_tls.ATTACKS,
     GATEWAY: THROUGH_A_GATEWAY,
-    PEERS: attacks_peers.ATTACKS,
+    PEERS: (*attacks_peers.ATTACKS, *attacks_validators.ATTACKS),
 }
 ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in runs)
 

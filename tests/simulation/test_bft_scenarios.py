@@ -12,28 +12,28 @@ from ophion.consensus.bft.messages import Commit, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.status import Phase, status_of
-from ophion.consensus.bft.timeouts import Timing
-from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.fault_plan import Link, Misconduct
+from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.testing.simulation.driver import NetworkSettings
+from ophion.testing.simulation.fault_plan import LinkQuality, Misconduct
 from ophion.testing.simulation.message_delivery import Letter
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.trace import Trace
 
 IBFT2, QBFT = Ibft2(), Qbft()
 both = pytest.mark.parametrize("rules", [IBFT2, QBFT], ids=["ibft2", "qbft"])
-PATIENT = Timing(2.0, 4.0, 64.0)
+PATIENT = RoundTiming(2.0, 4.0, 64.0)
 
 
 def world(
     rules: Rules,
     validators: int = 4,
-    timing: Timing = PATIENT,
+    timing: RoundTiming = PATIENT,
     misconduct: dict[int, tuple[Misconduct, ...]] | None = None,
     faulty: tuple[int, ...] = (),
     standby: int = 0,
     epoch_length: int = 30_000,
 ) -> SimulatedNetwork:
-    network = Network(rules, validators, timing, standby=standby, epoch_length=epoch_length)
+    network = NetworkSettings(rules, validators, timing, standby=standby, epoch_length=epoch_length)
     found = SimulatedNetwork(network, 7, misconduct, faulty)
     found.start()
     return found
@@ -58,7 +58,7 @@ def rounds(found: SimulatedNetwork) -> list[int]:
 
 @both
 def test_i_01_a_single_validator_makes_a_block_each_period_without_messages(rules: Rules) -> None:
-    found = SimulatedNetwork(Network(rules, 1, PATIENT), trace=Trace(1))
+    found = SimulatedNetwork(NetworkSettings(rules, 1, PATIENT), trace=Trace(1))
     found.start()
     found.run(20.5)
     assert found.heights() == [10]
@@ -86,7 +86,7 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 @both
 def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) -> None:
     """As everywhere else, where nobody is passed over."""
-    found = SimulatedNetwork(Network(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
+    found = SimulatedNetwork(NetworkSettings(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
     found.start()
     found.crash(2)
     found.run(60.0)
@@ -258,7 +258,7 @@ def test_i_09_a_majority_goes_on_and_the_one_cut_off_catches_up_and_rejoins(rule
 @both
 def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) -> None:
     for seed in range(8):
-        network = Network(rules, 4, PATIENT)
+        network = NetworkSettings(rules, 4, PATIENT)
         found = SimulatedNetwork(network, seed, {0: (Misconduct.DOUBLE_PROPOSAL, Misconduct.EQUIVOCATION)})
         found.start()
         assert found.run(120.0, reached(found, 12, (1, 2, 3)))
@@ -270,8 +270,8 @@ def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) ->
 
 @both
 def test_i_14_messages_slower_than_the_time_out_cost_rounds_but_not_the_chain(rules: Rules) -> None:
-    found = world(rules, timing=Timing(1.0, 1.5, 64.0))
-    found.mail.link = Link(1.4, 1.6)
+    found = world(rules, timing=RoundTiming(1.0, 1.5, 64.0))
+    found.mail.link = LinkQuality(1.4, 1.6)
     assert found.run(120.0, reached(found, 3))
     assert max(rounds(found)) >= 1
     safe(found)
@@ -280,7 +280,7 @@ def test_i_14_messages_slower_than_the_time_out_cost_rounds_but_not_the_chain(ru
 @both
 def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> None:
     found = world(rules)
-    found.mail.link = Link(0.001, 0.4, duplication=0.5)
+    found.mail.link = LinkQuality(0.001, 0.4, duplication=0.5)
     found.run(41.0)
     assert min(found.heights()) >= 19
     assert set(rounds(found)) == {0}
@@ -290,7 +290,7 @@ def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> Non
 @both
 def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: Rules) -> None:
     for skew, loses in ((2.0, True), (-2.0, False)):
-        found = SimulatedNetwork(Network(rules, 4, Timing(2.0, 6.0, 64.0)), 7)
+        found = SimulatedNetwork(NetworkSettings(rules, 4, RoundTiming(2.0, 6.0, 64.0)), 7)
         found.members[0].skew_s = skew
         found.start()
         found.run(80.0)
@@ -302,7 +302,7 @@ def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: Rules)
 
 
 def test_i_18_a_time_out_below_the_period_makes_every_block_need_a_round_change() -> None:
-    timing = Timing(4.0, 2.0, 64.0)
+    timing = RoundTiming(4.0, 2.0, 64.0)
     assert timing.warnings(starts_on_block_timer=False)
     found = world(IBFT2, timing=timing)
     found.run(100.0)
@@ -465,7 +465,7 @@ def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rul
 
 @both
 def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: Rules) -> None:
-    found = SimulatedNetwork(Network(rules, 2, PATIENT, standby=1), 7)
+    found = SimulatedNetwork(NetworkSettings(rules, 2, PATIENT, standby=1), 7)
     found.mail.missing_links = {frozenset((0, 1))}
     found.start()
     found.run(60.0)
@@ -480,7 +480,7 @@ def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules:
 
 
 def test_q_02_round_1_begins_after_period_and_time_out() -> None:
-    found = world(QBFT, timing=Timing(5.0, 2.0, 64.0))
+    found = world(QBFT, timing=RoundTiming(5.0, 2.0, 64.0))
     found.crash(0)
     found.run(6.9)
     asked: list[float] = []
@@ -497,7 +497,7 @@ def test_q_02_round_1_begins_after_period_and_time_out() -> None:
 
 
 def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -> None:
-    found = world(QBFT, timing=Timing(1.0, 20.0, 64.0, empty_period_s=10.0))
+    found = world(QBFT, timing=RoundTiming(1.0, 20.0, 64.0, empty_period_s=10.0))
     found.driver.has_load = False
     found.run(45.0)
     times = [block.timestamp for block in found.members[0].chain[1:]]
@@ -515,7 +515,7 @@ def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -
 @both
 def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: Rules) -> None:
     """The checker compares everything a validator says with what it said before it was killed."""
-    found = world(rules, timing=Timing(1.0, 1.5, 6.0))
+    found = world(rules, timing=RoundTiming(1.0, 1.5, 6.0))
     for step in range(60):
         index = step % 4
         found.at(1.0 + 0.37 * step, lambda index=index: found.begin_outage(index))  # type: ignore[misc]

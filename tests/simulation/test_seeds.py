@@ -13,9 +13,9 @@ from ophion.consensus.bft.height import Height
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import Misconduct
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.proposer_failure import later_turns_s, recovery_s
@@ -62,7 +62,9 @@ def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
     for validators, liars in ((4, 2), (7, 3)):
         forked = 0
         for seed in range(12):
-            world = SimulatedNetwork(Network(RULES[protocol], validators), seed, dict.fromkeys(range(liars), kinds))
+            world = SimulatedNetwork(
+                NetworkSettings(RULES[protocol], validators), seed, dict.fromkeys(range(liars), kinds)
+            )
             world.start()
             world.run(20.0)
             forked += any(violation.rule == "one block per height" for violation in world.checker.violations)
@@ -117,9 +119,9 @@ def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("validators", [4, 7])
 @pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
-@pytest.mark.parametrize("timing", [Timing(1.0, 1.5, 6.0), Timing(2.0, 4.0, 60.0)], ids=["short", "usual"])
+@pytest.mark.parametrize("timing", [RoundTiming(1.0, 1.5, 6.0), RoundTiming(2.0, 4.0, 60.0)], ids=["short", "usual"])
 def test_after_the_death_of_a_proposer_the_next_block_comes_within_two_time_outs(
-    protocol: str, validators: int, timing: Timing
+    protocol: str, validators: int, timing: RoundTiming
 ) -> None:
     options = SeedOptions(protocol, validators, timing=timing)
     taken = [recovery_s(seed, options) / timing.request_timeout_s for seed in range(100)]
@@ -129,7 +131,7 @@ def test_after_the_death_of_a_proposer_the_next_block_comes_within_two_time_outs
 @pytest.mark.parametrize("validators", [4, 7])
 @pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
 def test_later_turns_of_the_dead_cost_at_most_a_quarter_of_a_time_out(protocol: str, validators: int) -> None:
-    timing = Timing(1.0, 2.0, 60.0)
+    timing = RoundTiming(1.0, 2.0, 60.0)
     options = SeedOptions(protocol, validators, timing=timing)
     assert max(extra for seed in range(40) for extra in later_turns_s(seed, options)) <= 0.25 * timing.request_timeout_s
     # and without passing over they cost what they always did

@@ -15,11 +15,11 @@ from ophion.consensus.bft.events import (
     CancelTimer,
     CheckProposal,
     ImportBlock,
+    MessageReceived,
     Multicast,
     ProposalBuilt,
     ProposalChecked,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     SetTimer,
     TimerKind,
@@ -64,8 +64,8 @@ class WireNetwork:
         """Boot a node with what is on its disk."""
         dialect = node.ledger.engine.dialect(node.ledger.head.number + 1)
         memory = DurableVotes.decode(node.disk, dialect) if node.disk is not None else None
-        scribe = KeyMessageFactory(dialect, node.key, node.profile)
-        node.machine = BftStateMachine(dialect, scribe, node.ledger.engine.limits(1), memory=memory)
+        factory = KeyMessageFactory(dialect, node.key, node.profile)
+        node.machine = BftStateMachine(dialect, factory, node.ledger.engine.limits(1), memory=memory)
         self._tell(node, node.ledger.engine.new_head(node.ledger.head, node.ledger))
 
     def stop(self, node: Node) -> None:
@@ -106,7 +106,7 @@ class WireNetwork:
         elif isinstance(effect, ImportBlock):
             self._import(node, effect)
         else:
-            assert isinstance(effect, Relay) or effect is not None
+            assert isinstance(effect, RelayMessage) or effect is not None
 
     def _set_timer(self, node: Node, effect: SetTimer) -> None:
         token = self._count + 1
@@ -127,7 +127,7 @@ class WireNetwork:
     def _receive(self, node: Node, sender: Node, raw: RawMessage) -> None:
         if node.machine is not None:
             dialect = node.ledger.engine.dialect(node.ledger.head.number + 1)
-            self._tell(node, Received(dialect.decode(raw), sender.key.address))
+            self._tell(node, MessageReceived(dialect.decode(raw), sender.key.address))
 
     def _build(self, node: Node, order: BuildProposal) -> None:
         engine = node.ledger.engine

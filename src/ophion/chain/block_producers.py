@@ -1,4 +1,4 @@
-"""`BlockProducers`: who may make the next block, for whoever has to treat those nodes in a way of their own."""
+"""`BlockProducers`: the addresses that may make the next block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 class BlockProducers:
-    """The validators or signers after the head; nobody where anybody may make blocks, or where they cannot be known."""
+    """The validators or signers after the head; empty where every node may make blocks or they are unknown."""
 
     __slots__ = ("_at", "_chain", "_found")
 
@@ -27,7 +27,7 @@ class BlockProducers:
             try:
                 self._found = frozenset(self._chain.engine.members(head, self._chain))
             except OphionError:
-                # a contract that names no validators: whoever makes blocks says so
+                # a contract that names no validators: the producer reports it
                 self._found = frozenset()
             self._at = head.hash
         return self._found

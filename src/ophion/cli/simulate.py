@@ -8,10 +8,10 @@ from enum import Enum
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.progress import Progress
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.errors import ConfigError
 from ophion.runtime.options import Options, at_least, between, option, problems_of
-from ophion.testing.simulation.seed_runs import SeedOptions, SeedOutcome, Summary, run_many, run_seed
+from ophion.testing.simulation.seed_runs import SeedOptions, SeedOutcome, SeedSummary, run_many, run_seed
 from ophion.testing.simulation.trace import Trace
 
 _TRACED_ROWS = 60
@@ -74,7 +74,7 @@ class SimulateOptions(Options):
 
     def seed_options(self) -> SeedOptions:
         """Return the options that all seeds of this run share."""
-        timing = Timing(float(self.block_period), self.request_timeout, self.max_timeout)
+        timing = RoundTiming(float(self.block_period), self.request_timeout, self.max_timeout)
         return SeedOptions(self.protocol.value, self.validators, self.byzantine, self.storm, timing, self.pass_over)
 
 
@@ -85,7 +85,7 @@ def simulate(options: SimulateOptions, session: CommandSession) -> int:
     seed_options = options.seed_options()
     if options.diagram:
         _show(options.seed, seed_options, options.rows)
-    summary = Summary()
+    summary = SeedSummary()
     processes = options.processes or os.cpu_count() or 1
     progress = Progress("Seeds", options.seeds)
     for outcome in run_many(options.seed, options.seeds, seed_options, processes):

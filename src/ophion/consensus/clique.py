@@ -64,7 +64,7 @@ class CliqueEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """The signer; the zero address for genesis, which nobody signs."""
+        """The signer; the zero address for genesis, which is not signed."""
         if header.number == 0:
             return ZERO_ADDRESS
         known = self._authors.get(header.hash)
@@ -120,7 +120,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # last: a block that waits for its time has been made by somebody who may make one
+        # checked last: a block from the future that waits was sealed by a signer
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:

@@ -27,7 +27,7 @@ class Finality(Enum):
 
 
 class Vote(Struct, frozen=True):
-    """A member's wish to add somebody to the members, or to remove them."""
+    """A vote of a member to add an address to the members, or to remove it."""
 
     target: Address
     authorize: bool
@@ -109,7 +109,7 @@ class Engine(Protocol):
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
         """Work out on all cores what `verify` will ask about these headers: who sealed them. Only saves time.
 
-        For whoever has many headers at hand; may run beside anything else, in any thread.
+        For callers with many headers; may run in any thread.
         """
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
@@ -131,7 +131,7 @@ class Engine(Protocol):
         """The header with seals made over its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Who may make the next block, in ascending order; empty where anybody may."""
+        """Addresses that may make the next block, in ascending order; empty where every node may."""
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
         """What to keep on disk about a verified block, so that later ones need not be judged from far back.

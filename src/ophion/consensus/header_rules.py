@@ -2,7 +2,7 @@
 
 Each is a plain function over a header, its parent and what the specification says, and raises
 `InvalidHeader(rule, got, expected)`. The numbers it checks against come from functions of their own (`next_base_fee`,
-`next_excess_blob_gas`, ...), which the builder of blocks uses too, so that nobody builds what nobody accepts.
+`next_excess_blob_gas`, ...), which the builder of blocks uses too, so that built blocks pass these rules.
 """
 
 from __future__ import annotations

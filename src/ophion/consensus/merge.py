@@ -106,7 +106,7 @@ class MergeEngine:
         return unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec, merged=True)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """What the engine before the merge signs; afterwards nobody does."""
+        """What the engine before the merge signs; afterwards nothing is signed."""
         return self._before.signing_hash(header)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:

@@ -184,7 +184,7 @@ class PowEngine:
         return header
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Anybody may mine."""
+        """Empty: every node may mine."""
         return ()
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

@@ -9,7 +9,7 @@ from ophion.errors import OphionError
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 DEFAULT_RANGE = 100
-"""Blocks counted when nobody says otherwise."""
+"""Blocks counted by default."""
 
 
 class EmptyRange(OphionError):

@@ -37,11 +37,12 @@ from ophion.consensus.bft.events import (
     Connected,
     Disconnected,
     ImportBlock,
+    MessageReceived,
     Multicast,
+    NewHead,
     ProposalBuilt,
     ProposalChecked,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     Repeat,
     SetTimer,
@@ -50,12 +51,14 @@ from ophion.consensus.bft.events import (
 )
 from ophion.consensus.bft.message_buffer import MessageCounts
 from ophion.consensus.bft.message_codec import signatures_expected
+from ophion.consensus.bft.message_encoding import WrongBody, check_roots
 from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
-from ophion.consensus.bft.signatures import Signer
+from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, MemberView, status_of
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.header_form import HeaderFormChoice, chosen_form
 from ophion.consensus.voting import LocalProposals
 from ophion.errors import DecodeError, InvalidBlock, UnknownParent
@@ -63,10 +66,11 @@ from ophion.native.crypto import keccak256
 from ophion.native.executor import State
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
-from ophion.primitives.types import Address
+from ophion.primitives.types import Address, Hash32
 from ophion.producer.bft_timers import BftTimers
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
+from ophion.producer.peer_height_guard import PeerHeightGuard
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.lanes import Lanes
@@ -76,6 +80,8 @@ log = logging.getLogger(__name__)
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
 _RETRY_S: Final = 5.0
+_GUARD_INTERVAL_S: Final = 0.1
+"""How often to look at the heights of peers while nothing may be signed."""
 _MAX_LEADS: Final = 256
 """Validators whose clocks are remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
@@ -96,7 +102,7 @@ class BftTuning(Struct, frozen=True):
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""In the queue a new head is its header: what the machine is told about it is worked out when its turn comes."""
+"""In the queue a new head is its header: its event is computed when it leaves the queue."""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -112,7 +118,7 @@ class BftDriver:
         assembler: Assembler,
         importer: Importer,
         engine: BftEngine,
-        signer: Signer,
+        signer: DigestSigner,
         proposals: LocalProposals,
         lanes: Lanes,
         gossip: Gossip = _ALONE,
@@ -131,15 +137,17 @@ class BftDriver:
         self._woken = asyncio.Event()
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
-        self._kept = ExecutedCandidates()
-        self._haste = lanes.haste
-        self._promises = VoteStore(self._chain.store, lanes, signer.address)
+        self._executed = ExecutedCandidates()
+        self._block_priority = lanes.haste
+        self._lanes = lanes
+        self.guard = PeerHeightGuard(signer.address)
+        self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
         self._problem: str | None = None
         self._was_validator: bool | None = None
-        self._timing: Timing | None = None
+        self._timing: RoundTiming | None = None
         self._leads: dict[Address, float] = {}
         self._dialect = engine.dialect(self._chain.head.number + 1)
-        self._scribe, self._machine = self._enter(self._dialect, self._promises.recall(self._dialect))
+        self._factory, self._machine = self._enter(self._dialect, self._vote_store.recall(self._dialect))
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -153,12 +161,12 @@ class BftDriver:
 
     def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
         """What is known of the other validators."""
-        presence, committee = self._machine.presence, self._machine.committee
+        liveness, validator_set = self._machine.liveness, self._machine.validator_set
         connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
-        absent = frozenset() if committee is None else presence.absent(committee, me)
+        absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
         for address in validators:
             if address != me:
-                heard_at = presence.heard_at.get(address)
+                heard_at = liveness.heard_at.get(address)
                 yield MemberView(
                     address,
                     address in connected,
@@ -170,7 +178,8 @@ class BftDriver:
 
     def _note_clock(self, proposal: Proposal) -> None:
         """A block of round 0 is proposed the moment it is due, so its timestamp tells its proposer's time."""
-        if proposal.round == 0 and proposal.author in self.validators:
+        is_signed = proposal.signed.digest == proposal.block.digest
+        if proposal.round == 0 and is_signed and proposal.author in self.validators:
             header = Header.decode(rlp.split_list(proposal.block.encoded)[0])
             self._leads[proposal.author] = header.timestamp - self._clock.now()
             if len(self._leads) > _MAX_LEADS:
@@ -183,9 +192,9 @@ class BftDriver:
 
     @property
     def validators(self) -> frozenset[Address]:
-        """Who decides the current height; nobody before the first head."""
-        committee = self._machine.committee
-        return frozenset() if committee is None else committee.members
+        """The validators of the current height; empty before the first head."""
+        validator_set = self._machine.validator_set
+        return frozenset() if validator_set is None else validator_set.members
 
     def join(self, gossip: Gossip) -> None:
         """Talk to other validators from now on."""
@@ -201,8 +210,8 @@ class BftDriver:
 
         Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
         """
-        machine, committee = self._machine, self._machine.committee
-        if self._tasks is None or committee is None:
+        machine, validator_set = self._machine, self._machine.validator_set
+        if self._tasks is None or validator_set is None:
             return
         if machine.is_duplicate(keccak256(raw.data)):
             machine.counts.duplicate += 1
@@ -210,13 +219,13 @@ class BftDriver:
             machine.counts.crowded_out += 1
         else:
             try:
-                message = self._dialect.decode(raw, signatures_expected(len(committee)))
+                message = self._dialect.decode(raw, signatures_expected(len(validator_set)))
             except DecodeError:
                 machine.counts.malformed += 1
                 raise
             if isinstance(message, Proposal):
                 self._note_clock(message)
-            self._post(Received(message, peer))
+            self._post(MessageReceived(message, peer))
 
     def connected(self, peer: Address) -> None:
         """A peer that may be a validator has connected."""
@@ -240,14 +249,14 @@ class BftDriver:
                 while True:
                     await self._next_item()
         except BaseExceptionGroup as failures:
-            # the first failure has stopped the rest; whoever reads the log wants that one
+            # the first failure has cancelled the other tasks: raise that one
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
             self._assembler.stop_growing()
             self._tasks = None
             self._queue.clear()
-            self._kept.clear()
+            self._executed.clear()
             self._rest()
 
     def _rest(self) -> None:
@@ -270,29 +279,29 @@ class BftDriver:
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         if isinstance(event, Connected):
             # a height may outlast a restart of everybody, and each round has one proposal
-            self._scribe.hides_round = hides_round(self._gossip.clients())
+            self._factory.hides_round = hides_round(self._gossip.clients())
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
             await self._carry_out(effect)
         if isinstance(event, ProposalBuilt) and not any(isinstance(effect, ImportBlock) for effect in effects):
-            self._haste.end()  # others decide what becomes of it
+            self._block_priority.end()  # others decide what becomes of it
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
-            committee = self._machine.committee
-            if committee is not None and committee.proposer(0) == self._signer.address:
+            validator_set = self._machine.validator_set
+            if validator_set is not None and validator_set.proposer(0) == self._signer.address:
                 self._grow(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
-        """What the machine is told about a head; consensus rests on one whose validators cannot be known."""
-        self._kept.forget_decided(head.number)
+        """The event for a new head; consensus pauses on one whose validators cannot be computed."""
+        self._executed.forget_decided(head.number)
         dialect = self.engine.dialect(head.number + 1)
         if dialect is not self._dialect:
             # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
             self._dialect = dialect
             self._rest()
-            self._scribe, self._machine = self._enter(dialect, None)
+            self._factory, self._machine = self._enter(dialect, None)
         clients, tuning = self._gossip.clients(), self._tuning
-        self._scribe.profile = chosen_profile(tuning.profile, clients)
-        self._scribe.hides_round = hides_round(clients)
+        self._factory.profile = chosen_profile(tuning.profile, clients)
+        self._factory.hides_round = hides_round(clients)
         network = self.engine.header_form(head.number + 1)
         self._assembler.settings.header_form = chosen_form(tuning.header_form, network, clients)
         try:
@@ -301,17 +310,33 @@ class BftDriver:
             if self._problem is None:
                 log.error("consensus rests at block %d: %s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
-            # a call that took too long may do better later, and without a new head nobody else would ask again
+            # a call that took too long may succeed later; without a new head nothing else retries it
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
+        event = self._guarded(event)
         self._warn(event.timing)
         self._assembler.check_clock(head)
         self._note_role(self._signer.address in event.validators, head.number + 1)
         return event
 
-    def _warn(self, timing: Timing) -> None:
-        """About periods and time-outs that do not go together, when they first hold: a transition may bring them."""
+    def _guarded(self, event: NewHead) -> NewHead:
+        """The event with the time before which this validator must not sign; looks at the peers again until then."""
+        head, validators, now = event.head, event.validators, self._clock.now()
+        needed = quorum_of(len(validators)) - 1
+        begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
+        if begins_at > now:
+            if not self._machine.is_held:
+                log.info("waiting for blocks of peers before signing height=%d", head.number + 1)
+            asyncio.get_running_loop().call_later(_GUARD_INTERVAL_S, self._look_at_peers, head.hash)
+        return replace(event, begins_at=begins_at)
+
+    def _look_at_peers(self, head: Hash32) -> None:
+        if self._tasks is not None and self._chain.head.hash == head and self._machine.is_held:
+            self._post(self._chain.head)
+
+    def _warn(self, timing: RoundTiming) -> None:
+        """About periods and timeouts that do not go together, when they first hold: a transition may bring them."""
         if timing != self._timing:
             self._timing = timing
             for warning in timing.warnings(self._dialect.starts_on_block_timer):
@@ -326,20 +351,20 @@ class BftDriver:
             self._was_validator = is_validator
             what = "This node validates" if is_validator else "This node is no validator: it follows"
             log.info("%s from block %d on address=0x%s", what, number, self._signer.address.hex())
-            if not is_validator and self._promises.other is not None:
+            if not is_validator and self._vote_store.other is not None:
                 log.warning(
                     "This database is that of validator %s, and the key of this node is another one: put its key file"
                     " back where it was, or name it with --node-private-key-file.",
-                    self._promises.other,
+                    self._vote_store.other,
                 )
 
     def _enter(self, dialect: Dialect, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
-        scribe = KeyMessageFactory(dialect, self._signer)
+        factory = KeyMessageFactory(dialect, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
-        is_blank = self._promises.is_blank
-        machine = BftStateMachine(dialect, scribe, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
-        return scribe, machine
+        is_blank = self._vote_store.is_blank
+        machine = BftStateMachine(dialect, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
+        return factory, machine
 
     # --- effects --------------------------------------------------------------------------------
 
@@ -349,16 +374,16 @@ class BftDriver:
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
-            await self._promises.remember(self._dialect, effect.memory)
+            await self._vote_store.remember(self._dialect, effect.memory)
         elif isinstance(effect, Multicast):
-            committee = self._machine.committee
-            self._gossip.multicast(effect.message, committee.validators if committee is not None else ())
+            validator_set = self._machine.validator_set
+            self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())
         elif isinstance(effect, Repeat):
             self._gossip.send(effect.message, effect.to)
-        elif isinstance(effect, Relay):
+        elif isinstance(effect, RelayMessage):
             self._gossip.relay(effect.message, effect.exclude)
         elif isinstance(effect, BuildProposal):
-            self._haste.begin()
+            self._block_priority.begin()
             self._begin(self._build(effect))
         elif isinstance(effect, CheckProposal):
             self._begin(self._check(effect))
@@ -374,10 +399,10 @@ class BftDriver:
     # --- blocks ---------------------------------------------------------------------------------
 
     async def _build(self, order: BuildProposal) -> None:
-        self._haste.end()
+        self._block_priority.end()
         chain = self._chain
         parent = chain.header(order.parent)
-        assert parent is not None, "the machine builds on a head it was told of"
+        assert parent is not None, "the machine builds on a known head"
         started_at = self._clock.monotonic()
         try:
             vote = self.engine.next_vote(parent, self._signer.address, self.proposals, chain)
@@ -387,7 +412,7 @@ class BftDriver:
             self._fail(order.height, order.round, f"no block could be built: {error}")
             return
         block = self.engine.candidate(built.body.encode_block(built.header.encode()), order.round)
-        self._kept.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
+        self._executed.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
@@ -406,24 +431,39 @@ class BftDriver:
 
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
-        block, problem = proposal.block, None
-        if block not in self._kept:
+        block, problem, is_body_wrong = proposal.block, None, False
+        if block not in self._executed:
             started_at = self._clock.monotonic()
             try:
-                decoded = decode_block(block.encoded, self.engine)
-                # whoever proposes something endless must not hold everybody for longer than its round
+                decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
+                # a proposal that executes endlessly is refused after the timeout of its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
-                self._kept.add(
+                self._executed.add(
                     block.hash, ExecutedCandidate(proposal.height, decoded.body, execution, None, started_at)
                 )
+            except WrongBody as error:
+                problem, is_body_wrong = str(error), True
+                log.warning("proposal with a wrong body height=%d round=%d", proposal.height, proposal.round)
             except _REFUSALS as error:
                 problem = str(error)
-        self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem))
+        self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
+
+    def _with_own_body(self, block: Candidate) -> ChainBlock:
+        """The decoded block; `WrongBody` when its body is not the one that its header stands for.
+
+        The body keeps the roots that are compared here, so the importer does not compute them again.
+        """
+        try:
+            decoded = decode_block(block.encoded, self.engine)
+        except DecodeError as error:
+            raise WrongBody(str(error)) from error
+        check_roots(decoded.header.header, decoded.body)
+        return decoded
 
     async def _import(self, order: ImportBlock) -> None:
         block = order.block
-        kept = self._kept.get(block.hash)
+        kept = self._executed.get(block.hash)
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:

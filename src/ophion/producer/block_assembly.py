@@ -26,7 +26,7 @@ from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
-from ophion.producer.incremental_builder import HEADER_ROOM, Filled, IncrementalBuilder, Plan, permitted
+from ophion.producer.incremental_builder import HEADER_ROOM, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lane, Lanes
 
@@ -43,7 +43,7 @@ class MinerSettings(Struct):
     """What the producer of blocks may choose, and may change while the node runs."""
 
     coinbase: Address | None = None
-    """Who is rewarded; None until somebody says so."""
+    """The rewarded address; None until one is set."""
     extra_data: bytes = b""
     target_gas_limit: int | None = None
     """The gas limit moves towards this; None keeps the parent's."""
@@ -103,7 +103,7 @@ class Assembler:
         except (OphionError, NativeError) as error:
             log.debug("the next block is not begun ahead error=%s", error)
             return
-        plan = Plan(parent, state, draft, self._earner(draft), due, whole_s)
+        plan = BuildPlan(parent, state, draft, self._earner(draft), due, whole_s)
         self._growing = IncrementalBuilder(
             plan,
             self.chain,
@@ -166,7 +166,7 @@ class Assembler:
             self.pool.drop(tuple(reasons), kind, reasons)
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, for somebody who only looks: the pool stays as it is, and no block of ours waits for it."""
+        """As `assemble`, for a preview: the pool stays as it is, and no block of ours waits for it."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
         state = self.chain.store.state(parent.header.state_root)

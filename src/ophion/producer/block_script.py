@@ -62,10 +62,10 @@ class BlockScript:
     def run(self, text: bytes) -> ImportProgress:
         """Make every block of a description. What was made before a mistake stays."""
         for position, members in enumerate(_blocks(text)):
-            self._make(_Reader(members, f"blocks[{position}]"))
+            self._make(_ScriptReader(members, f"blocks[{position}]"))
         return self._progress
 
-    def _make(self, block: _Reader) -> None:
+    def _make(self, block: _ScriptReader) -> None:
         parent = self._parent(block)
         state = self._core.state_after(parent)
         transactions = _transactions(block, state)
@@ -92,7 +92,7 @@ class BlockScript:
         self._progress.gas += header.header.gas_used
         self._progress.number = header.number
 
-    def _parent(self, block: _Reader) -> HashedHeader:
+    def _parent(self, block: _ScriptReader) -> HashedHeader:
         parent_hash, number = block.data("parentHash", 32), block.number("number")
         if parent_hash:
             found = self._core.header(parent_hash)
@@ -121,8 +121,8 @@ class BlockScript:
             nonce += _ATTEMPTS
 
 
-class _Reader:
-    """The members of one object; `place` is where it stands, for whoever has to correct it."""
+class _ScriptReader:
+    """The members of one object; `place` is where it stands, for error messages."""
 
     def __init__(self, members: Mapping[str, Any], place: str) -> None:
         self._members = members
@@ -149,9 +149,11 @@ class _Reader:
             raise self.wrong(name, "missing")
         return found
 
-    def objects(self, name: str) -> list[_Reader]:
+    def objects(self, name: str) -> list[_ScriptReader]:
         value = self._members.get(name.lower()) or []
-        return [_Reader(one, f"{self.place}.{name}[{position}]") for position, one in enumerate(_objects(value, self))]
+        return [
+            _ScriptReader(one, f"{self.place}.{name}[{position}]") for position, one in enumerate(_objects(value, self))
+        ]
 
     def wrong(self, name: str, problem: str) -> CommandError:
         return CommandError(f"Invalid block description: {self.place}.{name}: {problem}")
@@ -170,16 +172,16 @@ def _blocks(text: bytes) -> Sequence[Mapping[str, Any]]:
         raise CommandError(f"Invalid block description: {error}") from error
     if not isinstance(content, dict) or "blocks" not in content:
         raise CommandError('Invalid block description: expected {"blocks": [...]}')
-    return _objects(content["blocks"], _Reader(content, "blocks"))
+    return _objects(content["blocks"], _ScriptReader(content, "blocks"))
 
 
-def _objects(value: Any, where: _Reader) -> list[Mapping[str, Any]]:
+def _objects(value: Any, where: _ScriptReader) -> list[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise CommandError(f"Invalid block description: {where.place}: expected an array of objects")
     return value
 
 
-def _transactions(block: _Reader, state: State) -> list[Transaction]:
+def _transactions(block: _ScriptReader, state: State) -> list[Transaction]:
     """The signed transactions of a block, each with its sender's next nonce."""
     used: Counter[Address] = Counter()
     found: list[Transaction] = []

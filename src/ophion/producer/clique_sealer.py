@@ -31,6 +31,7 @@ from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32, Signature
 from ophion.producer.block_assembly import Assembler
+from ophion.producer.peer_height_guard import PeerHeightGuard
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +44,13 @@ _LONGEST_WAIT_S: Final = 1.0
 _BUILD_SHARE: Final = 0.75
 """Part of the period that may go into filling a block; the rest is for writing it."""
 _MIN_BUILD_S: Final = 0.75
+_GUARD_PERIODS: Final = 3
+"""Periods for which a signer looks at peers that report a higher head before it signs below them."""
+_GUARD_INTERVAL_S: Final = 0.1
+"""How often to look at the heights of peers while nothing may be signed."""
 
 
-class Signer(Protocol):
+class DigestSigner(Protocol):
     """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
 
     address: Address
@@ -77,7 +82,7 @@ class CliqueSealer:
         assembler: Assembler,
         engine: CliqueEngine,
         parameters: CliqueParameters,
-        signer: Signer,
+        signer: DigestSigner,
         proposals: LocalProposals,
         randomness: Random,
     ) -> None:
@@ -90,6 +95,7 @@ class CliqueSealer:
         self._me = signer.address
         self._proposals = proposals
         self._randomness = randomness
+        self.guard = PeerHeightGuard(signer.address)
         self._woken = asyncio.Event()
         self._wants_transactions = False
         self._was_signer: bool | None = None
@@ -122,6 +128,10 @@ class CliqueSealer:
             while self._chain.head.hash == parent.hash:
                 await self._wake_up()
             return
+        while (wait_s := self._guarded_s(turn)) > 0:
+            await self._wake_up(min(wait_s, _GUARD_INTERVAL_S))
+            if self._chain.head.hash != parent.hash:
+                return
         self._assembler.check_clock(parent)
         due = max(float(parent.timestamp + turn.period_s), self._clock.now())
         if turn.is_in_turn:
@@ -131,6 +141,11 @@ class CliqueSealer:
         is_ours = await self._wait_until(due, turn)
         while is_ours and not await self._make_block(turn):
             is_ours = await self._wait_until(self._clock.now() + _EMPTY_RETRY_S, turn, or_transactions=True)
+
+    def _guarded_s(self, turn: _Turn) -> float:
+        """Seconds for which nothing may be signed because peers report a higher head."""
+        now, timeout_s = self._clock.now(), _GUARD_PERIODS * max(turn.period_s, 1)
+        return self.guard.begins_at(turn.parent.number, turn.snapshot.signers, 1, timeout_s, now) - now
 
     def _turn(self, parent: HashedHeader) -> _Turn | None:
         """What this signer may do on a head; None when that is nothing."""

@@ -6,10 +6,10 @@
     finish(draft)        the block is due: the last arrivals, then roots. None when it has to be built anew.
 
 The parent may still be on its way to disk: until the chain says that it is there, the block takes what arrives, and
-then also what the parent has left in the pool. A block that nobody finishes costs what it has run, nothing else: the
+then also what the parent has left in the pool. An unfinished block costs what it has run, nothing else: the
 pool hears of nothing before the end.
 
-Order and fairness (decision 91): transactions stand in the order of arrival while there is room for all of them. As
+Order and fairness (decision 91): transactions stand in the order of arrival while all of them fit. As
 soon as something is left out that pays more than something that is in, the block is begun anew with the best first, as
 blocks always were; so it is when a transaction in it is replaced in the pool.
 """
@@ -65,7 +65,7 @@ _MAX_BEGINNINGS: Final = 3
 """After so many the block is left to be built when it is due: who replaces without end shall not keep a core busy."""
 
 
-class Plan(Struct, frozen=True):
+class BuildPlan(Struct, frozen=True):
     """What is known of a block before it is due."""
 
     parent: HashedHeader
@@ -88,7 +88,7 @@ class Filled(Struct, frozen=True):
     refused: Mapping[Hash32, str]
 
 
-class _Step(Struct, frozen=True):
+class _BuildStep(Struct, frozen=True):
     """What became of some transactions."""
 
     offered: Sequence[PooledTransaction]
@@ -115,7 +115,7 @@ class IncrementalBuilder:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: BuildPlan,
         chain: Chain,
         builder: Builder,
         pool: TxPool,
@@ -133,7 +133,7 @@ class IncrementalBuilder:
         self._pool = pool
         self._permissions = permissions
         self._lane = lanes.build
-        self._haste = lanes.haste
+        self._block_priority = lanes.haste
         self._clock = clock
         self._first = first
         self._base_fee = plan.draft.base_fee_per_gas or 0
@@ -143,7 +143,7 @@ class IncrementalBuilder:
         self._is_due = False
         self._is_spoiled = False
         self._beginnings = 0
-        self._job: asyncio.Future[_Step] | None = None
+        self._job: asyncio.Future[_BuildStep] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._begin()
         self._ignore = [pool.events.listen(self._on_pool_event), chain.events.listen(self._on_chain_event)]
@@ -200,7 +200,7 @@ class IncrementalBuilder:
             if not self._must_look:
                 self._arrived.extend(event.transactions)
             self._schedule()
-        # what only had to make room in the pool is as good as before
+        # transactions evicted from the pool remain valid
         elif event.reason is not DropReason.EVICTED and event.reason is not DropReason.EXPIRED:
             changed = (item.hash for item in event.transactions)
             self._is_spoiled |= any(hash in self._in or hash in self._running for hash in changed)
@@ -279,10 +279,10 @@ class IncrementalBuilder:
             self._ready.append(item)
 
     def _leave_out(self, item: PooledTransaction) -> None:
-        """There is no room for it."""
+        """It does not fit into the block."""
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
-    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _Step:
+    def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
         """In the lane: everything that takes time. The state is hashed when so many transactions have changed it."""
         plan = self.plan
         if self._block is None:
@@ -297,9 +297,9 @@ class IncrementalBuilder:
             self._unsettled = 0
             self._block.settle()
         offered = batch if len(chosen) == len(batch) else [batch[position] for position in chosen]
-        return _Step(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
+        return _BuildStep(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
 
-    def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_Step]) -> None:
+    def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_BuildStep]) -> None:
         """Back from the lane."""
         self._job = None
         if self.is_closed:
@@ -317,7 +317,7 @@ class IncrementalBuilder:
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
 
-    def _note(self, step: _Step, had_whole_time: bool) -> None:
+    def _note(self, step: _BuildStep, had_whole_time: bool) -> None:
         offered, taken = step.offered, step.taken
         self._running = set()
         self._refused.update(step.refused)
@@ -399,7 +399,7 @@ class IncrementalBuilder:
             # the end hashes all there is
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
-        self._haste.begin()
+        self._block_priority.begin()
         return built
 
 

@@ -28,7 +28,7 @@ _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
 """From so many transactions in a block on, blocks begin at least so many seconds apart."""
 _PATIENCE_S = 0.5
-"""How long somebody is kept waiting for a block."""
+"""How long a caller waits for a block."""
 _HURRY_S = 0.002
 """A sender that comes back sooner than this after its last answer has not looked at what its transaction did."""
 _CROWD = 4
@@ -41,6 +41,7 @@ class InstantSealer:
     """Seals whatever the pool holds."""
 
     hashrate = 0
+    guard = None
 
     def __init__(self, assembler: Assembler, patience_s: float = _PATIENCE_S) -> None:
         self._assembler = assembler

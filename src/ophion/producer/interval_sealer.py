@@ -16,6 +16,7 @@ class IntervalSealer:
     """Seals on a fixed schedule."""
 
     hashrate = 0
+    guard = None
 
     def __init__(self, assembler: Assembler, period_s: float) -> None:
         self._assembler = assembler

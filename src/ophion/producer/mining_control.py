@@ -13,13 +13,14 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.options import MAX_EXTRA_DATA
+from ophion.producer.peer_height_guard import PeerHeightGuard, ReportedHeights
 from ophion.producer.pow_miner import Work, WorkPackages
 
 log = logging.getLogger(__name__)
 
 
 class CoinbaseNotSet(OphionError):
-    """Mining needs somebody to reward."""
+    """Mining needs a coinbase."""
 
     def __init__(self) -> None:
         super().__init__("Coinbase not set. Unable to start mining without a coinbase")
@@ -45,6 +46,10 @@ class Sealer(Protocol):
 
     hashrate: int
     """Hashes per second of our own search; 0 without one."""
+
+    @property
+    def guard(self) -> PeerHeightGuard | None:
+        """Under proof of authority: keeps the sealer from signing below the height of its peers."""
 
     async def run(self) -> None:
         """Make blocks until cancelled."""
@@ -87,7 +92,7 @@ class MiningControl:
         return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
-        """Make blocks from now on; `CoinbaseNotSet` without somebody to reward."""
+        """Make blocks from now on; `CoinbaseNotSet` without a coinbase."""
         if self._sealer is None:
             raise ProductionUnavailable(self._engine_name)
         if self.coinbase is None:
@@ -101,11 +106,17 @@ class MiningControl:
         self._changed.set()
 
     def follow(self, is_in_sync: bool) -> None:
-        """Pause while this node is far behind its network: a block on an old head helps nobody."""
+        """Pause while this node is far behind its network: a block on an old head is useless."""
         if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync
         self._changed.set()
+
+    def watch_peers(self, reported: ReportedHeights) -> None:
+        """Sign nothing below the height that these peers report before they had time to send their blocks."""
+        guard = None if self._sealer is None else self._sealer.guard
+        if guard is not None:
+            guard.watch(reported)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the sealer whenever mining is wanted; its failure is ours."""
@@ -147,7 +158,7 @@ class MiningControl:
 
     @property
     def coinbase(self) -> Address | None:
-        """Who is rewarded; None when nobody has been named."""
+        """The rewarded address; None when none is set."""
         return self._settings.coinbase if self._author is None else self._author
 
     def set_coinbase(self, coinbase: Address) -> None:
@@ -195,7 +206,7 @@ class MiningControl:
         return self._desk is not None and await self._desk.submit(nonce, seal_hash, mix_hash)
 
     def submit_hashrate(self, rate: int, miner: Hash32) -> bool:
-        """What an external miner says about its speed; whether anybody here cares."""
+        """Note the hash rate of an external miner; returns whether external mining is supported."""
         if self._desk is None:
             return False
         self._desk.report_hashrate(rate, miner)

@@ -150,6 +150,8 @@ class WorkPackages:
 class PowMiner:
     """Searches for nonces until cancelled."""
 
+    guard = None
+
     def __init__(self, desk: WorkPackages, lane: Lane, assembler: Assembler, entropy: Entropy, threads: int) -> None:
         self.hashrate = 0
         self._desk = desk

@@ -1,4 +1,4 @@
-"""Validators' way to each other, as consensus sees it."""
+"""`Gossip`: how consensus sends messages to other validators."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class NoPeers:
     """A node that is alone."""
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
-        """Nobody hears it; the machine has counted its own message already."""
+        """Sends nothing; the machine has counted its own message already."""
 
     def send(self, message: BftMessage, to: Address) -> None:
-        """Nobody has missed it."""
+        """Sends nothing."""
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """There is nobody to pass it on to."""
+        """Sends nothing."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """There is nobody to ask."""
+        """Requests nothing."""
 
     def connected(self) -> Collection[Address]:
         return ()

@@ -1,4 +1,4 @@
-"""`VoteStore`: what this validator has told others, on disk before it is told.
+"""`VoteStore`: what this validator has signed, on disk before it is sent.
 
 A validator that forgot its prepares could vote twice at a height, so the record is written before the message leaves.
 """

@@ -179,5 +179,3 @@ class FairScheduler:
         if waiting or line:
             self._renew_soon()
 
-
-"""Earlier name."""

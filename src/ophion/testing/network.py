@@ -24,7 +24,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.testing.decrypting_relay import DecryptingRelay
 from ophion.testing.ports import free_ports
-from ophion.testing.process import NodeProcess, processor_s
+from ophion.testing.process import COMMAND, NodeProcess, processor_s
 from ophion.testing.relay import Relay
 from ophion.testing.signing import DEV_KEYS
 
@@ -90,8 +90,11 @@ class TestNetwork:
         options: Sequence[str] = (),
         clocks: dict[int, float] | None = None,
         own: dict[int, Sequence[str]] | None = None,
+        launchers: dict[int, Sequence[str]] | None = None,
     ) -> None:
         """`clocks`: seconds by which clocks of some nodes are ahead; `own`: more options of some nodes.
+
+        `launchers`: what runs some nodes in place of the command.
 
         `tapped`: record everything that one node receives.
         """
@@ -121,6 +124,7 @@ class TestNetwork:
         self._options = options
         self._clocks = clocks or {}
         self._own = own or {}
+        self._launchers = launchers or {}
         self.nodes = [self._node(index) for index in range(count)]
 
     def _node(self, index: int) -> NodeProcess:
@@ -136,6 +140,7 @@ class TestNetwork:
             *self._options,
             *self._own.get(index, ()),
             clock_ahead_s=self._clocks.get(index, 0.0),
+            launcher=self._launchers.get(index, COMMAND),
         )
 
     def data_path(self, index: int) -> Path:

@@ -149,7 +149,7 @@ def test_i_01_a_lone_validator_makes_a_block_every_period(tmp_path: Path, engine
         assert blocks(node)[0].header.gas_used == 21_000
         assert node.queries.head_state.balance(KEYS[0].address) == 21_000 * GWEI
         assert len(node.pool) == 0
-        assert driver_of(node)._promises.is_blank, "who is alone promises nothing"
+        assert driver_of(node)._vote_store.is_blank, "who is alone promises nothing"
 
     told(tmp_path, engine, story)
 
@@ -241,7 +241,7 @@ def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path
                 node: TestCore = node,
                 said: Callable[..., None] = said,
             ) -> None:
-                memory = driver_of(node)._promises.recall(driver_of(node)._dialect)
+                memory = driver_of(node)._vote_store.recall(driver_of(node)._dialect)
                 assert memory is not None
                 assert (memory.height, memory.round) == (message.height, message.round)
                 if isinstance(message, Commit):
@@ -686,7 +686,7 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
             status = driver_of(nodes[0]).status()
             assert status.round is not None
             assert status.round > 30
-            assert max(len(driver_of(node)._kept) for node in nodes) == 8
+            assert max(len(driver_of(node)._executed) for node in nodes) == 8
             await asyncio.sleep(10)
         assert min(node.queries.head_number for node in nodes) > 2
 
@@ -704,15 +704,15 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
         assembler = nodes[0].core.assembler
         built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
         block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
-        scribes = [KeyMessageFactory(dialect, key) for key in KEYS[:4]]
-        first = scribes[0].proposal(1, 0, block, None)
+        factories = [KeyMessageFactory(dialect, key) for key in KEYS[:4]]
+        first = factories[0].proposal(1, 0, block, None)
         others = (1, 3) if engine == "ibft2" else (0, 1, 3)
-        prepares = tuple(scribes[index].prepare(1, 0, block.digest) for index in others)
+        prepares = tuple(factories[index].prepare(1, 0, block.digest) for index in others)
         proof = PreparedRound(0, block, prepares, first.signed)
         changes = RoundChanges()
         for index in (0, 1, 3):
-            changes.add(scribes[index].round_change(1, 1, proof))
-        again = scribes[0].with_round(block, 1)
+            changes.add(factories[index].round_change(1, 1, proof))
+        again = factories[0].with_round(block, 1)
         header = rlp.split_list(again.encoded)[0]
         poison = rlp.list_of([header, rlp.list_of([legacy_transaction(DEV_KEYS[0], 0)]), rlp.EMPTY_LIST])
         poisoned = dialect.candidate(poison)
@@ -722,10 +722,10 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
             driver.received(first.raw, KEYS[0].address)
             await asyncio.sleep(0.1)
             assert [type(message) for message in wires[2].sent] == [Prepare]
-            driver.received(scribes[1].proposal(1, 1, poisoned, changes.certificate(1)).raw, KEYS[1].address)
+            driver.received(factories[1].proposal(1, 1, poisoned, changes.certificate(1)).raw, KEYS[1].address)
             await asyncio.sleep(0.1)
             assert [type(message) for message in wires[2].sent] == [Prepare], "no vote for what cannot be executed"
-            assert "transactions root" in driver.status().notes[-1]
+            assert "body of another block" in driver.status().notes[-1]
 
     told(tmp_path, engine, story, nodes=4)
 
@@ -846,3 +846,35 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
             assert driver.counts.malformed == 3
 
     told(tmp_path, engine, story, nodes=1)
+
+
+@BOTH
+def test_nothing_is_signed_below_the_height_of_peers_for_one_timeout(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires, driver = wired(nodes), driver_of(nodes[0])
+        driver.guard.watch(lambda: [(KEYS[1].address, 7)])
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(3.9)
+            assert driver.status().phase is Phase.WAITING_FOR_BLOCKS
+            assert not wires[0].sent
+            await asyncio.sleep(0.2)
+            assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
+
+    told(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
+def test_a_validator_begins_as_soon_as_a_quorum_reports_its_own_height(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wired(nodes)
+        driver = driver_of(nodes[0])
+        heights: dict[Address, int] = {}
+        driver.guard.watch(heights.items)
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(0.5)
+            assert driver.status().phase is Phase.WAITING_FOR_BLOCKS
+            heights |= {key.address: 0 for key in KEYS[1:3]}
+            await asyncio.sleep(0.2)
+            assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
+
+    told(tmp_path, engine, story, nodes=4)

@@ -386,3 +386,32 @@ def test_a_clock_that_is_set_forward_makes_the_block_due(tmp_path: Path) -> None
             assert 104 <= nodes[0].chain.head.timestamp - START <= 107
 
     told(tmp_path, story, blockperiodseconds=60)
+
+
+def test_nothing_is_signed_below_the_height_of_peers_for_three_periods(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        sealer = sealer_of(nodes[0])
+        assert isinstance(sealer, CliqueSealer)
+        sealer.guard.watch(lambda: [(KEYS[1].address, 9)])
+        async with running(sealer):
+            await asyncio.sleep(14.9)
+            assert blocks(nodes[0]) == []
+            await asyncio.sleep(5)
+            assert len(blocks(nodes[0])) == 1
+
+    told(tmp_path, story, signers=3)
+
+
+def test_a_signer_signs_as_soon_as_a_signer_reports_its_own_height(tmp_path: Path) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        sealer = sealer_of(nodes[0])
+        assert isinstance(sealer, CliqueSealer)
+        heights = {}
+        sealer.guard.watch(heights.items)
+        async with running(sealer):
+            await asyncio.sleep(2)
+            heights[KEYS[1].address] = 0
+            await asyncio.sleep(4.9)
+            assert len(blocks(nodes[0])) == 1
+
+    told(tmp_path, story, signers=3)

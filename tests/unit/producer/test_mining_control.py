@@ -110,6 +110,7 @@ def test_without_a_way_of_sealing_mining_cannot_start() -> None:
 def test_a_sealer_that_fails_ends_the_service() -> None:
     class Failing:
         hashrate = 0
+        guard = None
 
         async def run(self) -> None:
             raise InvalidHeader("timestamp")

@@ -1,18 +1,18 @@
 """IBFT 2.0 and QBFT: one state machine, two dialects.
 
-    committee        who decides a height, what is a quorum, whose turn it is
+    validator_set    who decides a height, what is a quorum, whose turn it is
     messages         proposals, prepares, commits, round changes, decoded
-    events           what the machine is told and what it asks for
+    events           input events and output effects of the state machine
     machine          `BftStateMachine.handle(event, now) -> effects`; height, round and round_change are its inside
     inbox            duplicates, messages of later heights, limits
     memory           what must survive a restart; waiting_out: what is done where it has not
     presence         who is there, and whose turn is passed over
-    timing           periods and time-outs, doubled and capped
+    timing           periods and timeouts, doubled and capped
     status           a doctor for stalls: what the machine waits for, in plain words
     dialect          what the machine needs from a dialect
     ibft2, qbft      the two dialects: in what they differ
     codec            what they share: extra data, reading and writing messages; wire: the pieces; justification: rules
-    authorship       whose signature it is; scribe: own messages with a key
+    authorship       whose signature it is; message_factory: own messages with a key
     profiles         which of the two wire profiles to speak
     engine           `Engine` for both: hashing and header rules; schedule and validators stand behind it
 

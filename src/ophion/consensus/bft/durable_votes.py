@@ -1,6 +1,6 @@
 """What a validator keeps on disk so that a restart cannot make it contradict itself.
 
-Neither Besu nor the original client keeps anything, and both can fork after a badly timed restart (consensus.md 6.2,
+Neither Besu nor Pantheon 1.2 keeps anything, and both can fork after a badly timed restart (consensus.md 6.2,
 I-07). Two promises have to survive:
 
 * *prepared*: "a quorum would accept this block" must be repeated in every later round change of the height, since some

@@ -25,9 +25,9 @@ from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
 from ophion.consensus.bft.signatures import seal_author
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import quorum_of
-from ophion.consensus.bft.validators import Validators
+from ophion.consensus.bft.validators import ValidatorProvider
 from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Tip, Vote
 from ophion.consensus.header_form import check_form, in_form, next_form
 from ophion.consensus.header_template import unsealed_header
@@ -41,10 +41,10 @@ from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Sign
 DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
-_SEALERS_KEPT: Final = 4096
+_MAX_CACHED_SEALERS: Final = 4096
+"""Headers whose sealers are cached: twice as many as synchronisation has ahead of their import."""
 _MAX_SEALS_AHEAD: Final = 20_000
 """More than a hundred validators put under the headers of one answer, and some tenths of a second."""
-"""Headers whose sealers are remembered: as many as synchronisation has ahead of their import, twice."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -58,7 +58,7 @@ class BftEngine:
         self._spec = spec
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
-        self.validators = Validators(self.schedule)
+        self.validators = ValidatorProvider(self.schedule)
         # by hash and extra data, which together are the whole header; each header is verified twice when it is gossip
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
@@ -84,7 +84,7 @@ class BftEngine:
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """The builder, unless the network names somebody else."""
+        """The builder, unless the network names another beneficiary."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
@@ -103,8 +103,7 @@ class BftEngine:
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """The validators that a header lists, which made that very block.
 
-        In contract mode headers list nobody; then the answer is what the contract says at that block (consensus.md
-        4.1).
+        In contract mode headers list none; then the contract at that block names them (consensus.md 4.1).
         """
         listed = self.validators.extra(header.header).validators
         if not listed and self._settings(header.header).contract is not None:
@@ -210,7 +209,7 @@ class BftEngine:
 
     def _keep_sealers(self, header: HashedHeader, sealers: tuple[Address | None, ...]) -> None:
         self._sealers[header.hash, header.header.extra_data] = sealers
-        if len(self._sealers) > _SEALERS_KEPT:
+        if len(self._sealers) > _MAX_CACHED_SEALERS:
             self._sealers.popitem(last=False)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
@@ -284,7 +283,7 @@ class BftEngine:
     def new_head(
         self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
     ) -> NewHead:
-        """What the machine is told about a new head."""
+        """The event for the state machine about a new head."""
         block = header.header
         return NewHead(
             Head(block.number, header.hash, block.timestamp, block.coinbase),
@@ -292,8 +291,8 @@ class BftEngine:
             self.timing(header, max_timeout_s),
         )
 
-    def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> Timing:
-        """Periods and time-outs of the block after `parent`."""
+    def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> RoundTiming:
+        """Periods and timeouts of the block after `parent`."""
         number, timestamp = parent.number + 1, parent.timestamp
         parameters = self.schedule.era(number).parameters
         before = self.schedule.settings(number, timestamp)
@@ -301,7 +300,7 @@ class BftEngine:
         # where the period changes between parent and block, the longer one holds (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
         is_qbft = isinstance(self.dialect(number), Qbft)
-        return Timing(
+        return RoundTiming(
             period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
         )
 

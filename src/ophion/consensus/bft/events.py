@@ -1,4 +1,4 @@
-"""What the machine is told, and what it asks for.
+"""Events and effects of the BFT state machine.
 
 Events are facts in the past tense or expired timers; effects are orders. The driver runs the effects of one `handle`
 call in their order and one after the other: a `Remember` is on disk before the `Multicast` behind it leaves, so a
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.primitives.types import Address, Hash32, Signature
 
 
@@ -38,11 +38,16 @@ class NewHead(Struct, frozen=True):
     head: Head
     validators: tuple[Address, ...]
     """In force for the next block."""
-    timing: Timing
+    timing: RoundTiming
     """For the next block; transitions may change it."""
+    begins_at: float = 0.0
+    """Wall time before which this validator must not sign at the next height: its peers report a higher head.
+
+    The same head with an earlier time ends the wait.
+    """
 
 
-class Received(Struct, frozen=True):
+class MessageReceived(Struct, frozen=True):
     """A peer has sent a message. `peer` is the validator address of the peer, not the author."""
 
     message: BftMessage
@@ -79,6 +84,8 @@ class ProposalChecked(Struct, frozen=True):
     round: int
     digest: Hash32
     problem: str | None
+    is_body_wrong: bool = False
+    """Whether the body does not belong to the header. The proposer signs the header, so any sender may be to blame."""
 
 
 class TaskFailed(Struct, frozen=True):
@@ -106,7 +113,7 @@ class Suspended(Struct, frozen=True):
 
 
 BftEvent: TypeAlias = (
-    "NewHead | Received | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Connected | "
+    "NewHead | MessageReceived | BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed | Connected | "
     "Disconnected | Suspended"
 )
 
@@ -152,7 +159,7 @@ class Repeat(Struct, frozen=True):
     to: Address
 
 
-class Relay(Struct, frozen=True):
+class RelayMessage(Struct, frozen=True):
     """Pass a foreign message on, byte for byte, to the validators that are not in `exclude`."""
 
     message: BftMessage
@@ -169,7 +176,10 @@ class BuildProposal(Struct, frozen=True):
 
 
 class CheckProposal(Struct, frozen=True):
-    """Check the header by the light rules and execute the block; answer with `ProposalChecked`."""
+    """Compare the body with the header, check the header by the light rules and execute the block.
+
+    The answer is `ProposalChecked`.
+    """
 
     proposal: Proposal
 
@@ -192,6 +202,6 @@ class CatchUp(Struct, frozen=True):
 
 
 BftEffect: TypeAlias = (
-    "SetTimer | CancelTimer | Remember | Multicast | Repeat | Relay | BuildProposal | CheckProposal | ImportBlock | "
-    "CatchUp"
+    "SetTimer | CancelTimer | Remember | Multicast | Repeat | RelayMessage | BuildProposal | CheckProposal | "
+    "ImportBlock | CatchUp"
 )

@@ -12,8 +12,8 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 4. Rounds only go up: a round change or a vote in round r is a promise about all rounds below, kept by `current` while
    the process lives and by `DurableVotes.resume_round` after that.
 
-Why a height is decided once messages arrive again: time-outs double until the cap, validators follow f + 1 others to
-a later round, and at the cap nobody leaves a round before a quorum has been there for a whole time-out
+Why a height is decided once messages arrive again: timeouts double until the cap, validators follow f + 1 others to
+a later round, and at the cap no validator leaves a round before a quorum has been there for a whole timeout
 (`_needs_gathering`). So an honest quorum meets in one round and stays; within f + 1 such rounds one has an honest
 proposer.
 """
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
@@ -56,43 +56,55 @@ from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.round import EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
 """QBFT before its block is due: no round has begun, votes of round 0 are early ones (consensus.md 3.5)."""
 
-_MAX_CHECKS: Final = 8
-"""Proposals being checked at a time. Each needs a quorum of round changes of its own, so honest networks have one."""
+_MAX_CHECKED_ROUNDS: Final = 8
+"""Rounds with a proposal in check. Each later round needs a quorum of round changes, so honest networks have one."""
 
 _NOTES_KEPT: Final = 8
 
 MAX_ROUND: Final = 2**31 - 1
-"""Nobody gets here in earnest; other clients count rounds in signed 32-bit numbers."""
+"""Other clients count rounds in signed 32-bit numbers."""
+
+
+RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
+"""Passes a message on that came from a peer."""
+
+
+class _Offer(NamedTuple):
+    """A justified proposal and the peer that sent it."""
+
+    proposal: Proposal
+    peer: Address | None
 
 
 class Height:
-    """Control of one height. Appends effects through `emit`; never returns anything."""
+    """Controls one height. All results leave as effects through `emit` and `relay`."""
 
     def __init__(
         self,
         rules: Rules,
-        scribe: MessageFactory,
-        committee: ValidatorSet,
+        factory: MessageFactory,
+        validator_set: ValidatorSet,
         head: Head,
-        timing: Timing,
-        presence: ProposerLiveness,
+        timing: RoundTiming,
+        liveness: ProposerLiveness,
         follows_others: bool,
         memory: DurableVotes | None,
         emit: Callable[[BftEffect], None],
+        relay: RelayCallback,
     ) -> None:
-        self.committee = committee
+        self.validator_set = validator_set
         self.head = head
         self.timing = timing
         self.current = NOT_STARTED
         """Number of the current round."""
-        self.round = Round(NOT_STARTED, scribe.seal_author)
+        self.round = Round(NOT_STARTED, factory.seal_author)
         self.round_changes = RoundChanges()
         self.reached: dict[Address, int] = {}
         """The highest round of which each validator has spoken at this height."""
@@ -101,19 +113,24 @@ class Height:
         self.block_due: float | None = None
         """When the block timer fires, while that is awaited."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
-        """What went wrong lately, for whoever asks why nothing happens."""
-        self.memory = memory or DurableVotes(committee.height)
-        self._presence = presence
+        """Recent problems, shown in the consensus status."""
+        self.memory = memory or DurableVotes(validator_set.height)
+        self._liveness = liveness
         self._rules = rules
-        self._scribe = scribe
-        self._me = scribe.address
+        self._factory = factory
+        self._me = factory.address
         self._follows_others = follows_others
         self._emit = emit
-        self._is_alone = len(committee) == 1
-        self._prepares_needed = rules.prepares_needed(committee)
+        self._relay = relay
+        self._is_alone = len(validator_set) == 1
+        self._prepares_needed = rules.prepares_needed(validator_set)
         self._early = EarlyVotes()
-        self._checks: dict[int, Proposal] = {}
+        self._offers: dict[int, list[_Offer]] = {}
+        """Per round the proposal in check, then those that take its place when its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
+        """Per round the digest that its proposer signed; other digests are ignored."""
+        self._wrong_body_peers: set[Address | None] = set()
+        """Peers that sent a proposal with a body of another block."""
         self._certified = 0
         self._has_gathered = True
         self._building: tuple[int, Certificate | None] | None = None
@@ -133,9 +150,9 @@ class Height:
         due = self.timing.block_due(self.head.timestamp, now)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # somebody whose turn begins before it can be used has not missed it by then
+            # a proposer has not missed a turn before its block is due
             self._turn_began = max(now, due)
-        if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.committee.proposer(0) == self._me:
+        if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
 
     def on_block_timer(self, now: float) -> None:
@@ -147,7 +164,7 @@ class Height:
             self._start_round(0, now)
         if self.current == 0:
             self._pass_over(now)
-        if self.current == 0 and self.committee.proposer(0) == self._me and self.round.proposal is None:
+        if self.current == 0 and self.validator_set.proposer(0) == self._me and self.round.proposal is None:
             self._build(None, int(now + 0.5))
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
@@ -161,7 +178,7 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """Somebody has gone, perhaps the one whose turn it is or will be."""
+        """A validator has disconnected, perhaps the proposer of this round or a later one."""
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
         elif self.block_due is None and self._awaited(0) > 0:
@@ -183,33 +200,59 @@ class Height:
         self._propose(event.block, certificate, now)
 
     def on_checked(self, event: ProposalChecked, now: float) -> None:
-        """Accept the proposal that has passed, moving to its round if that lies ahead."""
-        proposal = self._checks.get(event.round)
-        if proposal is None or proposal.block.digest != event.digest:
+        """Accept the proposal that has passed, moving to its round if that lies ahead.
+
+        A block that fails keeps its round pinned: its proposer has signed it. A wrong body does not, see below.
+        """
+        number = event.round
+        offers = self._offers.get(number)
+        if not offers or offers[0].proposal.block.digest != event.digest:
             return
-        del self._checks[event.round]
+        proposal, peer = offers.pop(0)
+        if event.is_body_wrong:
+            self._on_wrong_body(number, peer)
+            return
+        del self._offers[number]
         if event.problem is not None:
-            self.notes.append(f"the proposal of round {event.round} was refused: {event.problem}")
+            self.notes.append(f"the proposal of round {number} was refused: {event.problem}")
             return
-        if event.round > self.current:
-            self._start_round(event.round, now)
-        if event.round == self.current and self.round.proposal is None:
+        self._relay(proposal, peer)
+        if number > self.current:
+            self._start_round(number, now)
+        if number == self.current and self.round.proposal is None:
             self._accept(proposal)
+
+    def _on_wrong_body(self, number: int, peer: Address | None) -> None:
+        """Note the sender and check the next copy of the proposal; unpin the round when there is none."""
+        self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
+        self._wrong_body_peers.add(peer)
+        offers = self._offers[number]
+        if offers:
+            self._emit(CheckProposal(offers[0].proposal))
+        else:
+            del self._offers[number], self._pinned[number]
 
     # --- messages -------------------------------------------------------------------------------
 
-    def on_message(self, message: BftMessage, now: float) -> None:
-        """A message of this height, by a validator of this height."""
+    def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
+        """Handle a message of this height, signed by a validator of this height and sent by `peer`.
+
+        Votes are passed on at once. Proposals and round changes carry parts that their author has not signed, so they
+        are passed on after these have been checked. Returns False when the message was dropped because of its sender:
+        the same message of another peer is not a duplicate then.
+        """
         author, round_number = message.author, message.round
         if self.reached.get(author, NOT_STARTED) < round_number:
             self.reached[author] = round_number
             if not self._has_gathered and self._is_quorum_here():
                 self._has_gathered = True
                 self._set_round_timer(now)
+        if type(message) is Prepare or type(message) is Commit:
+            self._relay(message, peer)
         if round_number < self.current:
-            return
+            return True
         if type(message) is Prepare:
-            if author != self.committee.proposer(round_number) or self._rules.proposer_prepares:
+            if author != self.validator_set.proposer(round_number) or self._rules.proposer_prepares:
                 if round_number > self.current:
                     self._early.add(message)
                 elif self.round.add_prepare(message):
@@ -220,66 +263,88 @@ class Height:
             elif self.round.add_commit(message):
                 self._progress()
         elif type(message) is RoundChange:
-            self._take_round_change(message, now)
+            if self._take_round_change(message, now):
+                self._relay(message, peer)
         elif type(message) is Proposal:
-            self._take_proposal(message)
+            return self._take_proposal(message, peer)
+        return True
 
-    def _take_proposal(self, proposal: Proposal) -> None:
-        """The first justified proposal of a round pins it (consensus.md 2.9); anything after that is ignored."""
-        number = proposal.round
-        if number in self._pinned or (number == self.current and self.round.proposal is not None):
-            return
-        if len(self._checks) >= _MAX_CHECKS:
-            return
+    def _take_proposal(self, proposal: Proposal, peer: Address | None) -> bool:
+        """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
+
+        An IBFT 2.0 proposer signs a digest of the header. So copies with another body may arrive, and one copy of each
+        validator waits for the case that the body in check is wrong. The proposer's own copy is the next in line.
+        """
+        number, digest = proposal.round, proposal.block.digest
+        if number == self.current and self.round.proposal is not None:
+            return True
+        sender = peer if peer in self.validator_set.members else None
+        offers = self._offers.get(number, [])
+        if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):
+            return False
+        if number in self._pinned:
+            if not offers or self._pinned[number] != digest:
+                return True
+            if any(offer.proposal.block.encoded == proposal.block.encoded for offer in offers):
+                return True
+        elif len(self._offers) >= _MAX_CHECKED_ROUNDS:
+            return False
         try:
-            self._rules.check_proposal(proposal, self.committee, self._scribe)
+            self._rules.check_proposal(proposal, self.validator_set, self._factory)
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
-            return
-        self._pinned[number] = proposal.block.digest
-        self._checks[number] = proposal
-        self._emit(CheckProposal(proposal))
+            return True
+        offer = _Offer(proposal, sender)
+        if offers:
+            offers.insert(1 if sender == proposal.author else len(offers), offer)
+        else:
+            self._pinned[number] = digest
+            self._offers[number] = [offer]
+            self._emit(CheckProposal(proposal))
+        return True
 
-    def _take_round_change(self, message: RoundChange, now: float) -> None:
+    def _take_round_change(self, message: RoundChange, now: float) -> bool:
+        """Count a request for a later round; whether it was valid and new."""
         target = message.round
         if target > MAX_ROUND:
-            return
+            return False
         try:
-            self._rules.check_round_change(message, self.committee)
+            self._rules.check_round_change(message, self.validator_set)
         except Unjustified as refusal:
             self.notes.append(f"a round change to {target} was dropped: {refusal}")
-            return
+            return False
         if not self.round_changes.add(message):
-            return
-        if target > self._certified and len(self.round_changes.authors(target)) >= self.committee.quorum:
+            return False
+        if target > self._certified and len(self.round_changes.authors(target)) >= self.validator_set.quorum:
             self._certified = target
             certificate = self.round_changes.certificate(target)
             if target > self.current:
                 self._start_round(target, now)
-            if self.committee.proposer(target) == self._me and self.round.proposal is None:
+            if self.validator_set.proposer(target) == self._me and self.round.proposal is None:
                 self._propose_again(certificate, now)
         elif self._follows_others:
-            ahead = self.round_changes.reached_by(self.committee.faults + 1, self.current)
+            ahead = self.round_changes.reached_by(self.validator_set.faults + 1, self.current)
             if ahead is not None:
                 self._change_round(ahead, now)
+        return True
 
     # --- rounds ---------------------------------------------------------------------------------
 
     def _start_round(self, number: int, now: float) -> None:
         had_turn = self.current >= 0 and now >= self._turn_began
         if had_turn and self.round.proposal is None and self.current not in self._pinned:
-            self._presence.missed_turn(self.committee.proposer(self.current), self._turn_began)
+            self._liveness.missed_turn(self.validator_set.proposer(self.current), self._turn_began)
         self.current = number
         self._turn_began = now
         self._said.clear()
-        self.round = Round(number, self._scribe.seal_author)
+        self.round = Round(number, self._factory.seal_author)
         self._building = None
         self._has_gathered = not self._needs_gathering()
         self._set_round_timer(now)
         self.round_changes.forget_below(number)
         for passed in [old for old in self._pinned if old < number]:
             del self._pinned[passed]
-            self._checks.pop(passed, None)
+            self._offers.pop(passed, None)
         for vote in self._early.start(number):
             if type(vote) is Prepare:
                 self.round.add_prepare(vote)
@@ -293,8 +358,8 @@ class Height:
 
     def _ask_for_round(self, now: float) -> None:
         """Ask for the current round, with the proof of what was prepared before it."""
-        height, prepared = self.committee.height, self.memory.prepared
-        message = self._scribe.round_change(height, self.current, prepared)
+        height, prepared = self.validator_set.height, self.memory.prepared
+        message = self._factory.round_change(height, self.current, prepared)
         if self.memory.round != self.current:
             self.memory = DurableVotes(height, self.current, None, prepared)
         self._say(message)
@@ -302,8 +367,8 @@ class Height:
 
     def _awaited(self, number: int) -> int:
         """The first round from `number` on whose proposer is worth waiting for."""
-        absent = self._presence.absent(self.committee, self._me)
-        while absent and self.committee.proposer(number) in absent:
+        absent = self._liveness.absent(self.validator_set, self._me)
+        while absent and self.validator_set.proposer(number) in absent:
             number += 1
         return number
 
@@ -315,7 +380,7 @@ class Height:
                 self._change_round(target, now)
 
     def _needs_gathering(self) -> bool:
-        """Whether this round may only be left after a quorum has been here for a whole time-out.
+        """Whether this round may only be left after a quorum has been here for a whole timeout.
 
         Rounds of equal length would let validators chase each other for ever, one always a moment ahead of the rest.
         So at the cap the clock of a round counts from the moment a quorum has come, and until then the request for the
@@ -326,7 +391,7 @@ class Height:
 
     def _is_quorum_here(self) -> bool:
         here = sum(1 for number in self.reached.values() if number >= self.current)
-        return here + 1 >= self.committee.quorum
+        return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
         """QBFT's longer period for empty blocks: forget round 0 and try again later (consensus.md 3.5)."""
@@ -334,7 +399,7 @@ class Height:
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
             return False
         self.current = NOT_STARTED
-        self.round = Round(NOT_STARTED, self._scribe.seal_author)
+        self.round = Round(NOT_STARTED, self._factory.seal_author)
         self.expires_at = None
         self._emit(CancelTimer(TimerKind.ROUND))
         self._set_block_timer(min(limit, now + self.timing.period_s))
@@ -345,17 +410,17 @@ class Height:
     def _build(self, certificate: Certificate | None, at: int) -> None:
         self._building = (self.current, certificate)
         timestamp = max(self.head.timestamp + int(self.timing.period_s), at)
-        self._emit(BuildProposal(self.head.hash, self.committee.height, self.current, timestamp))
+        self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
         """Propose in a later round, at once: the block that may have been decided, or a new one if none may."""
         if certificate.block is None:
             self._build(certificate, int(now))
         else:
-            self._propose(self._scribe.with_round(certificate.block, self.current), certificate, now)
+            self._propose(self._factory.with_round(certificate.block, self.current), certificate, now)
 
     def _propose(self, block: Candidate, certificate: Certificate | None, now: float) -> None:
-        proposal = self._scribe.proposal(self.committee.height, self.current, block, certificate)
+        proposal = self._factory.proposal(self.validator_set.height, self.current, block, certificate)
         self._note_vote(proposal.block.digest)
         self._say(proposal)
         self._accept(proposal)
@@ -365,7 +430,7 @@ class Height:
         seal_hash = self._in_round(block).digest
         self.round.accept(proposal, seal_hash)
         if self._rules.proposer_prepares or proposal.author != self._me:
-            prepare = self._scribe.prepare(self.committee.height, self.current, block.digest)
+            prepare = self._factory.prepare(self.validator_set.height, self.current, block.digest)
             self._note_vote(block.digest)
             self._say(prepare)
             self.round.prepares[self._me] = prepare
@@ -380,7 +445,7 @@ class Height:
         if not round_.has_committed and len(round_.prepares) >= self._prepares_needed:
             round_.has_committed = True
             self._commit(proposal)
-        if not round_.is_decided and len(round_.commits) >= self.committee.quorum:
+        if not round_.is_decided and len(round_.commits) >= self.validator_set.quorum:
             round_.is_decided = True
             seals = tuple(vote.seal for vote in round_.commits.values())
             self._emit(ImportBlock(self._in_round(proposal.block), self.current, seals))
@@ -388,24 +453,24 @@ class Height:
     def _commit(self, proposal: Proposal) -> None:
         signed = proposal.signed if self._rules.certifies_proposal else None
         prepared = PreparedRound(self.current, proposal.block, tuple(self.round.prepares.values()), signed)
-        height, digest = self.committee.height, proposal.block.digest
+        height, digest = self.validator_set.height, proposal.block.digest
         self.memory = DurableVotes(height, self.current, digest, prepared)
-        commit = self._scribe.commit(height, self.current, digest, self.round.seal_hash)
+        commit = self._factory.commit(height, self.current, digest, self.round.seal_hash)
         self._say(commit)
         self.round.commits[self._me] = commit
 
     def _in_round(self, block: Candidate) -> Candidate:
         """The block with the current round in its extra data, which is what gets sealed (consensus.md 3.3)."""
-        return block if block.round == self.current else self._scribe.with_round(block, self.current)
+        return block if block.round == self.current else self._factory.with_round(block, self.current)
 
     def _note_vote(self, digest: Hash32) -> None:
         if self.memory.round != self.current or self.memory.vote != digest:
-            self.memory = DurableVotes(self.committee.height, self.current, digest, self.memory.prepared)
+            self.memory = DurableVotes(self.validator_set.height, self.current, digest, self.memory.prepared)
 
     # --- effects --------------------------------------------------------------------------------
 
     def _say(self, message: BftMessage) -> None:
-        """Send an own message, what it promises being durable first. A lone validator has nobody to tell."""
+        """Send an own message after its votes are durable. A lone validator sends nothing."""
         if self._is_alone:
             return
         if self.memory is not self._remembered:
@@ -416,11 +481,11 @@ class Height:
 
     def _set_block_timer(self, at: float) -> None:
         self.block_due = at
-        self._emit(SetTimer(TimerKind.BLOCK, at, BlockTimer(self.committee.height)))
+        self._emit(SetTimer(TimerKind.BLOCK, at, BlockTimer(self.validator_set.height)))
 
     def _set_round_timer(self, now: float) -> None:
         self.expires_at = now + self.timing.timeout(self.current)
-        self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.committee.height, self.current)))
+        self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.validator_set.height, self.current)))
 
     def has_voted_for(self, block_hash: Hash32) -> bool:
         """Whether this validator has helped to decide on a block."""
@@ -430,12 +495,17 @@ class Height:
         )
 
     def footprint(self) -> int:
-        """How many foreign messages are held: bounded by a multiple of the committee's size."""
+        """How many foreign messages are held: bounded by a multiple of the number of validators."""
         return (
             len(self._early)
             + len(self.round_changes)
-            + len(self._checks)
+            + sum(map(len, self._offers.values()))
             + len(self._pinned)
+            + len(self._wrong_body_peers)
             + len(self.round.prepares)
             + len(self.round.commits)
         )
+
+
+def _name(peer: Address | None) -> str:
+    return "a peer that is no validator" if peer is None else f"0x{peer.hex()}"

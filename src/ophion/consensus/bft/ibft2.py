@@ -153,22 +153,22 @@ class Ibft2(MessageCodec):
 
     # --- rules ----------------------------------------------------------------------------------
 
-    def prepares_needed(self, committee: ValidatorSet) -> int:
+    def prepares_needed(self, validator_set: ValidatorSet) -> int:
         """The proposer's own vote is its proposal."""
-        return committee.quorum - 1
+        return validator_set.quorum - 1
 
-    def check_round_change(self, message: RoundChange, committee: ValidatorSet) -> None:
+    def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """Block and proof belong together, and the proof holds. The block is not executed: a quorum has done that."""
-        _check_proof(message.signed, committee)
-        prepared = prepared_block(message, committee)
+        _check_proof(message.signed, validator_set)
+        prepared = prepared_block(message, validator_set)
         if prepared is not None and prepared.block.round != prepared.claim.round:
             raise Unjustified("the block is not the prepared one")
 
-    def check_proposal(self, proposal: Proposal, committee: ValidatorSet, forms: BlockForms) -> None:
+    def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
         """consensus.md 2.9, rules 1, 3 and 4 of a proposal."""
         block, number = proposal.block, proposal.round
-        check_proposer(proposal, committee)
-        if proposal.signed.digest != block.digest or block.height != committee.height or block.round != number:
+        check_proposer(proposal, validator_set)
+        if proposal.signed.digest != block.digest or block.height != validator_set.height or block.round != number:
             raise Unjustified("the block is not the one that was signed for this round")
         changes = proposal.round_changes
         if number == 0:
@@ -177,25 +177,25 @@ class Ibft2(MessageCodec):
             return
         if changes is None:
             raise Unjustified("no certificate in a later round")
-        check_round_changes(changes, number, committee)
+        check_round_changes(changes, number, validator_set)
         for change in changes:
-            _check_proof(change, committee)
+            _check_proof(change, validator_set)
         claims = [change.claim for change in changes if change.claim is not None]
         if claims:
             latest = max(claims, key=lambda claim: claim.round)
             check_same_block(block, (latest.round,), latest.digest, forms)
 
 
-def _check_proof(change: SignedRoundChange, committee: ValidatorSet) -> None:
+def _check_proof(change: SignedRoundChange, validator_set: ValidatorSet) -> None:
     """What a round change claims is proved inside it: by a proposal of its proposer and Q - 1 prepares of others."""
     check_target(change)
     claim = change.claim
     if claim is None:
         return
-    proposal, proposer = claim.proposal, committee.proposer(claim.round)
-    if proposal is None or proposal.height != committee.height or proposal.author != proposer:
+    proposal, proposer = claim.proposal, validator_set.proposer(claim.round)
+    if proposal is None or proposal.height != validator_set.height or proposal.author != proposer:
         raise Unjustified("the prepared proposal is of another height or author")
-    check_prepares(claim.prepares, committee.quorum - 1, claim.round, claim.digest, committee)
+    check_prepares(claim.prepares, validator_set.quorum - 1, claim.round, claim.digest, validator_set)
     if any(prepare.author == proposer for prepare in claim.prepares):
         raise Unjustified("a prepare of the proposer")
 

@@ -35,29 +35,33 @@ def check_target(change: SignedRoundChange) -> None:
         raise Unjustified("prepared in a round that is not earlier")
 
 
-def check_round_changes(changes: Sequence[SignedRoundChange], number: int, committee: ValidatorSet) -> None:
+def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
     """A quorum of validators asks for exactly this round; what each of them claims is for the dialect to check."""
-    check_authors([change.author for change in changes], committee.quorum, "round changes")
+    check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
-        if change.height != committee.height or change.round != number or change.author not in committee.members:
+        if (
+            change.height != validator_set.height
+            or change.round != number
+            or change.author not in validator_set.members
+        ):
             raise Unjustified("a round change of another round or of a stranger")
 
 
 def check_prepares(
-    prepares: Sequence[Prepare], needed: int, number: int, digest: Hash32, committee: ValidatorSet
+    prepares: Sequence[Prepare], needed: int, number: int, digest: Hash32, validator_set: ValidatorSet
 ) -> None:
     """So many validators would have accepted this very block in this round."""
     check_authors([prepare.author for prepare in prepares], needed, "prepares")
     for prepare in prepares:
-        if prepare.height != committee.height or prepare.round != number or prepare.digest != digest:
+        if prepare.height != validator_set.height or prepare.round != number or prepare.digest != digest:
             raise Unjustified("a prepare for something else")
-        if prepare.author not in committee.members:
+        if prepare.author not in validator_set.members:
             raise Unjustified("a prepare of a stranger")
 
 
-def check_proposer(proposal: Proposal, committee: ValidatorSet) -> None:
+def check_proposer(proposal: Proposal, validator_set: ValidatorSet) -> None:
     """Only the proposer of a round proposes in it."""
-    if proposal.author != committee.proposer(proposal.round):
+    if proposal.author != validator_set.proposer(proposal.round):
         raise Unjustified("its author is not the proposer of the round")
 
 
@@ -74,13 +78,13 @@ class PreparedBlock(NamedTuple):
     block: Candidate
 
 
-def prepared_block(message: RoundChange, committee: ValidatorSet) -> PreparedBlock | None:
+def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:
     """Claim and block of a round change, which belong together; None when it has neither."""
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:
         if claim is not None or block is not None:
             raise Unjustified("a block without a claim of preparation, or the reverse")
         return None
-    if block.digest != claim.digest or block.height != committee.height:
+    if block.digest != claim.digest or block.height != validator_set.height:
         raise Unjustified("the block is not the prepared one")
     return PreparedBlock(claim, block)

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.consensus.bft.events import Received
+from ophion.consensus.bft.events import MessageReceived
 
 
 class MessageLimits(Struct, frozen=True):
@@ -30,12 +30,12 @@ class MessageLimits(Struct, frozen=True):
 
 
 class MessageCounts(Struct):
-    """What has come in since the start, for whoever wonders what peers are up to."""
+    """Counts of received messages since the start."""
 
     received: int = 0
     """Decoded messages, whatever became of them."""
     malformed: int = 0
-    """What could not be read: broken, or signed by nobody."""
+    """What could not be read: malformed, or without a valid signature."""
     crowded_out: int = 0
     """Dropped unread because too many were waiting."""
     duplicate: int = 0
@@ -52,7 +52,7 @@ class MessageCounts(Struct):
 
 
 class RecentlySeen:
-    """The last `limit` fingerprints; the oldest makes room for the newest."""
+    """The last `limit` fingerprints; the newest evicts the oldest."""
 
     __slots__ = ("_limit", "_seen")
 
@@ -68,6 +68,10 @@ class RecentlySeen:
         if len(self._seen) > self._limit:
             self._seen.popitem(last=False)
         return True
+
+    def discard(self, fingerprint: bytes) -> None:
+        """Forget a fingerprint: the next message with it counts as new."""
+        self._seen.pop(fingerprint, None)
 
     def __contains__(self, fingerprint: object) -> bool:
         return fingerprint in self._seen
@@ -89,11 +93,11 @@ class FutureMessages:
         self._limit = limit
         self._max_distance = max_distance
         self._max_bytes = max_bytes
-        self._by_height: dict[int, list[Received]] = {}
+        self._by_height: dict[int, list[MessageReceived]] = {}
         self._count = 0
         self._bytes = 0
 
-    def add(self, received: Received, current_height: int) -> bool:
+    def add(self, received: MessageReceived, current_height: int) -> bool:
         """Keep a message of a later height; whether that was possible.
 
         Over a limit the highest height is given up as a whole, since it is needed last; when only one height is
@@ -119,13 +123,13 @@ class FutureMessages:
                 return False
         return True
 
-    def take(self, height: int) -> list[Received]:
+    def take(self, height: int) -> list[MessageReceived]:
         """The messages of a height that begins, in the order of arrival; those of lower heights are discarded."""
         for lower in [number for number in self._by_height if number < height]:
             self._give_up(lower)
         return self._give_up(height)
 
-    def _give_up(self, height: int) -> list[Received]:
+    def _give_up(self, height: int) -> list[MessageReceived]:
         taken = self._by_height.pop(height, [])
         self._count -= len(taken)
         self._bytes -= sum(map(_size, taken))
@@ -135,5 +139,5 @@ class FutureMessages:
         return self._count
 
 
-def _size(received: Received) -> int:
+def _size(received: MessageReceived) -> int:
     return len(received.message.raw.data)

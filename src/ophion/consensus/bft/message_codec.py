@@ -33,7 +33,7 @@ from ophion.consensus.bft.messages import (
     SignedRoundChange,
 )
 from ophion.consensus.bft.round_change import Certificate
-from ophion.consensus.bft.signatures import Signer
+from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.engine import Vote
 from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
@@ -46,7 +46,7 @@ def signatures_expected(validators: int) -> int:
     """The most signatures an honest message carries in a network of this size.
 
     That is an IBFT 2.0 proposal of a later round: a round change of every validator, each with a proposal and a prepare
-    of everybody. Whoever sends more wants others to spend their time on it.
+    of each validator. A message with more is an attack on the time of others.
     """
     count = validators + _NEWCOMERS
     return min(MAX_SIGNATURES, 1 + count * (count + 2))
@@ -166,7 +166,7 @@ class MessageCodec(ABC):
         block: Candidate,
         why: Certificate | None,
         profile: Profile,
-        signer: Signer,
+        signer: DigestSigner,
     ) -> Proposal:
         """A block for a round, in the hand of its proposer."""
         parts = self._proposal_parts(block, why, profile)
@@ -180,7 +180,7 @@ class MessageCodec(ABC):
         )
 
     def write_round_change(
-        self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: Signer
+        self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: DigestSigner
     ) -> RoundChange:
         """The wish for a later round, with what had been prepared before."""
         parts = self._round_change_parts(prepared, profile)
@@ -199,7 +199,7 @@ class MessageCodec(ABC):
         height: int,
         round_number: int,
         parts: ProposalParts | RoundChangeParts,
-        signer: Signer,
+        signer: DigestSigner,
     ) -> tuple[bytes, RawMessage]:
         signed = self.signed_parts().write(kind, height, round_number, parts.signed, signer)
         return signed, RawMessage(self.style.codes[kind], rlp.list_of([signed, *parts.beside]))

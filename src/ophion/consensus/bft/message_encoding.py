@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from ophion.consensus.bft.client_profiles import Profile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepare, RawMessage
-from ophion.consensus.bft.signatures import Signer, message_author
+from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
-from ophion.native.transactions import decode_block
+from ophion.native.transactions import Body, decode_block
 from ophion.primitives import rlp
 from ophion.primitives.block import Header
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
@@ -63,20 +63,31 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
     )
 
 
-def check_body(block: bytes) -> None:
-    """`DecodeError` when the body of a block is not the one its header stands for.
+class WrongBody(DecodeError):
+    """A block whose body is not the one that its header stands for."""
 
-    Digest and hash cover the header alone. A prepared block with another body would be passed on from round to round
-    under its good name, and everybody who has to execute it would refuse it.
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, _PLACE)
+
+
+def check_body(block: bytes) -> None:
+    """Raise `WrongBody` unless the body of an encoded block belongs to its header.
+
+    Digest and hash cover the header alone. Otherwise a prepared block with another body would travel from round to
+    round under a good digest, and every validator that executes it would refuse it.
     """
     try:
         encoded, body = decode_block(block)
     except NativeError as error:
-        raise DecodeError(str(error), _PLACE) from error
-    header = Header.decode(encoded)
-    promised = header.transactions_root, header.ommers_hash, header.withdrawals_root
-    if promised != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
-        raise DecodeError("the body of the block is another one", _PLACE)
+        raise WrongBody(str(error)) from error
+    check_roots(Header.decode(encoded), body)
+
+
+def check_roots(header: Header, body: Body) -> None:
+    """Raise `WrongBody` unless transactions, ommers and withdrawals are those of the header."""
+    expected = header.transactions_root, header.ommers_hash, header.withdrawals_root
+    if expected != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
+        raise WrongBody("the body of the block is another one")
 
 
 def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:
@@ -135,7 +146,7 @@ class SignedParts:
         self._budget = most_signatures
 
     def write(
-        self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: Signer
+        self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: DigestSigner
     ) -> bytes:
         """`[payload, signature]`."""
         style = self.style
@@ -177,12 +188,14 @@ class SignedParts:
         raw = RawMessage(self.style.codes[MessageKind.COMMIT], encoded)
         return Commit(part.height, part.round, digest, seal, part.author, fingerprint, raw)
 
-    def write_prepare(self, height: int, round_number: int, digest: Hash32, signer: Signer) -> Prepare:
+    def write_prepare(self, height: int, round_number: int, digest: Hash32, signer: DigestSigner) -> Prepare:
         data = self.write(MessageKind.PREPARE, height, round_number, [rlp.encode_bytes(digest)], signer)
         raw = RawMessage(self.style.codes[MessageKind.PREPARE], data)
         return Prepare(height, round_number, digest, signer.address, keccak256(data), raw)
 
-    def write_commit(self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32, signer: Signer) -> Commit:
+    def write_commit(
+        self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32, signer: DigestSigner
+    ) -> Commit:
         seal = signer.sign(seal_hash)
         fields = [rlp.encode_bytes(digest), rlp.encode_bytes(seal)]
         data = self.write(MessageKind.COMMIT, height, round_number, fields, signer)

@@ -10,7 +10,7 @@ from ophion.consensus.bft.message_encoding import candidate_in_round
 from ophion.consensus.bft.messages import Candidate, Commit, Prepare, PreparedRound, Proposal, RoundChange
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate
-from ophion.consensus.bft.signatures import Signer, message_author
+from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.primitives.types import Address, Hash32, Signature
 
 Dialect: TypeAlias = "Ibft2 | Qbft"
@@ -22,7 +22,7 @@ class KeyMessageFactory:
 
     __slots__ = ("_dialect", "_signer", "address", "hides_round", "profile")
 
-    def __init__(self, dialect: Dialect, signer: Signer, profile: Profile = Profile.CLASSIC) -> None:
+    def __init__(self, dialect: Dialect, signer: DigestSigner, profile: Profile = Profile.CLASSIC) -> None:
         self.address = signer.address
         self.profile = profile
         """How own proposals and round changes are framed. May change between heights, never within one."""

@@ -59,7 +59,7 @@ class Candidate:
     round: int
     """The round written into its extra data."""
     builder: Address
-    """Its coinbase: who built it first, whoever proposes it now."""
+    """Its coinbase: its first builder, also when another validator proposes it again."""
     digest: Hash32
     hash: Hash32
     encoded: bytes = field(repr=False)
@@ -176,7 +176,7 @@ class Proposal(_Signed):
 
     @property
     def fingerprint(self) -> bytes:
-        """H(message data). Nobody asks for that of a proposal of our own, and a large block takes milliseconds."""
+        """H(message data). Computed on demand: own proposals never need it, and a large block takes milliseconds."""
         return self.known_as or keccak256(self.raw.data)
 
 
@@ -187,7 +187,7 @@ BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"
 class PreparedRound:
     """Proof that a quorum would accept a block in a round: the thing a validator must never forget.
 
-    Whoever commits does so after at least Q - f honest validators hold such a proof; their round changes carry it into
+    A validator commits after at least Q - f honest validators hold such a proof; their round changes carry it into
     every later round, which is why no other block can be decided at this height (consensus.md 2.9, rule 3c).
     """
 

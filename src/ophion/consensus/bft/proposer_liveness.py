@@ -1,15 +1,15 @@
 """Whose turn is not worth waiting for: validators that missed one, or hung up, and have not been heard since.
 
-The first turn of a dead proposer costs a whole time-out, as everywhere. After that, each of us asks for the next round
+The first turn of a dead proposer costs a whole timeout, as everywhere. After that, each of us asks for the next round
 as soon as such a turn begins: when the block is due in round 0, at once in later ones. Asking for a later round is
 allowed at any moment, so nothing about safety changes; a validator that is passed over by mistake is heard of by its
 next message, from whoever relays it, and has its turn back. Other clients just see a round change that comes early.
 
-Somebody whose connection broke counts as absent too, until it is back or something of it arrives: a process that was
+A validator whose connection broke counts as absent too, until it is back or something of it arrives: a process that was
 killed is known to be gone at once. Who never was connected is judged by its turns alone.
 
-Where so many are absent that the rest is no quorum, nobody is passed over: rounds would only race to their longest
-time-out while everybody waits for the missing.
+Where so many are absent that the rest is no quorum, no proposer is passed over: rounds would only race to their longest
+timeout while everybody waits for the missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ProposerLiveness:
 
     def __init__(self, passes_over: bool) -> None:
         self.passes_over = passes_over
-        """Whether anybody is passed over at all."""
+        """Whether absent proposers are passed over at all."""
         self.heard_at: dict[Address, float] = {}
         """When something new of each validator has come in last, directly or relayed."""
         self._missed: set[Address] = set()
@@ -57,15 +57,15 @@ class ProposerLiveness:
         if len(self._gone) < _MAX_GONE:
             self._gone.add(peer)
 
-    def absent(self, committee: ValidatorSet, me: Address) -> frozenset[Address]:
+    def absent(self, validator_set: ValidatorSet, me: Address) -> frozenset[Address]:
         """Members that are passed over, as far as the others can do without them."""
         if not self.passes_over or not (self._missed or self._gone):
             return frozenset()
-        found = committee.members & (self._missed | self._gone) - {me}
-        return found if len(committee) - len(found) >= committee.quorum else frozenset()
+        found = validator_set.members & (self._missed | self._gone) - {me}
+        return found if len(validator_set) - len(found) >= validator_set.quorum else frozenset()
 
     def keep(self, validators: Collection[Address]) -> None:
-        """Forget everybody else; what is kept never outgrows a committee."""
+        """Forget all other addresses."""
         self.heard_at = {author: at for author, at in self.heard_at.items() if author in validators}
         self._missed.intersection_update(validators)
         self._gone.intersection_update(validators)

@@ -40,13 +40,13 @@ class Rules(Protocol):
     certifies_proposal: bool
     """Whether a proof of preparation repeats the signed proposal."""
 
-    def prepares_needed(self, committee: ValidatorSet) -> int:
+    def prepares_needed(self, validator_set: ValidatorSet) -> int:
         """Prepares that prove preparation, together with the proposal."""
 
-    def check_round_change(self, message: RoundChange, committee: ValidatorSet) -> None:
+    def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """Its claim, if any, must be proved by what it carries (consensus.md 2.9, 3.4)."""
 
-    def check_proposal(self, proposal: Proposal, committee: ValidatorSet, forms: BlockForms) -> None:
+    def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
         """Author, certificate and choice of block must be right; the block itself is checked elsewhere."""
 
 

@@ -164,27 +164,27 @@ class Qbft(MessageCodec):
 
     # --- rules ----------------------------------------------------------------------------------
 
-    def prepares_needed(self, committee: ValidatorSet) -> int:
+    def prepares_needed(self, validator_set: ValidatorSet) -> int:
         """A full quorum, the proposer's own among them."""
-        return committee.quorum
+        return validator_set.quorum
 
-    def check_round_change(self, message: RoundChange, committee: ValidatorSet) -> None:
+    def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """The claim is proved by the prepares beside it.
 
         Other clients also execute the block here. That adds nothing: of the quorum that prepared it at least one
-        validator is honest and has executed it, and whoever is asked to vote for it again executes it then.
+        validator is honest and has executed it, and a validator executes it before it votes for it again.
         """
         check_target(message.signed)
-        prepared = prepared_block(message, committee)
+        prepared = prepared_block(message, validator_set)
         if prepared is not None:
             claim = prepared.claim
-            check_prepares(message.prepares, committee.quorum, claim.round, claim.digest, committee)
+            check_prepares(message.prepares, validator_set.quorum, claim.round, claim.digest, validator_set)
 
-    def check_proposal(self, proposal: Proposal, committee: ValidatorSet, forms: BlockForms) -> None:
+    def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
         """consensus.md 3.4."""
         block, number = proposal.block, proposal.round
-        check_proposer(proposal, committee)
-        if block.height != committee.height:
+        check_proposer(proposal, validator_set)
+        if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
             # once prepared it could never be proposed again: rounds that have been are tried then
@@ -195,7 +195,7 @@ class Qbft(MessageCodec):
                 raise Unjustified("a justification in round 0")
             _check_builder(proposal)
             return
-        check_round_changes(changes, number, committee)
+        check_round_changes(changes, number, validator_set)
         claims: dict[int, Hash32] = {}
         for change in changes:
             check_target(change)
@@ -210,7 +210,7 @@ class Qbft(MessageCodec):
         latest = max(claims)
         # most clients write the round in which a block is proposed, some 0, and a liar any that has been
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
-        check_prepares(proposal.prepares, committee.quorum, latest, claims[latest], committee)
+        check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 
 
 def _check_builder(proposal: Proposal) -> None:

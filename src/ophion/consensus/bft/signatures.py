@@ -18,7 +18,7 @@ _KEPT: Final = 8192
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 
 
-class Signer(Protocol):
+class DigestSigner(Protocol):
     """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
 
     address: Address

@@ -13,7 +13,7 @@ rest.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, TypeAlias
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
@@ -25,11 +25,12 @@ from ophion.consensus.bft.events import (
     Connected,
     Disconnected,
     Head,
+    MessageReceived,
+    Multicast,
     NewHead,
     ProposalBuilt,
     ProposalChecked,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     RoundTimer,
     SetTimer,
@@ -40,15 +41,19 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.height import NOT_STARTED, Height
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, MessageLimits, RecentlySeen
-from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
 from ophion.consensus.bft.protocol import MessageFactory, Rules
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.primitives.types import Address
+from ophion.primitives.types import Address, Hash32
 
 DEFAULT_LIMITS = MessageLimits()
 _MAX_RELAYS: Final = 64
 """Messages of one validator at one height that are passed on: more than twenty rounds have."""
+
+
+_Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
+"""Kind, height and round of a message, and the block it is about."""
 
 
 class BftStateMachine:
@@ -57,7 +62,7 @@ class BftStateMachine:
     def __init__(
         self,
         rules: Rules,
-        scribe: MessageFactory,
+        factory: MessageFactory,
         limits: MessageLimits = DEFAULT_LIMITS,
         follows_others: bool = True,
         memory: DurableVotes | None = None,
@@ -67,27 +72,32 @@ class BftStateMachine:
         """`memory` is what the last `Remember` of an earlier run stored; `is_blank` says that there has never been one.
 
         `follows_others`: move to a later round as soon as f + 1 validators have asked for it, instead of waiting for
-        the own time-out (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
+        the own timeout (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
         gone (`ProposerLiveness`).
         """
         self.rules = rules
         self.limits = limits
-        self.address = scribe.address
+        self.address = factory.address
         self.head: Head | None = None
-        self.committee: ValidatorSet | None = None
+        self.validator_set: ValidatorSet | None = None
         """Who decides the current height; known also where this node is not among them."""
         self.height: Height | None = None
         """The running height; None while suspended or not a validator."""
         self.fork_note: str | None = None
         """Set when a second block appeared at the height of the head, which honest quorums cannot produce."""
         self.has_twin = False
-        """Whether a peer has sent messages signed with the key of this node, which do not come back by themselves."""
+        """Whether a peer has sent a message that is signed with the key of this node and was not sent by it."""
+        self.is_held = False
+        """Whether this validator signs nothing yet because peers report a higher head (`NewHead.begins_at`)."""
         self.counts = MessageCounts()
-        self.presence = ProposerLiveness(passes_over)
-        self._scribe = scribe
+        self.liveness = ProposerLiveness(passes_over)
+        self._factory = factory
         self._follows_others = follows_others
         self._memory = memory
-        self._waiting_out = LostStateRecovery() if is_blank else None
+        self._recalled = memory
+        self._sent: set[_Statement] = set()
+        """What this validator has said at the current height since it started."""
+        self._recovery = LostStateRecovery() if is_blank else None
         self._new_head: NewHead | None = None
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
@@ -99,12 +109,13 @@ class BftStateMachine:
 
     def handle(self, event: BftEvent, now: float) -> list[BftEffect]:
         """Take one event; the effects are to be run in their order. `now` is wall time in seconds."""
-        if isinstance(event, Received):
+        if isinstance(event, MessageReceived):
             self._on_received(event, now)
         elif isinstance(event, NewHead):
             self._on_new_head(event, now)
         elif isinstance(event, Suspended):
             self._stop()
+            self.is_held = False
             self._is_running = False
         elif isinstance(event, Connected):
             self._on_connected(event.peer)
@@ -126,8 +137,8 @@ class BftStateMachine:
     @property
     def is_waiting_out(self) -> bool:
         """Whether this validator lets a height pass because it has lost its memory (`LostStateRecovery`)."""
-        is_member = self.committee is not None and self.address in self.committee.members
-        return self._waiting_out is not None and self.height is None and is_member
+        is_member = self.validator_set is not None and self.address in self.validator_set.members
+        return self._recovery is not None and self.height is None and is_member
 
     @property
     def is_running(self) -> bool:
@@ -136,13 +147,16 @@ class BftStateMachine:
 
     def footprint(self) -> int:
         """How many messages and fingerprints are held, for the bound that the simulator checks."""
-        held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.presence)
+        held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.liveness)
         return held + (self.height.footprint() if self.height is not None else 0)
 
     # --- events ---------------------------------------------------------------------------------
 
     def _on_new_head(self, event: NewHead, now: float) -> None:
         known = self.head
+        if self.is_held and known is not None and event.head.hash == known.hash:
+            self._hold_or_enter(event, False, now)
+            return
         if self._is_running and known is not None and event.head.number <= known.number:
             if event.head.number == known.number and event.head.hash != known.hash:
                 # finality is immediate: this takes 2Q - n misbehaving or forgetful validators (consensus.md 2.10)
@@ -150,73 +164,106 @@ class BftStateMachine:
                     f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"
                 )
             return
+        if known is None or known.number != event.head.number:
+            self._sent.clear()
         self.head = event.head
-        self._new_head = event
         self.has_twin = False
         self._is_running = True
-        number = event.head.number + 1
-        self.committee = ValidatorSet.of(number, event.validators, event.head.builder)
-        self.presence.keep(self.committee.members)
+        self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
+        self.liveness.keep(self.validator_set.members)
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._stop()
-        if self._waits_out(self.committee, event, has_voted, now):
+        self._hold_or_enter(event, has_voted, now)
+
+    def _hold_or_enter(self, event: NewHead, has_voted: bool, now: float) -> None:
+        """Enter the next height, or wait until peers that report a higher head have had time to send its blocks."""
+        self._new_head = event
+        number = event.head.number + 1
+        self.is_held = (
+            event.begins_at > now and self.validator_set is not None and self.address in self.validator_set.members
+        )
+        if self.is_held:
+            self._effects.append(SetTimer(TimerKind.ROUND, event.begins_at, RoundTimer(number, NOT_STARTED)))
+        else:
+            self._enter(event, has_voted, now)
+
+    def _enter(self, event: NewHead, has_voted: bool, now: float) -> None:
+        """Enter the height after a head: as a validator, as one that waits out, or as an onlooker."""
+        assert self.validator_set is not None, "the validators are known with the head"
+        number = self.validator_set.height
+        if self._waits_out(self.validator_set, event, has_voted, now):
             self._look_again(now)
-        elif self.address in self.committee.members:
+        elif self.address in self.validator_set.members:
             memory = self._memory
-            self._begin(self.committee, event, memory if memory is not None and memory.height == number else None, now)
+            self._begin(
+                self.validator_set, event, memory if memory is not None and memory.height == number else None, now
+            )
         for received in self._future.take(number):
             self._deliver(received, now)
 
-    def _begin(self, committee: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
-        """Take part in the height of this committee."""
+    def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
+        """Take part in the height of this validator set."""
         self._relays.clear()
         self.height = Height(
             self.rules,
-            self._scribe,
-            committee,
+            self._factory,
+            validator_set,
             event.head,
             event.timing,
-            self.presence,
+            self.liveness,
             self._follows_others,
             memory,
-            self._effects.append,
+            self._emit,
+            self._relay,
         )
         self.height.start(now)
 
-    def _waits_out(self, committee: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
+    def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
         """Whether this height passes without our vote, since an earlier vote at it may have been forgotten."""
-        waiting = self._waiting_out
+        waiting = self._recovery
         if waiting is None:
             return False
-        if has_voted or waiting.enter(committee, event.head, now):
-            self._waiting_out = None
+        if has_voted or waiting.enter(validator_set, event.head, now):
+            self._recovery = None
             if not has_voted:
                 self._effects.append(Remember(DurableVotes(event.head.number)))
             return False
-        return self.address in committee.members and waiting.holds(committee, event.head)
+        return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
         """See whether the others get on without us; join them where they do not."""
-        event, committee, waiting = self._new_head, self.committee, self._waiting_out
-        if event is None or committee is None or waiting is None:
+        event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
+        if event is None or validator_set is None or waiting is None:
             return
-        memory = waiting.joins(committee, event.timing, now)
+        memory = waiting.joins(validator_set, event.timing, now)
         if memory is None:
-            timer = RoundTimer(committee.height, NOT_STARTED)
+            timer = RoundTimer(validator_set.height, NOT_STARTED)
             self._effects.append(SetTimer(TimerKind.ROUND, waiting.next_look(event.timing, now), timer))
         else:
-            self._waiting_out = None
-            self._begin(committee, event, memory, now)
+            self._recovery = None
+            self._begin(validator_set, event, memory, now)
 
     def _on_connected(self, peer: Address) -> None:
-        self.presence.connected(peer)
-        if self.height is not None and peer in self.height.committee.members:
+        self.liveness.connected(peer)
+        if self.height is not None and peer in self.height.validator_set.members:
             self.height.on_connected(peer)
 
     def _on_disconnected(self, peer: Address, now: float) -> None:
-        self.presence.disconnected(peer)
-        if self.height is not None and peer in self.height.committee.members:
+        self.liveness.disconnected(peer)
+        if self.height is not None and peer in self.height.validator_set.members:
             self.height.on_disconnected(now)
+
+    def _emit(self, effect: BftEffect) -> None:
+        if isinstance(effect, Multicast):
+            self._sent.add(_statement(effect.message))
+        self._effects.append(effect)
+
+    def _relay(self, message: BftMessage, peer: Address | None) -> None:
+        """Pass a message on once, within the limit of its author."""
+        author = message.author
+        if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
+            self._relays[author] += 1
+            self._effects.append(RelayMessage(message, (peer, author)))
 
     def _stop(self) -> None:
         """Leave the height, keeping its promises: the same height may be entered again."""
@@ -225,7 +272,7 @@ class BftStateMachine:
             self.height = None
             self._effects += (CancelTimer(TimerKind.BLOCK), CancelTimer(TimerKind.ROUND))
 
-    def _on_received(self, event: Received, now: float) -> None:
+    def _on_received(self, event: MessageReceived, now: float) -> None:
         """The filters of consensus.md 2.8, in their order."""
         if not self._is_running or self.head is None:
             return
@@ -235,41 +282,52 @@ class BftStateMachine:
             counts.duplicate += 1
             return
         current = self.head.number + 1
-        if message.height >= self.head.number and self.committee is not None:
-            self._note_presence(message, self.committee, now)
+        if message.height >= self.head.number and self.validator_set is not None:
+            self._note_presence(message, self.validator_set, now)
         if message.height < current:
             counts.stale += 1
-        elif message.height == current:
+        elif message.height == current and not self.is_held:
             self._deliver(event, now)
         else:
             counts.early += 1
-            if not self._future.add(event, current):
+            if not self._future.add(event, current - 1 if self.is_held else current):
                 counts.too_early += 1
-            self._effects.append(CatchUp(event.peer, message.height - 1))
+            if message.height > current:
+                self._effects.append(CatchUp(event.peer, message.height - 1))
 
-    def _note_presence(self, message: BftMessage, committee: ValidatorSet, now: float) -> None:
-        if message.author in committee.members and message.author != self.address:
-            self.presence.heard(message.author, now)
-            if self._waiting_out is not None:
-                self._waiting_out.heard(message.author, message.height, message.round)
+    def _note_presence(self, message: BftMessage, validator_set: ValidatorSet, now: float) -> None:
+        if message.author in validator_set.members and message.author != self.address:
+            self.liveness.heard(message.author, now)
+            if self._recovery is not None:
+                self._recovery.heard(message.author, message.height, message.round)
 
-    def _deliver(self, event: Received, now: float) -> None:
+    def _deliver(self, event: MessageReceived, now: float) -> None:
         height = self.height
         message = event.message
         author = message.author
         if author == self.address:
-            self.has_twin = True
             self.counts.own += 1
+            self.has_twin = self.has_twin or not self._may_have_sent(message)
             return
         if height is None:
             return
-        if author not in height.committee.members:
+        if author not in height.validator_set.members:
             self.counts.foreign += 1
             return
-        if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
-            self._relays[author] += 1
-            self._effects.append(Relay(message, (event.peer, author)))
-        height.on_message(message, now)
+        if not height.on_message(message, event.peer, now):
+            self._seen.discard(message.fingerprint)
+
+    def _may_have_sent(self, message: BftMessage) -> bool:
+        """Whether a message in our name may be one of ours that a peer sends back.
+
+        An earlier run may have sent what its votes allow. Without those votes it may have sent anything.
+        """
+        if _statement(message) in self._sent or self._recovery is not None:
+            return True
+        votes = self._recalled
+        if votes is None or votes.height != message.height or message.round > votes.round:
+            return False
+        return message.round < votes.round or isinstance(message, RoundChange) or votes.vote == _digest(message)
 
     def _on_height_event(
         self, event: BlockTimer | RoundTimer | ProposalBuilt | ProposalChecked | TaskFailed, now: float
@@ -277,10 +335,14 @@ class BftStateMachine:
         height = self.height
         if height is None:
             is_look = isinstance(event, RoundTimer) and event.round == NOT_STARTED
-            if is_look and self.committee is not None and event.height == self.committee.height:
-                self._look_again(now)
+            if is_look and self.validator_set is not None and event.height == self.validator_set.height:
+                if self.is_held and self._new_head is not None:
+                    self.is_held = False
+                    self._enter(self._new_head, False, now)
+                else:
+                    self._look_again(now)
             return
-        if event.height != height.committee.height:
+        if event.height != height.validator_set.height:
             return
         if isinstance(event, RoundTimer):
             height.on_round_timer(event, now)
@@ -292,3 +354,14 @@ class BftStateMachine:
             height.on_built(event, now)
         else:
             height.notes.append(event.problem)
+
+
+def _statement(message: BftMessage) -> _Statement:
+    return type(message), message.height, message.round, _digest(message)
+
+
+def _digest(message: BftMessage) -> Hash32:
+    """The block that a message is about; empty for a round change without a claim."""
+    if isinstance(message, RoundChange):
+        return b"" if message.signed.claim is None else message.signed.claim.digest
+    return message.signed.digest if isinstance(message, Proposal) else message.digest

@@ -1,7 +1,7 @@
 """A doctor for stalls: what the machine waits for, and what stands in its way, in plain words.
 
 It reads the machine's own state and nothing else, so it answers at once and can be asked at any time. What it cannot
-know is who is connected; whoever asks may say so, and gets a sharper answer.
+know is who is connected; callers may pass it for a more exact answer.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Phase(Enum):
     """Not a validator of this height."""
     WAITING_OUT = "waiting out the height"
     """Without memory: lets heights pass in which it may have voted before."""
+    WAITING_FOR_BLOCKS = "waiting for blocks of peers"
+    """Peers report a higher head: signs nothing before it has looked at them for one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
     """A later round that a quorum has yet to ask for."""
@@ -144,15 +146,22 @@ class BftStatus(Struct, frozen=True):
 def status_of(machine: BftStateMachine, now: float, connected: Collection[Address] | None = None) -> BftStatus:
     """What the machine is doing. `connected` are the validator addresses of connected peers, if known."""
     name = machine.rules.name
-    committee = machine.committee
-    if not machine.is_running or committee is None:
+    validator_set = machine.validator_set
+    if not machine.is_running or validator_set is None:
         why = "Consensus is not running here: the node is synchronising, was told to stop, or has no head yet."
         return BftStatus(name, Phase.STOPPED, explanation=(why,))
     height = machine.height
     if height is None:
         phase = Phase.FOLLOWING
-        why = f"This node (0x{machine.address.hex()}) is not a validator of block {committee.height}; it only follows."
-        if machine.is_waiting_out:
+        number, me = validator_set.height, f"0x{machine.address.hex()}"
+        why = f"This node ({me}) is not a validator of block {number}; it only follows."
+        if machine.is_held:
+            phase = Phase.WAITING_FOR_BLOCKS
+            why = (
+                f"Peers report a higher block than {number - 1}, or none has connected yet. This validator "
+                f"({me}) signs nothing until it has their blocks or one timeout has passed."
+            )
+        elif machine.is_waiting_out:
             phase = Phase.WAITING_OUT
             why = (
                 f"This validator (0x{machine.address.hex()}) has no memory of what it has promised to others. It takes "
@@ -161,41 +170,41 @@ def status_of(machine: BftStateMachine, now: float, connected: Collection[Addres
         return BftStatus(
             name,
             phase,
-            committee.height,
-            validators=committee.validators,
-            quorum=committee.quorum,
-            disconnected=None if connected is None else _unconnected(committee, machine.address, connected),
+            validator_set.height,
+            validators=validator_set.validators,
+            quorum=validator_set.quorum,
+            disconnected=None if connected is None else _unconnected(validator_set, machine.address, connected),
             explanation=(why,),
         )
     return _running(machine, height, now, connected)
 
 
 def _running(machine: BftStateMachine, height: Height, now: float, connected: Collection[Address] | None) -> BftStatus:
-    committee, round_ = height.committee, height.round
+    validator_set, round_ = height.validator_set, height.round
     me = machine.address
-    others = [address for address in committee.validators if address != me]
+    others = [address for address in validator_set.validators if address != me]
     silent = tuple(address for address in others if address not in height.reached)
-    disconnected = None if connected is None else _unconnected(committee, me, connected)
+    disconnected = None if connected is None else _unconnected(validator_set, me, connected)
     phase = _phase(height)
     asked = max(height.current, 1)
     status = BftStatus(
         protocol=machine.rules.name,
         phase=phase,
-        height=committee.height,
+        height=validator_set.height,
         round=height.current if height.current != NOT_STARTED else None,
-        validators=committee.validators,
-        quorum=committee.quorum,
-        proposer=committee.proposer(max(height.current, 0)),
+        validators=validator_set.validators,
+        quorum=validator_set.quorum,
+        proposer=validator_set.proposer(max(height.current, 0)),
         proposal=round_.proposal.block.hash if round_.proposal is not None else None,
-        prepares=_ballot(committee, machine.rules.prepares_needed(committee), round_.prepares),
-        commits=_ballot(committee, committee.quorum, round_.commits),
-        round_changes=_ballot(committee, committee.quorum, height.round_changes.authors(asked)),
+        prepares=_ballot(validator_set, machine.rules.prepares_needed(validator_set), round_.prepares),
+        commits=_ballot(validator_set, validator_set.quorum, round_.commits),
+        round_changes=_ballot(validator_set, validator_set.quorum, height.round_changes.authors(asked)),
         silent=silent,
         disconnected=disconnected,
         prepared_round=height.memory.prepared.round if height.memory.prepared is not None else None,
         round_expires_in_s=_rest(height.expires_at, now),
         block_due_in_s=_rest(height.block_due, now),
-        is_quorum_reachable=_is_reachable(committee, silent, disconnected, height.current),
+        is_quorum_reachable=_is_reachable(validator_set, silent, disconnected, height.current),
         notes=tuple(height.notes),
     )
     return _explained(status, machine, height)
@@ -213,27 +222,28 @@ def _phase(height: Height) -> Phase:
         return Phase.PREPARING
     if height.current == 0 and height.block_due is not None:
         return Phase.WAITING_FOR_BLOCK_TIME
-    if height.current > 0 and len(height.round_changes.authors(height.current)) < height.committee.quorum:
+    if height.current > 0 and len(height.round_changes.authors(height.current)) < height.validator_set.quorum:
         return Phase.WAITING_FOR_ROUND_CHANGES
     return Phase.WAITING_FOR_PROPOSAL
 
 
 def _explained(status: BftStatus, machine: BftStateMachine, height: Height) -> BftStatus:
     lines: list[str] = []
-    needed = height.committee.quorum
+    needed = height.validator_set.quorum
     if machine.fork_note is not None:
         lines.append(f"The chain has forked, which takes misbehaving validators: {machine.fork_note}.")
     if machine.has_twin:
         lines.append(
-            f"Messages signed by this validator (0x{machine.address.hex()}) came from a peer. Another node seems to "
-            "have the same key: stop one of the two, as together they break promises that others rely on."
+            f"A peer sent a message with a signature of this validator (0x{machine.address.hex()}) that this node did "
+            "not send. Another node seems to have the same key: stop one of the two, since together they may sign "
+            "two blocks of one height."
         )
     if status.is_quorum_reachable is False:
         missing = status.disconnected if status.disconnected is not None else status.silent
         verb = "connected" if status.disconnected is not None else "heard of"
         lines.append(
-            f"No quorum: {needed} of {len(height.committee)} validators are needed and "
-            f"{len(height.committee) - len(missing)} are {verb}. Not {verb}: {_names(missing)}."
+            f"No quorum: {needed} of {len(height.validator_set)} validators are needed and "
+            f"{len(height.validator_set) - len(missing)} are {verb}. Not {verb}: {_names(missing)}."
         )
     lines.append(_waiting_for(status, machine.address))
     if status.round is not None and status.round > 0:
@@ -269,26 +279,26 @@ def _lacking(ballot: Ballot, one: str, many: str) -> str:
     return f"Waiting for {count} more {one if count == 1 else many}; none from: {_names(ballot.missing)}."
 
 
-def _unconnected(committee: ValidatorSet, me: Address, connected: Collection[Address]) -> tuple[Address, ...]:
-    return tuple(address for address in committee.validators if address != me and address not in connected)
+def _unconnected(validator_set: ValidatorSet, me: Address, connected: Collection[Address]) -> tuple[Address, ...]:
+    return tuple(address for address in validator_set.validators if address != me and address not in connected)
 
 
 def _is_reachable(
-    committee: ValidatorSet, silent: tuple[Address, ...], disconnected: tuple[Address, ...] | None, current: int
+    validator_set: ValidatorSet, silent: tuple[Address, ...], disconnected: tuple[Address, ...] | None, current: int
 ) -> bool | None:
     if disconnected is not None:
-        return len(committee) - len(disconnected) >= committee.quorum
-    if len(committee) - len(silent) >= committee.quorum:
+        return len(validator_set) - len(disconnected) >= validator_set.quorum
+    if len(validator_set) - len(silent) >= validator_set.quorum:
         return True
     # in round 0 most validators have had no reason to speak yet
     return False if current > 0 else None
 
 
-def _ballot(committee: ValidatorSet, needed: int, arrived: Collection[Address]) -> Ballot:
+def _ballot(validator_set: ValidatorSet, needed: int, arrived: Collection[Address]) -> Ballot:
     return Ballot(
         needed,
-        tuple(address for address in committee.validators if address in arrived),
-        tuple(address for address in committee.validators if address not in arrived),
+        tuple(address for address in validator_set.validators if address in arrived),
+        tuple(address for address in validator_set.validators if address not in arrived),
     )
 
 

@@ -14,15 +14,15 @@ _MAX_DOUBLINGS = 40
 """Beyond this the cap has long been reached; keeps a forged round number from making a huge power."""
 
 
-class Timing(Struct, frozen=True):
-    """Periods and time-outs in seconds."""
+class RoundTiming(Struct, frozen=True):
+    """Periods and timeouts in seconds."""
 
     period_s: float
     """Least distance between blocks; fractions of a second are for tests."""
     request_timeout_s: float
     """Length of round 0."""
     max_timeout_s: float = 60.0
-    """Longest round. Never below the request time-out itself."""
+    """Longest round. Never below the request timeout itself."""
     empty_period_s: float = 0.0
     """QBFT: how long a proposer holds back a block without transactions; 0 switches that off (consensus.md 3.5)."""
 

@@ -40,10 +40,10 @@ class ValidatorSet(Struct, frozen=True):
 
     @staticmethod
     def of(height: int, validators: Iterable[Address], previous_builder: Address) -> ValidatorSet:
-        """The committee of `height`, given the coinbase of the block before it.
+        """The validator set of `height`, given the coinbase of the block before it.
 
         The turn goes to the validator after the previous builder. When that one is no longer a validator (or never
-        was: genesis), it goes to the first validator above its address, with nobody skipped (consensus.md 2.5).
+        was: genesis), it goes to the first validator above its address, without skipping any (consensus.md 2.5).
         """
         ordered = tuple(sorted(set(validators)))
         count = len(ordered)

@@ -29,7 +29,7 @@ _EXTRAS_KEPT: Final = 32
 _WORD: Final = 32
 
 
-class Validators:
+class ValidatorProvider:
     """Validators of one network by block."""
 
     def __init__(self, schedule: BftSchedule) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ophion.errors import PoolRejected
-from ophion.native.messages import PlainRequests
+from ophion.native.messages import PlainRequests as NativePlainRequests
 from ophion.pool.events import Admission, taken
 from ophion.rpc.schema.method_table import BoundMethod
 from ophion.rpc.schema.wire_types import encode_data
@@ -28,7 +28,7 @@ class PlainRequests:
     """Reads plain requests of one dispatcher, and learns which methods Rust may answer."""
 
     def __init__(self) -> None:
-        self._requests = PlainRequests()
+        self._requests = NativePlainRequests()
         self.read: Callable[[bytes], bytes | tuple[bytes, str, Any] | None] = self._requests.read
         """The answer, or the parts of a plain request (`bytes` as params: a raw transaction), or None."""
 

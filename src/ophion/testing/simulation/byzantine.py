@@ -27,19 +27,27 @@ from ophion.consensus.bft.messages import (
 )
 from ophion.consensus.bft.round_change import Certificate
 from ophion.primitives.types import Hash32
-from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_block, stand_in_seal
+from ophion.testing.simulation.fake_crypto import (
+    Content,
+    FakeMessageFactory,
+    stand_in_block,
+    stand_in_seal,
+    with_other_body,
+)
 from ophion.testing.simulation.fault_plan import Misconduct
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
 
 _OLD_MESSAGES: Final = 30
+_SMALL_BODY_DELAY_S: Final = 0.001
+"""A copy with an empty body overtakes a large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """What the liars of one run know together: who they are, and whom they have told which of two stories."""
+    """What the liars of one run know together: who they are, and which of two blocks each member has been shown."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
@@ -53,17 +61,17 @@ class Liar:
     def __init__(
         self,
         world: SimulatedNetwork,
-        member: Member,
+        member: SimulatedMember,
         kinds: tuple[Misconduct, ...],
-        conspiracy: LiarCoalition,
+        coalition: LiarCoalition,
         rng: Random,
     ) -> None:
         self._world = world
         self._member = member
         self._kinds = frozenset(kinds)
-        self._conspiracy = conspiracy
+        self._coalition = coalition
         self._rng = rng
-        self._scribe = FakeMessageFactory(member.address, world.network.rules)
+        self._factory = FakeMessageFactory(member.address, world.network.rules)
         self._voted: set[bytes] = set()
         self._old: list[BftMessage] = []
         is_mute = kinds == (Misconduct.SILENCE,) and rng.random() < 0.5
@@ -74,7 +82,12 @@ class Liar:
 
     def say(self, message: BftMessage) -> None:
         """What becomes of a message that the machine would send to everybody."""
-        if self._is_silent():
+        if self._is_silent() or (isinstance(message, Proposal) and self._does(Misconduct.WITHHELD_PROPOSALS)):
+            return
+        if self._does(Misconduct.BODY_SWAP):
+            self._swap_body(message)
+        if self._does(Misconduct.OTHER_DIGESTS) and isinstance(message, Prepare | Commit):
+            self._vote_for_nothing(message)
             return
         if isinstance(message, Proposal) and self._does(Misconduct.DOUBLE_PROPOSAL):
             self._propose_twice(message)
@@ -94,6 +107,11 @@ class Liar:
         if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:
             self._old.append(message)
             del self._old[:-_OLD_MESSAGES]
+        if self._does(Misconduct.BODY_SWAP):
+            self._swap_body(message)
+        if self._does(Misconduct.REPLAY) and self._rng.random() < 0.3:
+            self._send(message)
+            self._send(self._rng.choice(self._old))
         if self._does(Misconduct.EQUIVOCATION) and isinstance(message, Proposal | Prepare | Commit):
             digest = message.block.digest if isinstance(message, Proposal) else message.digest
             self.support(message.height, message.round, digest)
@@ -108,21 +126,47 @@ class Liar:
         if mark in self._voted:
             return
         self._voted.add(mark)
-        audience = self._conspiracy.audience.get(digest)
+        audience = self._coalition.audience.get(digest)
         to = None if audience is None else lambda member: member.index in audience
-        self._send(self._scribe.prepare(height, round_number, digest), to)
-        self._send(self._scribe.commit(height, round_number, digest, digest), to)
+        self._send(self._factory.prepare(height, round_number, digest), to)
+        self._send(self._factory.commit(height, round_number, digest, digest), to)
 
     # --- tricks ---------------------------------------------------------------------------------
+
+    def _swap_body(self, message: BftMessage) -> None:
+        """Send a block that was signed by its proposer with another body, under the same digest.
+
+        In QBFT the proposer signs the body too, so that only its own proposals can be changed.
+        """
+        is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
+        if is_signed and message.author != self._member.address:
+            return
+        if isinstance(message, Proposal | RoundChange) and message.block is not None:
+            if message.block.encoded in self._voted:
+                return
+            self._voted.add(message.block.encoded)
+            block = with_other_body(message.block)
+            mark = message.fingerprint + b"body"
+            if isinstance(message, Proposal):
+                self._send(dataclasses.replace(message, block=block, known_as=mark), delay_s=_SMALL_BODY_DELAY_S)
+            else:
+                self._send(dataclasses.replace(message, block=block, fingerprint=mark))
+
+    def _vote_for_nothing(self, message: Prepare | Commit) -> None:
+        digest = self._rng.randbytes(len(message.digest))
+        if isinstance(message, Prepare):
+            self._send(self._factory.prepare(message.height, message.round, digest))
+        else:
+            self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
         """One block for some, another one for the rest; fellows hear of both and support both."""
         other = self._another(message)
-        fellows, everyone = self._conspiracy.members, {member.index for member in self._others()}
+        fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}
         for proposal, believers in ((message, first), (other, everyone - first)):
             audience = frozenset(believers | fellows)
-            self._conspiracy.audience[proposal.block.digest] = audience
+            self._coalition.audience[proposal.block.digest] = audience
             self._send(proposal, lambda member, audience=audience: member.index in audience)  # type: ignore[misc]
             self.support(proposal.height, proposal.round, proposal.block.digest)
 
@@ -141,10 +185,10 @@ class Liar:
         if changes:
             innocent = tuple(change for change in changes if change.claim is None)
             certificate = Certificate(innocent, None, ())
-        return self._scribe.proposal(message.height, message.round, block, certificate)
+        return self._factory.proposal(message.height, message.round, block, certificate)
 
     def _forged(self, message: Commit) -> Commit:
-        """A commit whose seal is of somebody else, of something else, or of nothing."""
+        """A commit whose seal is of another member, of something else, or of nothing."""
         foreign = self._rng.choice(self._others()).address if self._others() else self._member.address
         self._tricks += 1
         seal = self._rng.choice(
@@ -160,13 +204,13 @@ class Liar:
         )
 
     def _ask_falsely(self, message: RoundChange) -> None:
-        """Hide what was prepared, claim what was not, or ask for a round nobody is near."""
+        """Hide what was prepared, claim what was not, or ask for a round far ahead."""
         trick = self._rng.randrange(4)
         if trick == 0:
-            self._send(self._scribe.round_change(message.height, message.round, None))
+            self._send(self._factory.round_change(message.height, message.round, None))
         elif trick == 1:
             ahead = message.round + self._rng.choice(_FAR_AHEAD)
-            self._send(self._scribe.round_change(message.height, ahead, None))
+            self._send(self._factory.round_change(message.height, ahead, None))
         elif trick == 2:
             self._send(self._invented(message))
         else:
@@ -179,9 +223,9 @@ class Liar:
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
         block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))
-        own = self._scribe.prepare(height, block.round, block.digest)
+        own = self._factory.prepare(height, block.round, block.digest)
         rules = self._world.network.rules
-        proposal = self._scribe.proposal(height, block.round, block, None).signed if rules.certifies_proposal else None
+        proposal = self._factory.proposal(height, block.round, block, None).signed if rules.certifies_proposal else None
         inside = (own,) if rules.certifies_proposal else ()
         claim = PreparedClaim(block.round, block.digest, proposal, inside)
         signed = SignedRoundChange(height, number, claim, self._member.address)
@@ -189,7 +233,7 @@ class Liar:
         return RoundChange(signed, block, outside, message.fingerprint + b"invented")
 
     def _announce_forgery(self, message: Proposal) -> None:
-        """Offer the proposal as a finished block, with seals that nobody made for it."""
+        """Offer the proposal as a finished block, with seals that were not made for it."""
         block = message.block
         seals = tuple(stand_in_seal(member.address, bytes(32)) for member in self._others())
         own = stand_in_seal(self._member.address, block.digest)
@@ -211,11 +255,13 @@ class Liar:
             self._silent_until = now + self._rng.random() * 10
         return False
 
-    def _others(self) -> list[Member]:
+    def _others(self) -> list[SimulatedMember]:
         return [member for member in self._world.members if member is not self._member]
 
-    def _send(self, message: BftMessage, to: Callable[[Member], bool] | None = None) -> None:
+    def _send(
+        self, message: BftMessage, to: Callable[[SimulatedMember], bool] | None = None, delay_s: float | None = None
+    ) -> None:
         receivers = [member for member in self._others() if to is None or to(member)]
         if self._does(Misconduct.WITHHOLDING):
             receivers = [member for member in receivers if self._rng.random() < 0.6]
-        self._world.mail.send(self._member, message, receivers)
+        self._world.mail.send(self._member, message, receivers, delay_s)

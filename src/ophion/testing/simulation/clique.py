@@ -24,7 +24,7 @@ from ophion.errors import InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
-from ophion.testing.simulation.fault_plan import CALM, Link
+from ophion.testing.simulation.fault_plan import CALM, LinkQuality
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.trace import Row, Trace
 
@@ -33,7 +33,7 @@ ALLOWED_LEAD_S: Final = 10
 _FIRST_KEY: Final = 1
 
 
-class Plan(Struct):
+class SealPlan(Struct):
     """A block that a signer is about to seal."""
 
     parent: HashedHeader
@@ -42,7 +42,7 @@ class Plan(Struct):
     token: int
 
 
-class Signer:
+class SimulatedSigner:
     """One node of a Clique network."""
 
     def __init__(self, index: int, key: PrivateKey, genesis: HashedHeader) -> None:
@@ -50,7 +50,7 @@ class Signer:
         self.key = key
         self.head = genesis
         self.known: set[Hash32] = {genesis.hash}
-        self.plan: Plan | None = None
+        self.plan: SealPlan | None = None
         self.is_up = True
         self.group = 0
         self.skew_s = 0.0
@@ -84,7 +84,7 @@ class SimulatedCliqueNetwork:
         self.rng = Random(seed)
         self.now = 0.0
         self.period_s = period_s
-        self.link: Link = CALM
+        self.link: LinkQuality = CALM
         self.filter: Callable[[int, int, HashedHeader], bool] | None = None
         self.trace = trace
         self.violations: list[Violation] = []
@@ -94,9 +94,9 @@ class SimulatedCliqueNetwork:
         self.engine, genesis = _genesis(chosen, period_s, epoch_length)
         self.blocks: dict[Hash32, HashedHeader] = {genesis.hash: genesis}
         self.totals: dict[Hash32, int] = {genesis.hash: genesis.header.difficulty}
-        self.members = [Signer(index, key, genesis) for index, key in enumerate(keys)]
+        self.members = [SimulatedSigner(index, key, genesis) for index, key in enumerate(keys)]
         self._bad: set[Hash32] = set()
-        self._heap: list[tuple[float, int, Callable[[Signer, Any], None], Signer, Any]] = []
+        self._heap: list[tuple[float, int, Callable[[SimulatedSigner, Any], None], SimulatedSigner, Any]] = []
         self._count = 0
         self._running = 0
         for index in dishonest:
@@ -151,7 +151,7 @@ class SimulatedCliqueNetwork:
         for member in self.members:
             self.introduce(member)
 
-    def introduce(self, member: Signer) -> None:
+    def introduce(self, member: SimulatedSigner) -> None:
         """Heads are exchanged with everybody, as nodes do when they connect."""
         for other in self.members:
             if other is not member and other.is_up and member.is_up:
@@ -175,10 +175,10 @@ class SimulatedCliqueNetwork:
         return unless is not None and unless()
 
     @property
-    def honest(self) -> list[Signer]:
+    def honest(self) -> list[SimulatedSigner]:
         return [member for member in self.members if not member.misbehaves]
 
-    def chain(self, member: Signer) -> list[HashedHeader]:
+    def chain(self, member: SimulatedSigner) -> list[HashedHeader]:
         """The member's canonical chain from genesis on."""
         found = [member.head]
         while found[-1].number > 0:
@@ -192,7 +192,7 @@ class SimulatedCliqueNetwork:
 
     # --- sealing (consensus.md 1.7) -------------------------------------------------------------
 
-    def _replan(self, member: Signer) -> None:
+    def _replan(self, member: SimulatedSigner) -> None:
         member.plan = None
         parent = member.head
         snapshot = self.engine.snapshot(parent, self)
@@ -206,9 +206,9 @@ class SimulatedCliqueNetwork:
         if not is_in_turn:
             release += self.rng.random() * snapshot.limit * DELAY_UNIT_S
         token = self._schedule(release - member.skew_s, self._seal, member, None)
-        member.plan = Plan(parent, timestamp, is_in_turn, token)
+        member.plan = SealPlan(parent, timestamp, is_in_turn, token)
 
-    def _seal(self, member: Signer, _payload: None) -> None:
+    def _seal(self, member: SimulatedSigner, _payload: None) -> None:
         plan = member.plan
         if plan is None or plan.token != self._running or not member.is_up:
             return
@@ -223,13 +223,13 @@ class SimulatedCliqueNetwork:
         self._take(member, block)
         self._broadcast(member, block, self.members)
 
-    def _sealed(self, member: Signer, header: Header) -> HashedHeader:
+    def _sealed(self, member: SimulatedSigner, header: Header) -> HashedHeader:
         seal = member.key.sign(self.engine.signing_hash(header))
         block = self.engine.hashed(self.engine.attach(header, [seal]))
         self.blocks.setdefault(block.hash, block)
         return block
 
-    def _misbehave(self, member: Signer, header: Header) -> None:
+    def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
         """Two blocks at one height, a false difficulty, a block far ahead of time, or a block kept for a few."""
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
@@ -253,7 +253,7 @@ class SimulatedCliqueNetwork:
 
     # --- blocks ---------------------------------------------------------------------------------
 
-    def _broadcast(self, sender: Signer, block: HashedHeader, receivers: Iterable[Signer]) -> None:
+    def _broadcast(self, sender: SimulatedSigner, block: HashedHeader, receivers: Iterable[SimulatedSigner]) -> None:
         fates: dict[int, float | None] = {}
         for receiver in receivers:
             if receiver is not sender:
@@ -264,7 +264,7 @@ class SimulatedCliqueNetwork:
             cells[sender.index] = "seals"
             self.trace.rows.append(Row(self.now, cells, f"block {block.number} {block.hash[:4].hex()} {turn}"))
 
-    def _send(self, sender: Signer, receiver: Signer, block: HashedHeader) -> float | None:
+    def _send(self, sender: SimulatedSigner, receiver: SimulatedSigner, block: HashedHeader) -> float | None:
         if sender.group != receiver.group:
             return None
         if self.filter is not None and not self.filter(sender.index, receiver.index, block):
@@ -274,7 +274,7 @@ class SimulatedCliqueNetwork:
             self._schedule(self.now + delay, self._receive, receiver, block)
         return min(delays) if delays else None
 
-    def _receive(self, member: Signer, block: HashedHeader) -> None:
+    def _receive(self, member: SimulatedSigner, block: HashedHeader) -> None:
         if member.is_up and block.hash not in member.known:
             self._take(member, block)
             if block.hash in member.known:
@@ -282,7 +282,7 @@ class SimulatedCliqueNetwork:
                     if other is not member and block.hash not in other.known:
                         self._send(member, other, block)
 
-    def _take(self, member: Signer, block: HashedHeader) -> None:
+    def _take(self, member: SimulatedSigner, block: HashedHeader) -> None:
         """Import a block, its unknown ancestors first; a block from the future is tried again when its time comes."""
         missing = [block]
         while missing[-1].parent_hash not in member.known:
@@ -313,7 +313,7 @@ class SimulatedCliqueNetwork:
         self.totals[block.hash] = self.totals[parent.hash] + block.header.difficulty
         return True
 
-    def _choose(self, member: Signer, block: HashedHeader) -> None:
+    def _choose(self, member: SimulatedSigner, block: HashedHeader) -> None:
         head = member.head
         new, old = self._tip(block), self._tip(head)
         if not self.engine.prefers(new, old, self):
@@ -334,8 +334,8 @@ class SimulatedCliqueNetwork:
         if not keeps:
             self._replan(member)
 
-    def _check_recency(self, member: Signer, block: HashedHeader) -> None:
-        """Judged without the engine's snapshots: nobody signs twice within floor(n/2)+1 blocks."""
+    def _check_recency(self, member: SimulatedSigner, block: HashedHeader) -> None:
+        """Judged without the engine's snapshots: no signer signs twice within floor(n/2)+1 blocks."""
         signers = self.engine.members(self.blocks[block.parent_hash], self)
         author, cursor = self.engine.author(block), block
         for _ in range(len(signers) // 2):
@@ -350,7 +350,9 @@ class SimulatedCliqueNetwork:
 
     # --- pieces ---------------------------------------------------------------------------------
 
-    def _schedule(self, at: float, action: Callable[[Signer, Any], None], member: Signer, payload: Any) -> int:
+    def _schedule(
+        self, at: float, action: Callable[[SimulatedSigner, Any], None], member: SimulatedSigner, payload: Any
+    ) -> int:
         self._count += 1
         heapq.heappush(self._heap, (max(at, self.now), self._count, action, member, payload))
         return self._count

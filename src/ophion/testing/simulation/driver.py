@@ -23,7 +23,7 @@ from ophion.consensus.bft.events import (
     NewHead,
     ProposalBuilt,
     ProposalChecked,
-    Relay,
+    RelayMessage,
     Remember,
     Repeat,
     SetTimer,
@@ -32,9 +32,9 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
-from ophion.consensus.bft.timeouts import Timing
-from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_block
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.consensus.bft.timeouts import RoundTiming
+from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, has_other_body, stand_in_block
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 LONGEST_DYING_S: Final = 0.5
 ALLOWED_LEAD_S: Final = 1
 
-DEFAULT_TIMING: Final = Timing(1.0, 1.5, 6.0)
+DEFAULT_TIMING: Final = RoundTiming(1.0, 1.5, 6.0)
 """Short rounds and an early cap, so that a run sees many of both."""
 
 
-class Network(Struct, frozen=True):
+class NetworkSettings(Struct, frozen=True):
     """What all members agree on."""
 
     rules: Rules
     validators: int
-    timing: Timing = DEFAULT_TIMING
+    timing: RoundTiming = DEFAULT_TIMING
     limits: MessageLimits = DEFAULT_LIMITS
     standby: int = 0
     """Members that are no validators at the start."""
@@ -70,19 +70,19 @@ class Driver:
         """Whether blocks have transactions."""
         self._world = world
         self._network = world.network
-        self._agenda = world.agenda
+        self._event_queue = world.event_queue
         self._checker = world.checker
         self._blocks_built = 0
 
     # --- coming and going -----------------------------------------------------------------------
 
-    def boot(self, member: Member) -> None:
+    def boot(self, member: SimulatedMember) -> None:
         """A member comes up with what is on its disk."""
         network = self._network
-        scribe = FakeMessageFactory(member.address, network.rules)
+        factory = FakeMessageFactory(member.address, network.rules)
         member.machine = BftStateMachine(
             network.rules,
-            scribe,
+            factory,
             network.limits,
             network.follows_others,
             member.memory,
@@ -93,7 +93,7 @@ class Driver:
         self._world.note(f"{member.name} starts at height {member.height}")
         self.report_head(member)
 
-    def stop(self, member: Member) -> None:
+    def stop(self, member: SimulatedMember) -> None:
         """A member stops between two steps."""
         if member.machine is not None:
             member.machine = None
@@ -103,27 +103,27 @@ class Driver:
             self._world.note(f"{member.name} stops")
             self._world.links.down(member, self._world.members)
 
-    def begin_outage(self, member: Member) -> None:
-        """Let a member stop in the middle of what it is told to do next."""
+    def begin_outage(self, member: SimulatedMember) -> None:
+        """Let a member stop in the middle of its next effects."""
         if member.machine is not None:
             member.dies_after = self._world.rng.randint(0, 4)
-            self._agenda.add(
-                self._agenda.now + LONGEST_DYING_S, lambda dying, _: self._finish_dying(dying), member, None
+            self._event_queue.add(
+                self._event_queue.now + LONGEST_DYING_S, lambda dying, _: self._finish_dying(dying), member, None
             )
 
-    def _finish_dying(self, member: Member) -> None:
+    def _finish_dying(self, member: SimulatedMember) -> None:
         if member.dies_after is not None:
             self.stop(member)
 
     # --- events and effects ---------------------------------------------------------------------
 
-    def handle(self, member: Member, event: BftEvent) -> None:
+    def handle(self, member: SimulatedMember, event: BftEvent) -> None:
         """Let a member's machine take an event, and do what it asks for."""
         machine = member.machine
         if machine is None:
             return
-        effects = machine.handle(event, self._agenda.now + member.skew_s)
-        self._checker.on_step(member, machine, self._agenda.now)
+        effects = machine.handle(event, self._event_queue.now + member.skew_s)
+        self._checker.on_step(member, machine, self._event_queue.now)
         for effect in effects:
             if member.dies_after is not None:
                 if member.dies_after == 0:
@@ -132,85 +132,87 @@ class Driver:
                 member.dies_after -= 1
             _EFFECTS[type(effect)](self, member, effect)
 
-    def extend(self, member: Member, block: FinalBlock) -> bool:
+    def extend(self, member: SimulatedMember, block: FinalBlock) -> bool:
         """Put a block on a member's chain if it belongs there; whether it did."""
         if block.parent != member.head.hash or not block.is_sealed_by(member.head.tally.validators):
             return False
         member.chain.append(block)
-        self._checker.on_final(member, block, self._agenda.now)
+        self._checker.on_final(member, block, self._event_queue.now)
         if self._world.trace is not None:
-            self._world.trace.final(self._agenda.now, member.index, block)
+            self._world.trace.final(self._event_queue.now, member.index, block)
         return True
 
-    def report_head(self, member: Member) -> None:
+    def report_head(self, member: SimulatedMember) -> None:
         """Tell a machine what its chain ends with."""
         head = member.head
         place = Head(head.height, head.hash, head.timestamp, head.builder)
         self.handle(member, NewHead(place, head.tally.validators, self._network.timing))
 
-    def _multicast(self, member: Member, effect: Multicast) -> None:
+    def _multicast(self, member: SimulatedMember, effect: Multicast) -> None:
         world, message = self._world, effect.message
-        self._checker.on_say(member, message, self._agenda.now)
+        self._checker.on_say(member, message, self._event_queue.now)
         if member.liar is not None:
             member.liar.say(message)
         else:
             world.mail.send(member, message, world.validators_of(message.height, member))
 
-    def _repeat(self, member: Member, effect: Repeat) -> None:
+    def _repeat(self, member: SimulatedMember, effect: Repeat) -> None:
         """Say something again that was said before, to one who may have missed it."""
         receivers = [other for other in self._world.members if other.address == effect.to]
         if member.liar is None:
             self._world.mail.send(member, effect.message, receivers)
 
-    def _relay(self, member: Member, effect: Relay) -> None:
+    def _relay(self, member: SimulatedMember, effect: RelayMessage) -> None:
         self._world.mail.relay(member, effect, self._world.validators_of(effect.message.height, member))
 
-    def _remember(self, member: Member, effect: Remember) -> None:
+    def _remember(self, member: SimulatedMember, effect: Remember) -> None:
         member.memory = effect.memory
 
-    def _set_timer(self, member: Member, effect: SetTimer) -> None:
-        at = max(self._agenda.now, effect.at - member.skew_s)
-        member.timers[effect.kind] = self._agenda.add(at, self._fire, member, effect)
+    def _set_timer(self, member: SimulatedMember, effect: SetTimer) -> None:
+        at = max(self._event_queue.now, effect.at - member.skew_s)
+        member.timers[effect.kind] = self._event_queue.add(at, self._fire, member, effect)
 
-    def _cancel_timer(self, member: Member, effect: CancelTimer) -> None:
+    def _cancel_timer(self, member: SimulatedMember, effect: CancelTimer) -> None:
         member.timers.pop(effect.kind, None)
 
-    def _fire(self, member: Member, effect: SetTimer) -> None:
+    def _fire(self, member: SimulatedMember, effect: SetTimer) -> None:
         # a timer that was set again since has another number
-        if member.timers.get(effect.kind) == self._agenda.current:
+        if member.timers.get(effect.kind) == self._event_queue.current:
             del member.timers[effect.kind]
             self.handle(member, effect.event)
 
-    def _build(self, member: Member, effect: BuildProposal) -> None:
+    def _build(self, member: SimulatedMember, effect: BuildProposal) -> None:
         self._blocks_built += 1
         vote = member.proposals.next_vote(lambda vote: member.head.tally.is_useful(member.address, vote))
         content = Content(effect.parent, effect.timestamp, self._blocks_built, vote=vote)
         block = stand_in_block(effect.height, member.address, content, effect.round)
         self._later(member, ProposalBuilt(effect.height, effect.round, block, not self.has_load))
 
-    def _check(self, member: Member, effect: CheckProposal) -> None:
+    def _check(self, member: SimulatedMember, effect: CheckProposal) -> None:
         proposal = effect.proposal
-        problem = self._problem(member, Content.decode(proposal.block.encoded))
-        self._later(member, ProposalChecked(proposal.height, proposal.round, proposal.block.digest, problem))
+        block = proposal.block
+        is_body_wrong = has_other_body(block)
+        problem = "wrong body" if is_body_wrong else self._problem(member, Content.decode(block.encoded))
+        self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
-    def _problem(self, member: Member, content: Content) -> str | None:
+    def _problem(self, member: SimulatedMember, content: Content) -> str | None:
         """The light header rules and the execution, as far as stand-ins have them."""
         head = member.head
         if content.parent != head.hash:
             return "wrong parent"
         if content.timestamp < head.timestamp + int(self._network.timing.period_s):
             return "too early"
-        if content.timestamp > int(self._agenda.now + member.skew_s) + ALLOWED_LEAD_S:
+        if content.timestamp > int(self._event_queue.now + member.skew_s) + ALLOWED_LEAD_S:
             return "in the future"
         return None if content.is_valid else "wrong state root"
 
-    def _import(self, member: Member, effect: ImportBlock) -> None:
+    def _import(self, member: SimulatedMember, effect: ImportBlock) -> None:
         tally = member.head.tally
         block = FinalBlock.of(effect.block, effect.round, effect.seals, tally, self._network.epoch_length)
-        self._checker.on_decision(member, block, self._agenda.now)
-        self._agenda.add(self._agenda.now + self._work(), self._finish_import, member, block)
+        self._checker.on_decision(member, block, self._event_queue.now)
+        self._event_queue.add(self._event_queue.now + self._work(), self._finish_import, member, block)
 
-    def _finish_import(self, member: Member, block: FinalBlock) -> None:
+    def _finish_import(self, member: SimulatedMember, block: FinalBlock) -> None:
         if member.machine is None or block.height <= member.height:
             return
         if not self.extend(member, block):
@@ -219,23 +221,23 @@ class Driver:
         self._world.mail.announce(member, block, self._world.members)
         self.report_head(member)
 
-    def _catch_up(self, member: Member, effect: CatchUp) -> None:
+    def _catch_up(self, member: SimulatedMember, effect: CatchUp) -> None:
         self._world.syncing.aim(member, effect.height)
 
-    def _later(self, member: Member, answer: ProposalBuilt | ProposalChecked) -> None:
-        self._agenda.add(self._agenda.now + self._work(), self.handle, member, answer)
+    def _later(self, member: SimulatedMember, answer: ProposalBuilt | ProposalChecked) -> None:
+        self._event_queue.add(self._event_queue.now + self._work(), self.handle, member, answer)
 
     def _work(self) -> float:
         return self._world.rng.random() * self.slow_work_s if self.slow_work_s else 0.0
 
 
-_EFFECTS: Final[dict[type[BftEffect], Callable[[Driver, Member, Any], None]]] = {
+_EFFECTS: Final[dict[type[BftEffect], Callable[[Driver, SimulatedMember, Any], None]]] = {
     SetTimer: Driver._set_timer,
     CancelTimer: Driver._cancel_timer,
     Remember: Driver._remember,
     Multicast: Driver._multicast,
     Repeat: Driver._repeat,
-    Relay: Driver._relay,
+    RelayMessage: Driver._relay,
     BuildProposal: Driver._build,
     CheckProposal: Driver._check,
     ImportBlock: Driver._import,

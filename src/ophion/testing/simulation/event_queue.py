@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ophion.testing.simulation.member import Member
+from ophion.testing.simulation.member import SimulatedMember
 
-Action: TypeAlias = Callable[[Member, Any], None]
+Action: TypeAlias = Callable[[SimulatedMember, Any], None]
 
 
 class EventQueue:
@@ -22,10 +22,10 @@ class EventQueue:
         """How many things have been done."""
         self.current = 0
         """Number of the thing that is being done."""
-        self._heap: list[tuple[float, int, Action, Member, Any]] = []
+        self._heap: list[tuple[float, int, Action, SimulatedMember, Any]] = []
         self._put_down = 0
 
-    def add(self, at: float, action: Action, member: Member, payload: Any) -> int:
+    def add(self, at: float, action: Action, member: SimulatedMember, payload: Any) -> int:
         """Put something down; returns its number."""
         self._put_down += 1
         heapq.heappush(self._heap, (at, self._put_down, action, member, payload))

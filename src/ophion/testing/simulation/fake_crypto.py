@@ -2,12 +2,13 @@
 
 The machine and its rules are the real ones; only what costs time and proves nothing here is replaced. A stand-in
 block is a few bytes, its digest of a round is its hash with the round written into the last bytes, and a seal names
-its author and what it seals. Nobody can make a seal or a message for another author except by copying one, as with
+its author and what it seals. No member can make a seal or a message for another author except by copying one, as with
 real keys: members are only ever given their own `FakeMessageFactory`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -32,6 +33,7 @@ from ophion.primitives.types import ADDRESS_LENGTH, HASH_LENGTH, Address, Hash32
 _ROUND_BYTES: Final = 4
 _NUMBER_BYTES: Final = 8
 _SEAL_MARK: Final = b"seal"
+_OTHER_BODY: Final = b"body of another block"
 
 
 def stand_in_address(index: int) -> Address:
@@ -58,6 +60,7 @@ class Content(Struct, frozen=True):
     @staticmethod
     def decode(encoded: bytes) -> Content:
         at = HASH_LENGTH
+        encoded = encoded.split(_OTHER_BODY)[0]
         vote = encoded[at + 2 * _NUMBER_BYTES + 1 :]
         return Content(
             encoded[:at],
@@ -76,8 +79,18 @@ def stand_in_block(height: int, builder: Address, content: Content, round_number
     return Candidate(height, round_number, builder, _digest(block_hash, round_number), block_hash, encoded)
 
 
+def with_other_body(block: Candidate) -> Candidate:
+    """The block with a body that its header does not stand for; digest and hash stay, as in reality."""
+    return replace(block, encoded=block.encoded + _OTHER_BODY)
+
+
+def has_other_body(block: Candidate) -> bool:
+    """Whether the body is not the one that the header stands for."""
+    return block.encoded.endswith(_OTHER_BODY)
+
+
 def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:
-    """The seal of an author; for members, through their own scribe only."""
+    """The seal of an author; for members, through their own message factory only."""
     return _SEAL_MARK + author + seal_hash
 
 

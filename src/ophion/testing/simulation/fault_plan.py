@@ -25,14 +25,22 @@ class Misconduct(Enum):
     EQUIVOCATION = "equivocation"
     """Prepares and commits every block it hears of, without checking, in every round."""
     FORGED_SEALS = "forged seals"
-    """Commits with a seal of somebody else or of nothing."""
+    """Commits with a seal of another member or of nothing."""
     STALE_ROUND_CHANGES = "stale round changes"
     """Hides what it has prepared, asks for rounds far ahead, and repeats old messages."""
     WITHHOLDING = "withholding"
     """Sends each message to some members only."""
+    BODY_SWAP = "body swap"
+    """Sends proposals and prepared blocks, of others too, with a body that is not theirs."""
+    WITHHELD_PROPOSALS = "withheld proposals"
+    """Votes like an honest member and never proposes."""
+    OTHER_DIGESTS = "other digests"
+    """Prepares and commits blocks that do not exist."""
+    REPLAY = "replay"
+    """Sends back what it hears, to its authors too, at once and again later."""
 
 
-class Link(Struct, frozen=True):
+class LinkQuality(Struct, frozen=True):
     """What happens to one message on its way."""
 
     min_delay_s: float
@@ -58,7 +66,7 @@ class Link(Struct, frozen=True):
         return delay
 
 
-CALM = Link(0.002, 0.02)
+CALM = LinkQuality(0.002, 0.02)
 """A local network in good health."""
 
 
@@ -84,7 +92,7 @@ class FaultPlan(Struct, frozen=True):
     """One seed's weather."""
 
     storm_s: float
-    link: Link
+    link: LinkQuality
     gossips: bool
     """Whether members pass on what they hear."""
     slow_work_s: float
@@ -127,7 +135,7 @@ def draw_conditions(rng: Random, validators: int, byzantine: int, storm_s: float
     scarce = rng.sample((Proposal, Prepare, Commit, RoundChange), rng.choice((0, 0, 1, 1, 2)))
     return FaultPlan(
         storm_s=storm_s,
-        link=Link(
+        link=LinkQuality(
             min_delay_s=0.001,
             max_delay_s=rng.choice((0.01, 0.1, 0.5, 2.0)),
             slow_share=rng.choice((0.0, 0.02, 0.1)),

@@ -14,10 +14,11 @@ from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import quorum_of, tolerated_faults
 from ophion.primitives.types import Hash32
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.fake_crypto import has_other_body
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _MESSAGES_PER_VALIDATOR = 12
-"""Votes of the current and of three later rounds, and three round changes, with some room."""
+"""Votes of the current and of three later rounds, and three round changes, with some margin."""
 _MESSAGES_BESIDE = 24
 
 
@@ -63,12 +64,12 @@ class Checker:
 
     # --- what members do ------------------------------------------------------------------------
 
-    def on_step(self, member: Member, machine: BftStateMachine, now: float) -> None:
+    def on_step(self, member: SimulatedMember, machine: BftStateMachine, now: float) -> None:
         """Memory stays bounded, whatever others send."""
         if machine.footprint() > self._bound and member.index not in self.dishonest:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
 
-    def on_say(self, member: Member, message: BftMessage, now: float) -> None:
+    def on_say(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
         """An honest member says nothing that contradicts what it said before, and nothing that is not on its disk."""
         if member.index in self.dishonest:
             if member.index in self.forgetful:
@@ -88,14 +89,16 @@ class Checker:
             self._check_lock(member, message, now)
             self._check_justified(member, message, now)
 
-    def on_decision(self, member: Member, block: FinalBlock, now: float) -> None:
+    def on_decision(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
         """A member wants to import: the seals must be those of a quorum, each of another validator."""
         if member.index in self.dishonest or block.height != member.height + 1:
             return
+        if has_other_body(block.block):
+            self._broken(now, "bodies belong to their headers", f"{member.name} decides another body")
         if not block.is_sealed_by(member.head.tally.validators):
             self._broken(now, "a quorum of valid seals", f"{member.name} decides block {block.height} without one")
 
-    def on_final(self, member: Member, block: FinalBlock, now: float) -> None:
+    def on_final(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
         """A block has been put on a chain: it is the one everybody else has there."""
         if member.index in self.dishonest:
             return
@@ -116,7 +119,7 @@ class Checker:
 
     # --- pieces ---------------------------------------------------------------------------------
 
-    def _check_remembered(self, member: Member, message: BftMessage, now: float) -> None:
+    def _check_remembered(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
         """Whatever is announced is on disk first (consensus.md 2.10)."""
         memory = member.memory
         kept = memory is not None and memory.height == message.height and memory.round >= message.round
@@ -129,7 +132,7 @@ class Checker:
                 now, "remembered before announced", f"{member.name} says {_place(message)} without memory of it"
             )
 
-    def _check_single_vote(self, member: Member, message: BftMessage, now: float) -> None:
+    def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
         """Across restarts, and without a disk too: there only the first heights are too early to be waited out."""
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
@@ -138,7 +141,7 @@ class Checker:
         if known != digest:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
-    def _note_commit(self, member: Member, message: Commit) -> None:
+    def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
         """When Q - f honest members hold the proof, the block may have been decided somewhere: it is locked."""
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
@@ -150,7 +153,7 @@ class Checker:
             if locked is None or locked[0] < message.round:
                 self._locks[message.height] = (message.round, block_hash)
 
-    def _check_lock(self, member: Member, message: Proposal | Prepare, now: float) -> None:
+    def _check_lock(self, member: SimulatedMember, message: Proposal | Prepare, now: float) -> None:
         lock = self._locks.get(message.height)
         if lock is None or message.round <= lock[0]:
             return
@@ -161,7 +164,7 @@ class Checker:
                 f"{member.name} votes in {_place(message)} for another block than the one locked in round {lock[0]}",
             )
 
-    def _check_justified(self, member: Member, message: Proposal | Prepare, now: float) -> None:
+    def _check_justified(self, member: SimulatedMember, message: Proposal | Prepare, now: float) -> None:
         """A block prepared earlier gives way only to one that a certificate names, or when none of a quorum has any."""
         if message.round == 0:
             return
@@ -193,12 +196,12 @@ class Checker:
         self.violations.append(Violation(now, rule, detail))
 
 
-def _accepted(member: Member) -> Proposal | None:
+def _accepted(member: SimulatedMember) -> Proposal | None:
     machine = member.machine
     return machine.height.round.proposal if machine is not None and machine.height is not None else None
 
 
-def _hash_of(member: Member, message: BftMessage) -> Hash32:
+def _hash_of(member: SimulatedMember, message: BftMessage) -> Hash32:
     """The block behind a vote; the digest without its round, in the world of stand-ins."""
     digest = message.block.digest if isinstance(message, Proposal) else getattr(message, "digest", b"")
     return bytes(digest[:-4])

@@ -1,6 +1,6 @@
 """What members know about their connections: who has come, who has gone, rightly or wrongly.
 
-Machines take a broken connection as a hint that somebody is gone. Here the hint may be missing (a member dies and its
+Machines take a broken connection as a hint that a member is gone. Here the hint may be missing (a member dies and its
 connections seem to stand), late, or false (a connection breaks and comes back while letters still arrive by others).
 It draws from a source of its own, so that the weather of a seed does not depend on it.
 """
@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from ophion.consensus.bft.events import Connected, Disconnected
-from ophion.testing.simulation.member import Member
+from ophion.testing.simulation.member import SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
@@ -29,14 +29,14 @@ class Links:
         self._world = world
         self._rng = Random(f"links/{seed}")
 
-    def up(self, member: Member, others: Iterable[Member]) -> None:
+    def up(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
         """A member is connected to these, both ways."""
         for other in others:
             if other is not member and self._world.mail.are_connected(member, other):
                 self._tell(member, Connected(other.address), 0.0)
                 self._tell(other, Connected(member.address), 0.0)
 
-    def down(self, member: Member, others: Iterable[Member]) -> None:
+    def down(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
         """The connections of a member to these have ended; some of them notice."""
         for other in others:
             if other is not member:
@@ -44,11 +44,11 @@ class Links:
                     if self._rng.random() < _NOTICED:
                         self._tell(one, event, self._rng.random() * _LONGEST_NOTICE_S)
 
-    def flap(self, member: Member, other: Member) -> None:
+    def flap(self, member: SimulatedMember, other: SimulatedMember) -> None:
         """A connection breaks and is back after a while; letters go on arriving by others."""
         self.down(member, (other,))
         back = self._world.now + _LONGEST_NOTICE_S + self._rng.random()
         self._world.at(back, lambda: self.up(member, (other,)))
 
-    def _tell(self, member: Member, event: Connected | Disconnected, delay_s: float) -> None:
-        self._world.agenda.add(self._world.now + delay_s, self._world.driver.handle, member, event)
+    def _tell(self, member: SimulatedMember, event: Connected | Disconnected, delay_s: float) -> None:
+        self._world.event_queue.add(self._world.now + delay_s, self._world.driver.handle, member, event)

@@ -76,7 +76,7 @@ class FinalBlock:
         return len(found) == len(self.seals) and found <= set(validators) and len(found) >= quorum_of(len(validators))
 
 
-class Member:
+class SimulatedMember:
     """One node of a simulated network."""
 
     __slots__ = (

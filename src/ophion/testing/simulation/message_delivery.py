@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import TypeAlias
 
-from ophion.consensus.bft.events import Relay
+from ophion.consensus.bft.events import RelayMessage
 from ophion.consensus.bft.messages import BftMessage
 from ophion.primitives.types import Address
 from ophion.testing.simulation.event_queue import EventQueue
-from ophion.testing.simulation.fault_plan import CALM, Link
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.fault_plan import CALM, LinkQuality
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.trace import Trace
 
 Letter: TypeAlias = "BftMessage | FinalBlock"
@@ -23,13 +23,13 @@ class MessageDelivery:
 
     def __init__(
         self,
-        agenda: EventQueue,
+        event_queue: EventQueue,
         rng: Random,
         trace: Trace | None,
-        deliver: Callable[[Member, tuple[BftMessage, Address]], None],
-        deliver_block: Callable[[Member, FinalBlock], None],
+        deliver: Callable[[SimulatedMember, tuple[BftMessage, Address]], None],
+        deliver_block: Callable[[SimulatedMember, FinalBlock], None],
     ) -> None:
-        self.link: Link = CALM
+        self.link: LinkQuality = CALM
         self.gossips = True
         """Whether members pass on what they hear."""
         self.extra_loss: dict[type, float] = {}
@@ -38,47 +38,57 @@ class MessageDelivery:
         """Drops a letter from one member to another when it answers false; for scripted stories."""
         self.missing_links: set[frozenset[int]] = set()
         """Pairs that are not connected at all."""
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._rng = rng
         self._trace = trace
         self._deliver = deliver
         self._deliver_block = deliver_block
 
-    def are_connected(self, first: Member, second: Member) -> bool:
+    def are_connected(self, first: SimulatedMember, second: SimulatedMember) -> bool:
         """Whether a letter between the two can arrive at all."""
         return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
 
-    def send(self, sender: Member, message: BftMessage, receivers: Iterable[Member]) -> None:
-        """Send a message once to each receiver."""
+    def send(
+        self,
+        sender: SimulatedMember,
+        message: BftMessage,
+        receivers: Iterable[SimulatedMember],
+        delay_s: float | None = None,
+    ) -> None:
+        """Send a message once to each receiver; with `delay_s` every copy that arrives takes that long."""
         fates: dict[int, float | None] = {}
         for receiver in receivers:
             if receiver is not sender:
-                fates[receiver.index] = self._post(sender, receiver, message)
+                fates[receiver.index] = self._post(sender, receiver, message, delay_s)
         if self._trace is not None:
-            self._trace.message(self._agenda.now, sender.index, message, fates)
+            self._trace.message(self._event_queue.now, sender.index, message, fates)
 
-    def relay(self, member: Member, order: Relay, receivers: Iterable[Member]) -> None:
+    def relay(self, member: SimulatedMember, order: RelayMessage, receivers: Iterable[SimulatedMember]) -> None:
         """Pass a foreign message on."""
         if self.gossips:
             for receiver in receivers:
                 if receiver is not member and receiver.address not in order.exclude:
                     self._post(member, receiver, order.message)
 
-    def announce(self, sender: Member, block: FinalBlock, receivers: Iterable[Member]) -> None:
+    def announce(self, sender: SimulatedMember, block: FinalBlock, receivers: Iterable[SimulatedMember]) -> None:
         """Offer a finished block."""
         for receiver in receivers:
             if receiver is not sender:
                 for delay in self._fate(sender, receiver, block):
-                    self._agenda.add(self._agenda.now + delay, self._deliver_block, receiver, block)
+                    self._event_queue.add(self._event_queue.now + delay, self._deliver_block, receiver, block)
 
-    def _post(self, sender: Member, receiver: Member, message: BftMessage) -> float | None:
+    def _post(
+        self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
+    ) -> float | None:
         """Put a message on its way; when it first arrives, None when it does not."""
         delays = self._fate(sender, receiver, message)
+        if delay_s is not None and delays:
+            delays = (delay_s,)
         for delay in delays:
-            self._agenda.add(self._agenda.now + delay, self._deliver, receiver, (message, sender.address))
+            self._event_queue.add(self._event_queue.now + delay, self._deliver, receiver, (message, sender.address))
         return min(delays) if delays else None
 
-    def _fate(self, sender: Member, receiver: Member, letter: Letter) -> tuple[float, ...]:
+    def _fate(self, sender: SimulatedMember, receiver: SimulatedMember, letter: Letter) -> tuple[float, ...]:
         if not self.are_connected(sender, receiver):
             return ()
         if self.filter is not None and not self.filter(sender.index, receiver.index, letter):

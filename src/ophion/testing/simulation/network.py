@@ -14,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
-from ophion.consensus.bft.events import Received
-from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.events import MessageReceived
+from ophion.consensus.bft.messages import BftMessage, RoundChange
 from ophion.consensus.voting import Tally
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH, Address
 from ophion.testing.simulation.byzantine import Liar, LiarCoalition
-from ophion.testing.simulation.driver import Driver, Network
+from ophion.testing.simulation.driver import Driver, NetworkSettings
 from ophion.testing.simulation.event_queue import EventQueue
-from ophion.testing.simulation.fake_crypto import Content, stand_in_address, stand_in_block
+from ophion.testing.simulation.fake_crypto import Content, has_other_body, stand_in_address, stand_in_block
 from ophion.testing.simulation.fault_plan import Misconduct
 from ophion.testing.simulation.invariants import Checker
 from ophion.testing.simulation.links import Links
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.message_delivery import MessageDelivery
 from ophion.testing.simulation.sync import Syncing
 from ophion.testing.simulation.trace import Trace
@@ -36,31 +36,31 @@ class SimulatedNetwork:
 
     def __init__(
         self,
-        network: Network,
+        network: NetworkSettings,
         seed: int = 0,
         misconduct: dict[int, tuple[Misconduct, ...]] | None = None,
         faulty: Iterable[int] = (),
         trace: Trace | None = None,
     ) -> None:
-        """`faulty` are members that are expected to break promises without being told to: those who lose their disk."""
+        """`faulty` are members that may contradict themselves without lying: those that lose their disk."""
         self.network = network
         self.rng = Random(seed)
         self.trace = trace
         count = network.validators + network.standby
         genesis = _genesis(network.validators)
-        self.members = [Member(index, stand_in_address(index), genesis) for index in range(count)]
+        self.members = [SimulatedMember(index, stand_in_address(index), genesis) for index in range(count)]
         self._by_address = {member.address: member for member in self.members}
         liars = misconduct or {}
         self.checker = Checker(network.rules, network.limits, count, frozenset(liars) | frozenset(faulty))
-        self.agenda = EventQueue()
+        self.event_queue = EventQueue()
         self.driver = Driver(self)
         self.links = Links(self, seed)
         self.syncing = Syncing(self)
-        self.mail = MessageDelivery(self.agenda, self.rng, trace, self._deliver, self.syncing.receive)
-        conspiracy = LiarCoalition(frozenset(liars))
+        self.mail = MessageDelivery(self.event_queue, self.rng, trace, self._deliver, self.syncing.receive)
+        coalition = LiarCoalition(frozenset(liars))
         for index, kinds in liars.items():
             member = self.members[index]
-            member.liar = Liar(self, member, kinds, conspiracy, Random(seed * 31 + index))
+            member.liar = Liar(self, member, kinds, coalition, Random(seed * 31 + index))
 
     # --- by hand --------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class SimulatedNetwork:
         self.driver.stop(self.members[index])
 
     def begin_outage(self, index: int) -> None:
-        """Let a member stop in the middle of what it is told to do next."""
+        """Let a member stop in the middle of its next effects."""
         self.driver.begin_outage(self.members[index])
 
     def restart(self, index: int, keeps_disk: bool = True) -> None:
@@ -115,18 +115,18 @@ class SimulatedNetwork:
 
     def at(self, time: float, action: Callable[[], None]) -> None:
         """Do something at a moment of the run."""
-        self.agenda.add(time, lambda _member, _payload: action(), self.members[0], None)
+        self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
         """Let time pass to `until`, or until `unless` holds or a rule is broken; whether `unless` held."""
-        step = self.agenda.step
+        step = self.event_queue.step
         checker = self.checker
         while step(until):
             if checker.violations:
                 return False
             if unless is not None and unless():
                 return True
-        self.agenda.now = max(self.agenda.now, until)
+        self.event_queue.now = max(self.event_queue.now, until)
         return unless is not None and unless()
 
     # --- what can be seen -----------------------------------------------------------------------
@@ -134,10 +134,10 @@ class SimulatedNetwork:
     @property
     def now(self) -> float:
         """Seconds since the beginning."""
-        return self.agenda.now
+        return self.event_queue.now
 
     @property
-    def honest(self) -> list[Member]:
+    def honest(self) -> list[SimulatedMember]:
         """Members that are expected to keep their promises."""
         return [member for member in self.members if member.index not in self.checker.dishonest]
 
@@ -145,7 +145,7 @@ class SimulatedNetwork:
         """Height of each member's chain."""
         return [member.height for member in self.members]
 
-    def validators_of(self, height: int, member: Member) -> list[Member]:
+    def validators_of(self, height: int, member: SimulatedMember) -> list[SimulatedMember]:
         """The members that decide a height, as far as `member` knows."""
         known = member.chain[min(height - 1, member.height)].tally.validators
         return [self._by_address[address] for address in known if address in self._by_address]
@@ -155,11 +155,13 @@ class SimulatedNetwork:
         if self.trace is not None:
             self.trace.note(self.now, text)
 
-    def _deliver(self, member: Member, payload: tuple[BftMessage, Address]) -> None:
+    def _deliver(self, member: SimulatedMember, payload: tuple[BftMessage, Address]) -> None:
         if member.machine is None:
             return
         message, peer = payload
-        self.driver.handle(member, Received(message, peer))
+        if isinstance(message, RoundChange) and message.block is not None and has_other_body(message.block):
+            return  # a node cannot even decode it: `MessageCodec.prepared_block`
+        self.driver.handle(member, MessageReceived(message, peer))
         if member.liar is not None:
             member.liar.hear(message)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from random import Random
 
-from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.fault_plan import Link
-from ophion.testing.simulation.member import Member
+from ophion.testing.simulation.driver import NetworkSettings
+from ophion.testing.simulation.fault_plan import LinkQuality
+from ophion.testing.simulation.member import SimulatedMember
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.seed_runs import RULES, SeedOptions
 
@@ -39,8 +39,8 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
     while len(taken) < turns:
         machine, height = witness.machine, witness.height
         assert machine is not None
-        assert machine.committee is not None
-        is_its_turn = machine.committee.proposer(0) == victim.address
+        assert machine.validator_set is not None
+        is_its_turn = machine.validator_set.proposer(0) == victim.address
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
@@ -52,19 +52,21 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
     return taken
 
 
-def _bereaved(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, Member]:
+def _bereaved(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
     """A network whose next proposer has just died, and that one."""
     rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
     rules = RULES[options.protocol]
-    world = SimulatedNetwork(Network(rules, options.validators, options.timing, passes_over=options.passes_over), seed)
-    world.mail.link = Link(0.001, rng.choice((0.005, 0.02, 0.1)))
+    world = SimulatedNetwork(
+        NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over), seed
+    )
+    world.mail.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
     world.mail.gossips = False  # nothing is lost, so passing on would only cost time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine
     assert machine is not None
-    assert machine.committee is not None
-    dying = machine.committee.proposer(0)
+    assert machine.validator_set is not None
+    dying = machine.validator_set.proposer(0)
     victim = next(member for member in world.members if member.address == dying)
     world.crash(victim.index)
     return world, victim

@@ -18,10 +18,10 @@ from msgspec import Struct, field
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import tolerated_faults
 from ophion.testing.simulation.clique_runs import run_clique_seed
-from ophion.testing.simulation.driver import DEFAULT_TIMING, Network
+from ophion.testing.simulation.driver import DEFAULT_TIMING, NetworkSettings
 from ophion.testing.simulation.fault_plan import CALM, FaultPlan, draw_conditions
 from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.network import SimulatedNetwork
@@ -42,7 +42,7 @@ class SeedOptions(Struct, frozen=True):
     byzantine: int | None = None
     """Misbehaving members; None draws up to f of them."""
     storm_s: float = 20.0
-    timing: Timing = DEFAULT_TIMING
+    timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
     """Whether members do without the turns of those who are gone."""
 
@@ -50,8 +50,8 @@ class SeedOptions(Struct, frozen=True):
     def growth_limit_s(self) -> float:
         """How long the first block after healing may take.
 
-        Time-outs that have not reached the cap double up to it, then members gather in one round (two time-outs), then
-        at most f liars and as many honest late-comers propose before somebody is heard.
+        Time-outs that have not reached the cap double up to it, then members gather in one round (two timeouts), then
+        at most f liars and as many honest late-comers propose before an honest proposal arrives.
         """
         doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
         rounds = doublings + 3 + tolerated_faults(self.validators)
@@ -70,7 +70,7 @@ class SeedOutcome(Struct, frozen=True):
     """From the end of the storm to the first new block on every honest chain."""
 
 
-class Summary(Struct):
+class SeedSummary(Struct):
     """Many seeds together."""
 
     seeds: int = 0
@@ -109,7 +109,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
         return SeedOutcome(seed, outcome.blocks, outcome.steps, outcome.violations, 0, outcome.healing_s)
     conditions = conditions_of(seed, options)
     rules = RULES[options.protocol]
-    network = Network(rules, options.validators, options.timing, passes_over=options.passes_over)
+    network = NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over)
     world = SimulatedNetwork(network, seed, conditions.misconduct, conditions.faulty, trace)
     world.checker.forgetful = conditions.forgetful
     if trace is not None:
@@ -124,7 +124,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
     return SeedOutcome(
         seed,
         len(checker.finals),
-        world.agenda.steps,
+        world.event_queue.steps,
         tuple(checker.violations),
         max(checker.decided_rounds, default=0),
         healing_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ophion.testing.simulation.fault_plan import CALM
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
@@ -18,23 +18,23 @@ class Syncing:
 
     def __init__(self, world: SimulatedNetwork) -> None:
         self._world = world
-        self._agenda = world.agenda
+        self._event_queue = world.event_queue
 
-    def aim(self, member: Member, height: int) -> None:
-        """A member learns that somebody is that far."""
+    def aim(self, member: SimulatedMember, height: int) -> None:
+        """A member learns that another member has this height."""
         if height > member.height and height > member.target:
             if member.target <= member.height:
-                self._agenda.add(self._agenda.now + CALM.max_delay_s, self._fetch, member, None)
+                self._event_queue.add(self._event_queue.now + CALM.max_delay_s, self._fetch, member, None)
             member.target = height
 
-    def introduce(self, member: Member, other: Member) -> None:
+    def introduce(self, member: SimulatedMember, other: SimulatedMember) -> None:
         """Two members tell each other how far they are, as nodes do when they connect."""
         are_there = member is not other and member.machine and other.machine
         if are_there and self._world.mail.are_connected(member, other):
             self.aim(member, other.height)
             self.aim(other, member.height)
 
-    def receive(self, member: Member, block: FinalBlock) -> None:
+    def receive(self, member: SimulatedMember, block: FinalBlock) -> None:
         """A member is offered a finished block."""
         if member.machine is None or block.height <= member.height:
             return
@@ -43,8 +43,8 @@ class Syncing:
         elif self._world.driver.extend(member, block):
             self._world.driver.report_head(member)
 
-    def _fetch(self, member: Member, _payload: None) -> None:
-        """Take blocks from somebody who has more; try again until the target is reached."""
+    def _fetch(self, member: SimulatedMember, _payload: None) -> None:
+        """Take blocks from a member that has more; try again until the target is reached."""
         if member.machine is None or member.target <= member.height:
             return
         world = self._world
@@ -62,4 +62,4 @@ class Syncing:
             if member.height > height:
                 world.driver.report_head(member)
         if member.target > member.height:
-            self._agenda.add(self._agenda.now + SYNC_RETRY_S, self._fetch, member, None)
+            self._event_queue.add(self._event_queue.now + SYNC_RETRY_S, self._fetch, member, None)

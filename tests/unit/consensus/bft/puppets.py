@@ -11,11 +11,11 @@ from ophion.consensus.bft.events import (
     BlockTimer,
     CheckProposal,
     Head,
+    MessageReceived,
     Multicast,
     NewHead,
     ProposalBuilt,
     ProposalChecked,
-    Received,
     RoundTimer,
     SetTimer,
     TimerKind,
@@ -27,7 +27,7 @@ from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS, Address
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
@@ -35,7 +35,7 @@ from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, s
 IBFT2: Rules = Ibft2()
 QBFT: Rules = Qbft()
 DIALECTS = [IBFT2, QBFT]
-TIMING = Timing(1.0, 4.0, 32.0)
+TIMING = RoundTiming(1.0, 4.0, 32.0)
 GENESIS = Head(0, bytes(32), 0, ZERO_ADDRESS)
 
 E = TypeVar("E", bound=BftEffect)
@@ -52,7 +52,7 @@ class Stage:
         rules: Rules,
         me: int,
         validators: int = 4,
-        timing: Timing = TIMING,
+        timing: RoundTiming = TIMING,
         limits: MessageLimits = DEFAULT_LIMITS,
         memory: DurableVotes | None = None,
         follows_others: bool = True,
@@ -66,7 +66,7 @@ class Stage:
         self.now = 0.0
         self.machine = BftStateMachine(rules, self.hands[me], limits, follows_others, memory, passes_over, is_blank)
         self.effects: list[BftEffect] = []
-        self.committee = ValidatorSet.of(1, self.addresses, ZERO_ADDRESS)
+        self.validator_set = ValidatorSet.of(1, self.addresses, ZERO_ADDRESS)
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -88,7 +88,7 @@ class Stage:
         return self.effects
 
     def hear(self, message: BftMessage, peer: int | None = None) -> list[BftEffect]:
-        return self.tell(Received(message, message.author if peer is None else self.hands[peer].address))
+        return self.tell(MessageReceived(message, message.author if peer is None else self.hands[peer].address))
 
     def fire(self, kind: TimerKind) -> list[BftEffect]:
         """Let the timer that was set last go off."""
@@ -97,8 +97,8 @@ class Stage:
         if kind is TimerKind.ROUND:
             assert height.expires_at is not None
             self.now = max(self.now, height.expires_at)
-            return self.tell(RoundTimer(height.committee.height, height.current))
-        return self.tell(BlockTimer(height.committee.height))
+            return self.tell(RoundTimer(height.validator_set.height, height.current))
+        return self.tell(BlockTimer(height.validator_set.height))
 
     def block(self, builder: int, round_number: int = 0, nonce: int = 0, height: int = 1) -> Candidate:
         content = Content(bytes(32), 1, nonce)

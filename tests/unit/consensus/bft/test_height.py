@@ -16,6 +16,8 @@ from ophion.consensus.bft.events import (
     Head,
     ImportBlock,
     Multicast,
+    ProposalChecked,
+    RelayMessage,
     Remember,
     Repeat,
     TaskFailed,
@@ -24,7 +26,7 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.height import MAX_ROUND
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.protocol import Rules
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, Stage
 
 both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
@@ -189,7 +191,7 @@ def test_q_01_a_proposal_before_the_block_timer_starts_the_round_early() -> None
 
 
 def test_q_02_round_1_comes_after_period_and_time_out() -> None:
-    stage = Stage(QBFT, me=3, timing=Timing(5.0, 2.0))
+    stage = Stage(QBFT, me=3, timing=RoundTiming(5.0, 2.0))
     stage.start()
     assert stage.timer(TimerKind.BLOCK) == 5.0
     stage.now = 5.0
@@ -207,7 +209,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
-    assert stage.hear(stage.proposal(nonce=1)) != []  # passed on to the others, but not checked
+    assert stage.hear(stage.proposal(nonce=1)) == []  # neither checked nor passed on
     assert not stage.done(CheckProposal)
 
 
@@ -386,7 +388,7 @@ def test_q_05_a_new_block_in_a_later_round_is_the_proposers_own() -> None:
 
 @both
 def test_time_outs_double_up_to_the_cap(rules: Rules) -> None:
-    stage = Stage(rules, me=3, timing=Timing(1.0, 2.0, 16.0))
+    stage = Stage(rules, me=3, timing=RoundTiming(1.0, 2.0, 16.0))
     stage.start_round_0()
     lengths = []
     for number in range(1, 6):
@@ -422,7 +424,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
     assert again.block.round == 1
     assert again.block.builder == stage.hands[0].address
     assert len(again.round_changes or ()) == 3
-    rules.check_proposal(again, stage.committee, stage.hands[2])
+    rules.check_proposal(again, stage.validator_set, stage.hands[2])
 
 
 @both
@@ -480,7 +482,7 @@ def test_a_new_block_is_built_when_nobody_has_prepared(rules: Rules) -> None:
     stage.built(stage.block(1, 1))
     (said,) = stage.said(Proposal)
     assert isinstance(said, Proposal)
-    rules.check_proposal(said, stage.committee, stage.hands[2])
+    rules.check_proposal(said, stage.validator_set, stage.hands[2])
 
 
 @both
@@ -496,7 +498,7 @@ def test_answers_that_come_too_late_are_ignored(rules: Rules) -> None:
 
 @both
 def test_at_the_cap_a_round_is_left_only_after_a_quorum_has_been_there_for_a_whole_time_out(rules: Rules) -> None:
-    stage = Stage(rules, me=3, timing=Timing(1.0, 4.0, 4.0))
+    stage = Stage(rules, me=3, timing=RoundTiming(1.0, 4.0, 4.0))
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
     assert [message.round for message in stage.said(RoundChange)] == [1]
@@ -552,7 +554,7 @@ def test_memory_of_another_height_is_ignored(rules: Rules) -> None:
 
 
 def test_q_08_an_empty_block_is_held_back_until_its_own_period() -> None:
-    stage = Stage(QBFT, me=0, timing=Timing(1.0, 20.0, 60.0, empty_period_s=10.0))
+    stage = Stage(QBFT, me=0, timing=RoundTiming(1.0, 20.0, 60.0, empty_period_s=10.0))
     stage.start()
     for second in range(1, 10):
         stage.now = float(second)
@@ -568,7 +570,7 @@ def test_q_08_an_empty_block_is_held_back_until_its_own_period() -> None:
 
 
 def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
-    stage = Stage(QBFT, me=0, timing=Timing(1.0, 20.0, 60.0, empty_period_s=10.0))
+    stage = Stage(QBFT, me=0, timing=RoundTiming(1.0, 20.0, 60.0, empty_period_s=10.0))
     stage.start_round_0()
     stage.built(stage.block(0), is_empty=False)
     assert stage.said(Proposal)
@@ -682,3 +684,88 @@ def test_what_was_said_in_this_round_is_said_again_to_who_connects(rules: Rules)
     assert stage.done(Repeat) == [Repeat(change, stage.hands[2].address)]
     stage.tell(Connected(b"\x99" * 20))
     assert stage.done(Repeat) == [], "nobody else is told"
+
+
+# --- bodies of other blocks ---------------------------------------------------------------------
+
+
+def swapped(proposal: Proposal) -> Proposal:
+    """The same signed proposal with a body that its header does not stand for."""
+    block = replace(proposal.block, encoded=proposal.block.encoded + b"other body")
+    return replace(proposal, block=block, known_as=proposal.fingerprint + b"swapped")
+
+
+def wrong_body(stage: Stage, proposal: Proposal) -> None:
+    stage.tell(
+        ProposalChecked(proposal.height, proposal.round, proposal.block.digest, "another body", is_body_wrong=True)
+    )
+
+
+@both
+def test_the_proposal_counts_after_a_copy_with_another_body(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    assert not stage.done(RelayMessage)
+    stage.hear(proposal)
+    assert not stage.effects
+    wrong_body(stage, proposal)
+    (check,) = stage.done(CheckProposal)
+    assert check.proposal == proposal
+    stage.checked(proposal, None)
+    assert len(stage.said(Prepare)) == 1
+    assert [relay.message for relay in stage.done(RelayMessage)] == [proposal]
+
+
+@both
+def test_a_copy_with_another_body_alone_does_not_pin_the_round(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    wrong_body(stage, proposal)
+    assert stage.effects == []
+    height = stage.machine.height
+    assert height is not None
+    assert any(stage.hands[1].address.hex() in note for note in height.notes)
+    stage.accept(proposal)
+    assert len(stage.said(Prepare)) == 1
+
+
+@both
+def test_the_sender_of_another_body_gets_no_second_check(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    wrong_body(stage, proposal)
+    again = swapped(swapped(proposal))
+    stage.hear(again, peer=1)
+    assert stage.effects == []
+
+
+@both
+def test_the_copy_of_the_proposer_is_checked_before_other_copies(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    stage.hear(swapped(swapped(proposal)), peer=2)
+    stage.hear(proposal)
+    wrong_body(stage, proposal)
+    assert [check.proposal for check in stage.done(CheckProposal)] == [proposal]
+
+
+@both
+def test_the_sender_of_another_body_cannot_make_the_proposal_a_duplicate(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    stage.start_round_0()
+    proposal = stage.proposal()
+    stage.hear(swapped(proposal), peer=1)
+    stage.hear(proposal, peer=1)
+    wrong_body(stage, proposal)
+    stage.hear(proposal, peer=1)
+    assert stage.effects == []
+    stage.accept(proposal)
+    assert len(stage.said(Prepare)) == 1

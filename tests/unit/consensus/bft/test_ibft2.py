@@ -40,15 +40,15 @@ PREPARE_OF_THE_ORIGINAL_CLIENT = unhex(
 )
 
 
-def scribe(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
+def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
     return KeyMessageFactory(IBFT2, key, profile)  # type: ignore[arg-type]
 
 
 def prepared_in_round_0() -> PreparedRound:
     """What k2 has prepared in round 0: the proposal of k4 and the prepares of k2 and k3."""
     block = message_block(IBFT2)
-    proposal = scribe(K4).proposal(1, 0, block, None)
-    prepares = tuple(scribe(key).prepare(1, 0, block.digest) for key in (K2, K3))
+    proposal = factory(K4).proposal(1, 0, block, None)
+    prepares = tuple(factory(key).prepare(1, 0, block.digest) for key in (K2, K3))
     return PreparedRound(0, block, prepares, proposal.signed)
 
 
@@ -151,7 +151,7 @@ def test_golden_7_4_a_header_with_three_seals() -> None:
 
 def test_golden_7_2_the_prepare_of_the_original_client_is_reproduced_byte_for_byte() -> None:
     digest = keccak256(b"\0")
-    ours = scribe(K1).prepare(0x1234567890ABCDEF, 0xFEDCBA98, digest)
+    ours = factory(K1).prepare(0x1234567890ABCDEF, 0xFEDCBA98, digest)
     assert ours.raw == RawMessage(1, PREPARE_OF_THE_ORIGINAL_CLIENT)
     theirs = IBFT2.decode(RawMessage(1, PREPARE_OF_THE_ORIGINAL_CLIENT))
     assert theirs == ours
@@ -160,7 +160,7 @@ def test_golden_7_2_the_prepare_of_the_original_client_is_reproduced_byte_for_by
 
 
 def test_golden_7_4_prepare_by_k2() -> None:
-    message = scribe(K2).prepare(1, 0, message_block(IBFT2).digest)
+    message = factory(K2).prepare(1, 0, message_block(IBFT2).digest)
     assert message.raw.data == unhex(
         "f873ef8800000000000000018400000000a01fa662b43f4952d272f4d3ea706a347d5138c8c90240edbdb8e1200c13ffe987b841336873f93a"
         "dc34c912afe977c3ac078b407f6d1e5c70fbc16de13c38b6999e65452ee1042fc7d706a97e099d15fa6308cf7b550e239057d4a61881c449"
@@ -171,7 +171,7 @@ def test_golden_7_4_prepare_by_k2() -> None:
 
 def test_golden_7_4_commit_by_k2() -> None:
     block = message_block(IBFT2)
-    message = scribe(K2).commit(1, 0, block.digest, block.digest)
+    message = factory(K2).commit(1, 0, block.digest, block.digest)
     assert signing_hash(message.raw.data, 2).hex() == "f1834d8936c62afb0a9acbe1c8d08fbbf6c787f6ad99ecdd81b9757e15f89110"
     assert len(message.raw.data) == 185
     assert message.fingerprint.hex() == "eea6ec8c1e7608fac2cbd2264b5e0d937deb05a4f832f32b5522fa8d63fcc57e"
@@ -188,7 +188,7 @@ def test_golden_7_4_commit_by_k2() -> None:
     ],
 )
 def test_golden_7_4_proposal_of_round_0_by_k4(profile: Profile, size: int, fingerprint: str) -> None:
-    message = scribe(K4, profile).proposal(1, 0, message_block(IBFT2), None)
+    message = factory(K4, profile).proposal(1, 0, message_block(IBFT2), None)
     assert signing_hash(message.signed.encoded, 0).hex() == (
         "55c00c1a32775789b0c40e397911c6d8ac1ff0c5a9bc452f6b246fd1e76a50aa"
     )
@@ -198,7 +198,7 @@ def test_golden_7_4_proposal_of_round_0_by_k4(profile: Profile, size: int, finge
 
 
 def test_golden_7_4_unprepared_round_change_by_k2() -> None:
-    message = scribe(K2).round_change(1, 1, None)
+    message = factory(K2).round_change(1, 1, None)
     assert message.raw == RawMessage(
         3,
         unhex(
@@ -213,7 +213,7 @@ def test_golden_7_4_unprepared_round_change_by_k2() -> None:
 
 
 def test_golden_7_4_prepared_round_change_by_k2() -> None:
-    message = scribe(K2).round_change(1, 1, prepared_in_round_0())
+    message = factory(K2).round_change(1, 1, prepared_in_round_0())
     assert signing_hash(message.signed.encoded, 3).hex() == (
         "43a6ec8d87501d432ee4648cb3c0e3b24f1db5a51616f4074453905b58b8c820"
     )
@@ -229,18 +229,18 @@ def test_golden_7_4_prepared_round_change_by_k2() -> None:
 def test_golden_7_4_proposal_of_round_1_by_k2_with_a_certificate() -> None:
     changes = RoundChanges()
     for key, prepared in ((K1, None), (K2, prepared_in_round_0()), (K3, None)):
-        changes.add(scribe(key).round_change(1, 1, prepared))
-    message = scribe(K2).proposal(1, 1, message_block(IBFT2, 1), changes.certificate(1))
+        changes.add(factory(key).round_change(1, 1, prepared))
+    message = factory(K2).proposal(1, 1, message_block(IBFT2, 1), changes.certificate(1))
     assert len(message.raw.data) == 1376
     assert message.fingerprint.hex() == "00e38ecf93bef8dd7213ad97afb89bb22320b14a566feeabda9c2b236c93bb77"
     decoded = IBFT2.decode(message.raw)
     assert isinstance(decoded, Proposal)
-    IBFT2.check_proposal(decoded, COMMITTEE, scribe(K1))
+    IBFT2.check_proposal(decoded, COMMITTEE, factory(K1))
 
 
 def test_both_profiles_are_decoded_and_certificates_are_the_same_in_both() -> None:
-    classic = scribe(K2).round_change(1, 1, prepared_in_round_0())
-    bal = scribe(K2, Profile.BAL).round_change(1, 1, prepared_in_round_0())
+    classic = factory(K2).round_change(1, 1, prepared_in_round_0())
+    bal = factory(K2, Profile.BAL).round_change(1, 1, prepared_in_round_0())
     assert len(bal.raw.data) == len(classic.raw.data) + 1
     first, second = IBFT2.decode(classic.raw), IBFT2.decode(bal.raw)
     assert isinstance(first, RoundChange)
@@ -250,7 +250,7 @@ def test_both_profiles_are_decoded_and_certificates_are_the_same_in_both() -> No
 
 
 def test_unknown_codes_and_wrong_shapes_are_decode_errors() -> None:
-    prepare = scribe(K2).prepare(1, 0, bytes(32)).raw.data
+    prepare = factory(K2).prepare(1, 0, bytes(32)).raw.data
     for code, data in (
         (4, prepare),
         (0, prepare),

@@ -26,15 +26,15 @@ def test_too_few_and_repeated_authors_do_not() -> None:
 
 
 def test_round_changes_are_of_one_round_and_of_validators() -> None:
-    committee = ValidatorSet.of(5, (A, B, C), bytes(20))
+    validator_set = ValidatorSet.of(5, (A, B, C), bytes(20))
     good = [SignedRoundChange(5, 2, None, author) for author in (A, B)]
-    check_round_changes(good, 2, committee)
+    check_round_changes(good, 2, validator_set)
     stranger = SignedRoundChange(5, 2, None, bytes(20))
     for bad in (good[:1], [*good[:1], *good[:1]], [*good, stranger], [good[0], replace(good[1], height=6)]):
         with pytest.raises(Unjustified):
-            check_round_changes(bad, 2, committee)
+            check_round_changes(bad, 2, validator_set)
     with pytest.raises(Unjustified, match="another round"):
-        check_round_changes(good, 3, committee)
+        check_round_changes(good, 3, validator_set)
 
 
 def test_a_round_change_asks_for_a_later_round_than_it_has_prepared_in() -> None:
@@ -45,11 +45,11 @@ def test_a_round_change_asks_for_a_later_round_than_it_has_prepared_in() -> None
 
 
 def test_prepares_are_for_one_block_in_one_round_and_of_validators() -> None:
-    committee = ValidatorSet.of(5, (A, B, C), bytes(20))
+    validator_set = ValidatorSet.of(5, (A, B, C), bytes(20))
     good = [Prepare(5, 1, bytes(32), author) for author in (A, B)]
-    check_prepares(good, 2, 1, bytes(32), committee)
+    check_prepares(good, 2, 1, bytes(32), validator_set)
     for change in ({"height": 6}, {"round": 2}, {"digest": b"\1" * 32}, {"author": bytes(20)}, {"author": A}):
         with pytest.raises(Unjustified):
-            check_prepares([good[0], replace(good[1], **change)], 2, 1, bytes(32), committee)  # type: ignore[arg-type]
+            check_prepares([good[0], replace(good[1], **change)], 2, 1, bytes(32), validator_set)  # type: ignore[arg-type]
     with pytest.raises(Unjustified, match="2 prepares where 3 are needed"):
-        check_prepares(good, 3, 1, bytes(32), committee)
+        check_prepares(good, 3, 1, bytes(32), validator_set)

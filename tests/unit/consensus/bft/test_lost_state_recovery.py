@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ophion.consensus.bft.events import Head
 from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
-from ophion.consensus.bft.timeouts import Timing
+from ophion.consensus.bft.timeouts import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS
 from ophion.testing.simulation.fake_crypto import stand_in_address
 
-TIMING = Timing(1.0, 2.0, 60.0)
+TIMING = RoundTiming(1.0, 2.0, 60.0)
 CAME_BACK = 1_000.0
 
 
-def committee(count: int = 4, height: int = 8) -> ValidatorSet:
+def validator_set(count: int = 4, height: int = 8) -> ValidatorSet:
     return ValidatorSet.of(height, [stand_in_address(index) for index in range(count)], ZERO_ADDRESS)
 
 
@@ -23,61 +23,61 @@ def head(number: int = 7, timestamp: int = 990) -> Head:
 
 def test_it_is_over_with_a_block_made_since_it_came_back_clocks_considered() -> None:
     waiting = LostStateRecovery()
-    assert not waiting.enter(committee(), head(timestamp=999), CAME_BACK)
-    assert not waiting.enter(committee(height=9), head(8, 1_002), CAME_BACK + 10)
-    assert waiting.enter(committee(height=10), head(9, 1_003), CAME_BACK + 11)
+    assert not waiting.enter(validator_set(), head(timestamp=999), CAME_BACK)
+    assert not waiting.enter(validator_set(height=9), head(8, 1_002), CAME_BACK + 10)
+    assert waiting.enter(validator_set(height=10), head(9, 1_003), CAME_BACK + 11)
 
 
 def test_genesis_and_a_validator_alone_need_not_wait() -> None:
     waiting = LostStateRecovery()
-    waiting.enter(committee(height=1), head(0, 0), CAME_BACK)
-    assert not waiting.holds(committee(height=1), head(0, 0))
-    assert not waiting.holds(committee(1), head())
-    assert waiting.holds(committee(2), head())
+    waiting.enter(validator_set(height=1), head(0, 0), CAME_BACK)
+    assert not waiting.holds(validator_set(height=1), head(0, 0))
+    assert not waiting.holds(validator_set(1), head())
+    assert waiting.holds(validator_set(2), head())
 
 
 def test_it_joins_a_quorum_that_does_not_get_on_in_a_round_nobody_has_reached() -> None:
     waiting = LostStateRecovery()
-    waiting.enter(committee(), head(), CAME_BACK)
+    waiting.enter(validator_set(), head(), CAME_BACK)
     waiting.heard(stand_in_address(0), 8, 2)
-    assert waiting.joins(committee(), TIMING, CAME_BACK + 10) is None
+    assert waiting.joins(validator_set(), TIMING, CAME_BACK + 10) is None
     waiting.heard(stand_in_address(1), 7, 9)
-    assert waiting.joins(committee(), TIMING, CAME_BACK + 10) is None, "that was another height"
+    assert waiting.joins(validator_set(), TIMING, CAME_BACK + 10) is None, "that was another height"
     waiting.heard(stand_in_address(1), 8, 1)
-    assert waiting.joins(committee(), TIMING, CAME_BACK + 3) is None
-    memory = waiting.joins(committee(), TIMING, CAME_BACK + 4)
+    assert waiting.joins(validator_set(), TIMING, CAME_BACK + 3) is None
+    memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 4)
     assert memory is not None
     assert (memory.height, memory.resume_round) == (8, 3)
     waiting.heard(stand_in_address(2), 8, 1)
-    assert waiting.joins(committee(), TIMING, CAME_BACK + 31) is None, "three of four can do without it"
-    assert waiting.joins(committee(), TIMING, CAME_BACK + 32) is not None, "but for a liar among them"
+    assert waiting.joins(validator_set(), TIMING, CAME_BACK + 31) is None, "three of four can do without it"
+    assert waiting.joins(validator_set(), TIMING, CAME_BACK + 32) is not None, "but for a liar among them"
 
 
 def test_three_validators_tolerate_no_fault_so_one_of_them_is_not_enough_company() -> None:
     waiting = LostStateRecovery()
-    waiting.enter(committee(3), head(), CAME_BACK)
+    waiting.enter(validator_set(3), head(), CAME_BACK)
     waiting.heard(stand_in_address(0), 8, 0)
-    assert waiting.joins(committee(3), TIMING, CAME_BACK + 10) is None
-    waiting.enter(committee(2), head(), CAME_BACK)
+    assert waiting.joins(validator_set(3), TIMING, CAME_BACK + 10) is None
+    waiting.enter(validator_set(2), head(), CAME_BACK)
     waiting.heard(stand_in_address(0), 8, 0)
-    assert waiting.joins(committee(2), TIMING, CAME_BACK + 10) is not None
+    assert waiting.joins(validator_set(2), TIMING, CAME_BACK + 10) is not None
 
 
 def test_f_liars_do_not_lure_it_into_rounds_far_away() -> None:
     """Once a liar asked for round 2**31 - 1, and a validator that came back followed it beyond the last round."""
     waiting = LostStateRecovery()
-    waiting.enter(committee(), head(), CAME_BACK)
+    waiting.enter(validator_set(), head(), CAME_BACK)
     waiting.heard(stand_in_address(0), 8, 2**31 - 1)
     waiting.heard(stand_in_address(1), 8, 3)
-    memory = waiting.joins(committee(), TIMING, CAME_BACK + 10)
+    memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 10)
     assert memory is not None
     assert memory.resume_round == 4
 
 
 def test_where_everybody_has_lost_everything_it_does_not_wait_for_ever() -> None:
     waiting = LostStateRecovery()
-    waiting.enter(committee(), head(), CAME_BACK)
-    assert waiting.joins(committee(), TIMING, CAME_BACK + 299) is None
-    memory = waiting.joins(committee(), TIMING, CAME_BACK + 300)
+    waiting.enter(validator_set(), head(), CAME_BACK)
+    assert waiting.joins(validator_set(), TIMING, CAME_BACK + 299) is None
+    memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 300)
     assert memory is not None
     assert memory.resume_round == 1

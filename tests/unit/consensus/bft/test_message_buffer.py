@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.events import Received
+from ophion.consensus.bft.events import MessageReceived
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageLimits, RecentlySeen
 from ophion.consensus.bft.messages import Prepare, RawMessage
 
 
-def received(height: int, number: int = 0) -> Received:
-    return Received(Prepare(height, 0, bytes(32), bytes(20), number.to_bytes(4, "big")), None)
+def received(height: int, number: int = 0) -> MessageReceived:
+    return MessageReceived(Prepare(height, 0, bytes(32), bytes(20), number.to_bytes(4, "big")), None)
 
 
 def test_the_defaults_are_those_of_the_genesis_file() -> None:
@@ -75,7 +75,7 @@ def test_a_limit_of_zero_keeps_nothing() -> None:
 
 def test_the_bytes_that_are_kept_are_bounded_too() -> None:
     future = FutureMessages(1000, 10, max_bytes=1000)
-    large = lambda height, number: Received(  # noqa: E731
+    large = lambda height, number: MessageReceived(  # noqa: E731
         Prepare(height, 0, bytes(32), bytes(20), number.to_bytes(4, "big"), RawMessage(0x13, bytes(400))), None
     )
     assert future.add(large(6, 1), 5)

@@ -33,12 +33,12 @@ def largest(dialect: Ibft2 | Qbft) -> Proposal:
 
 @both
 def test_every_kind_is_read_as_it_was_written(dialect: Ibft2 | Qbft) -> None:
-    scribe, block = KeyMessageFactory(dialect, K2), message_block(dialect)
+    factory, block = KeyMessageFactory(dialect, K2), message_block(dialect)
     codec: MessageCodec = dialect
     for message, kind in (
-        (scribe.prepare(1, 0, block.digest), Prepare),
-        (scribe.commit(1, 0, block.digest, block.digest), Commit),
-        (scribe.round_change(1, 1, None), RoundChange),
+        (factory.prepare(1, 0, block.digest), Prepare),
+        (factory.commit(1, 0, block.digest, block.digest), Commit),
+        (factory.round_change(1, 1, None), RoundChange),
         (largest(dialect), Proposal),
     ):
         assert type(codec.decode(message.raw)) is kind

@@ -10,10 +10,10 @@ from tests.unit.consensus.bft.golden import K1, message_block
 
 
 def test_the_profile_can_change_between_heights() -> None:
-    scribe = KeyMessageFactory(Qbft(), K1)
-    classic = scribe.round_change(1, 1, None).raw.data
-    scribe.profile = Profile.BAL
-    bal = scribe.round_change(1, 1, None).raw.data
+    factory = KeyMessageFactory(Qbft(), K1)
+    classic = factory.round_change(1, 1, None).raw.data
+    factory.profile = Profile.BAL
+    bal = factory.round_change(1, 1, None).raw.data
     assert len(bal) == len(classic) + 1
 
 
@@ -32,8 +32,8 @@ def test_a_block_in_another_round_is_the_same_block() -> None:
 
 def test_the_round_of_a_proposed_block_can_be_hidden_where_the_dialect_allows_it() -> None:
     for dialect, hidden in ((Ibft2(), 1), (Qbft(), 0)):
-        scribe = KeyMessageFactory(dialect, K1)
-        assert scribe.proposal(1, 1, message_block(dialect, 1), None).block.round == 1
-        scribe.hides_round = True
-        proposal = scribe.proposal(1, 1, message_block(dialect, 1), None)
+        factory = KeyMessageFactory(dialect, K1)
+        assert factory.proposal(1, 1, message_block(dialect, 1), None).block.round == 1
+        factory.hides_round = True
+        proposal = factory.proposal(1, 1, message_block(dialect, 1), None)
         assert (proposal.round, proposal.block) == (1, message_block(dialect, hidden))

@@ -21,15 +21,15 @@ def test_the_two_dialects_differ_where_they_should() -> None:
 
 def test_keys_and_stand_ins_write_the_same_statements() -> None:
     for rules in (Ibft2(), Qbft()):
-        scribes: list[MessageFactory] = [KeyMessageFactory(rules, K1), FakeMessageFactory(K1.address, rules)]
-        first, second = (scribe.prepare(3, 2, bytes(32)) for scribe in scribes)
+        factories: list[MessageFactory] = [KeyMessageFactory(rules, K1), FakeMessageFactory(K1.address, rules)]
+        first, second = (factory.prepare(3, 2, bytes(32)) for factory in factories)
         assert (first.height, first.round, first.digest, first.author) == (
             second.height,
             second.round,
             second.digest,
             second.author,
         )
-        for scribe in scribes:
-            commit = scribe.commit(3, 2, bytes(32), b"\1" * 32)
-            assert scribe.seal_author(b"\1" * 32, commit.seal) == K1.address
-            assert scribe.seal_author(bytes(32), commit.seal) != K1.address
+        for factory in factories:
+            commit = factory.commit(3, 2, bytes(32), b"\1" * 32)
+            assert factory.seal_author(b"\1" * 32, commit.seal) == K1.address
+            assert factory.seal_author(bytes(32), commit.seal) != K1.address

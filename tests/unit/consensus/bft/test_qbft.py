@@ -36,14 +36,14 @@ from tests.unit.consensus.bft.golden import (
 QBFT = Qbft()
 
 
-def scribe(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
+def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
     return KeyMessageFactory(QBFT, key, profile)  # type: ignore[arg-type]
 
 
 def prepared_in_round_0() -> PreparedRound:
     """What k2 has prepared in round 0: prepares of k4, k2 and k3."""
     block = message_block(QBFT)
-    return PreparedRound(0, block, tuple(scribe(key).prepare(1, 0, block.digest) for key in (K4, K2, K3)), None)
+    return PreparedRound(0, block, tuple(factory(key).prepare(1, 0, block.digest) for key in (K4, K2, K3)), None)
 
 
 def signing_hash(signed_part: bytes, code: int) -> bytes:
@@ -140,7 +140,7 @@ def test_golden_7_4_a_header_with_three_seals() -> None:
 
 
 def test_golden_7_4_prepare_by_k2() -> None:
-    message = scribe(K2).prepare(1, 0, message_block(QBFT).digest)
+    message = factory(K2).prepare(1, 0, message_block(QBFT).digest)
     assert message.raw == RawMessage(
         0x13,
         unhex(
@@ -156,7 +156,7 @@ def test_golden_7_4_prepare_by_k2() -> None:
 
 def test_golden_7_4_commit_by_k2() -> None:
     block = message_block(QBFT)
-    message = scribe(K2).commit(1, 0, block.digest, block.digest)
+    message = factory(K2).commit(1, 0, block.digest, block.digest)
     assert (
         signing_hash(message.raw.data, 0x14).hex() == "510ca59175c8d00cb66d2d3f75683ad43310c5c55b8ea648aee9a84580290c33"
     )
@@ -185,7 +185,7 @@ def test_golden_7_4_commit_by_k2() -> None:
 def test_golden_7_4_q_10_proposal_of_round_0_by_k4_in_both_profiles(
     profile: Profile, signed_hash: str, size: int, fingerprint: str
 ) -> None:
-    message = scribe(K4, profile).proposal(1, 0, message_block(QBFT), None)
+    message = factory(K4, profile).proposal(1, 0, message_block(QBFT), None)
     assert signing_hash(message.signed.encoded, 0x12).hex() == signed_hash
     assert len(message.raw.data) == size
     assert message.fingerprint.hex() == fingerprint
@@ -193,7 +193,7 @@ def test_golden_7_4_q_10_proposal_of_round_0_by_k4_in_both_profiles(
     assert isinstance(decoded, Proposal)
     assert decoded.author == K4.address
     assert decoded == dataclasses.replace(message, round_changes=())
-    QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
+    QBFT.check_proposal(decoded, COMMITTEE, factory(K1))
 
 
 def test_golden_7_4_unprepared_round_change_by_k2_in_both_profiles() -> None:
@@ -201,8 +201,8 @@ def test_golden_7_4_unprepared_round_change_by_k2_in_both_profiles() -> None:
         "f847c30101c0b8418a9b5d7f1bdfd6743475ab6314b804748ad48ffbb5c9769aacb5502d00d5fc30428b86e50f1b01d6e6ec587899fab4adca4a"
         "81ef597db151491f77132497f7a700"
     )
-    classic = scribe(K2).round_change(1, 1, None)
-    bal = scribe(K2, Profile.BAL).round_change(1, 1, None)
+    classic = factory(K2).round_change(1, 1, None)
+    bal = factory(K2, Profile.BAL).round_change(1, 1, None)
     assert classic.raw == RawMessage(0x15, unhex(f"f84b{signed}c0c0"))
     assert bal.raw == RawMessage(0x15, unhex(f"f84c{signed}c080c0"))
     assert signing_hash(classic.signed.encoded, 0x15).hex() == (
@@ -213,7 +213,7 @@ def test_golden_7_4_unprepared_round_change_by_k2_in_both_profiles() -> None:
 
 
 def test_golden_7_4_prepared_round_change_by_k2() -> None:
-    message = scribe(K2).round_change(1, 1, prepared_in_round_0())
+    message = factory(K2).round_change(1, 1, prepared_in_round_0())
     assert signing_hash(message.signed.encoded, 0x15).hex() == (
         "ffc8d9353fd4d1ef966e3b1ec518e822c559812234c242a0e78006c505bebf97"
     )
@@ -228,27 +228,27 @@ def test_golden_7_4_prepared_round_change_by_k2() -> None:
 def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: Profile) -> None:
     changes = RoundChanges()
     for key, prepared in ((K1, None), (K2, prepared_in_round_0()), (K3, None)):
-        changes.add(scribe(key, profile).round_change(1, 1, prepared))
-    message = scribe(K2, profile).proposal(1, 1, message_block(QBFT, 1), changes.certificate(1))
+        changes.add(factory(key, profile).round_change(1, 1, prepared))
+    message = factory(K2, profile).proposal(1, 1, message_block(QBFT, 1), changes.certificate(1))
     decoded = QBFT.decode(message.raw)
     assert isinstance(decoded, Proposal)
-    QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
+    QBFT.check_proposal(decoded, COMMITTEE, factory(K1))
 
 
 @pytest.mark.parametrize("inside", [0, 1])
 def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int) -> None:
     """GoQuorum writes round 0 whatever round it is, and prepares that block's digest."""
     block = message_block(QBFT, inside)
-    prepared = PreparedRound(1, block, tuple(scribe(key).prepare(1, 1, block.digest) for key in (K4, K2, K3)), None)
+    prepared = PreparedRound(1, block, tuple(factory(key).prepare(1, 1, block.digest) for key in (K4, K2, K3)), None)
     changes = RoundChanges()
     for key, proof in ((K1, None), (K2, prepared), (K3, None)):
-        changes.add(scribe(key).round_change(1, 2, proof))
+        changes.add(factory(key).round_change(1, 2, proof))
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(2))
     for sent in (inside, 2):
-        message = scribe(proposer).proposal(1, 2, message_block(QBFT, sent), changes.certificate(2))
+        message = factory(proposer).proposal(1, 2, message_block(QBFT, sent), changes.certificate(2))
         decoded = QBFT.decode(message.raw)
         assert isinstance(decoded, Proposal)
-        QBFT.check_proposal(decoded, COMMITTEE, scribe(K1))
+        QBFT.check_proposal(decoded, COMMITTEE, factory(K1))
 
 
 def test_a_new_block_names_its_round_or_0() -> None:
@@ -256,20 +256,20 @@ def test_a_new_block_names_its_round_or_0() -> None:
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(0))
     block = message_block(QBFT, 7)
     assert block.round == 7
-    message = QBFT.decode(scribe(proposer).proposal(1, 0, block, None).raw)
+    message = QBFT.decode(factory(proposer).proposal(1, 0, block, None).raw)
     assert isinstance(message, Proposal)
     with pytest.raises(Unjustified, match="names a later round"):
-        QBFT.check_proposal(message, COMMITTEE, scribe(K1))
+        QBFT.check_proposal(message, COMMITTEE, factory(K1))
 
 
 def test_a_block_that_was_proposed_again_as_it_was_can_be_proposed_once_more() -> None:
     """In round 2 with round 1 still inside, which is what was prepared then; round 3 takes it, with its own inside."""
     block = message_block(QBFT, 1)
-    prepared = PreparedRound(2, block, tuple(scribe(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)
+    prepared = PreparedRound(2, block, tuple(factory(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)
     changes = RoundChanges()
     for key, proof in ((K1, None), (K2, prepared), (K3, None)):
-        changes.add(scribe(key).round_change(1, 3, proof))
+        changes.add(factory(key).round_change(1, 3, proof))
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(3))
-    message = QBFT.decode(scribe(proposer).proposal(1, 3, message_block(QBFT, 3), changes.certificate(3)).raw)
+    message = QBFT.decode(factory(proposer).proposal(1, 3, message_block(QBFT, 3), changes.certificate(3)).raw)
     assert isinstance(message, Proposal)
-    QBFT.check_proposal(message, COMMITTEE, scribe(K1))
+    QBFT.check_proposal(message, COMMITTEE, factory(K1))

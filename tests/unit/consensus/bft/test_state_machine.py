@@ -10,10 +10,10 @@ from ophion.consensus.bft.events import (
     CatchUp,
     CheckProposal,
     Head,
+    MessageReceived,
     Multicast,
     NewHead,
-    Received,
-    Relay,
+    RelayMessage,
     Remember,
     RoundTimer,
     SetTimer,
@@ -25,7 +25,7 @@ from ophion.consensus.bft.message_buffer import MessageCounts, MessageLimits
 from ophion.consensus.bft.messages import Prepare, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
-from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, TIMING, Stage
+from tests.unit.consensus.bft.puppets import DIALECTS, GENESIS, IBFT2, QBFT, TIMING, Stage
 
 both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
 
@@ -47,7 +47,7 @@ def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules)
     stage.start_round_0()
     vote = stage.hands[1].prepare(1, 0, bytes(32))
     stage.hear(vote, peer=2)
-    assert stage.done(Relay) == [Relay(vote, (stage.hands[2].address, stage.hands[1].address))]
+    assert stage.done(RelayMessage) == [RelayMessage(vote, (stage.hands[2].address, stage.hands[1].address))]
     assert stage.hear(vote, peer=0) == []
     assert stage.machine.is_duplicate(vote.fingerprint)
 
@@ -74,10 +74,10 @@ def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trig
     for height in range(2, 13):
         stage.hear(stage.hands[1].round_change(height, 1, None), peer=2)
         assert stage.done(CatchUp) == [CatchUp(stage.hands[2].address, height - 1)]
-        assert not stage.done(Relay)
+        assert not stage.done(RelayMessage)
     for height in range(2, 13):
         stage.tell(NewHead(head(stage, height - 1), stage.addresses, TIMING))
-        replayed = [effect.message.height for effect in stage.done(Relay)]
+        replayed = [effect.message.height for effect in stage.done(RelayMessage)]
         assert replayed == ([height] if height <= 11 else [])
 
 
@@ -89,11 +89,11 @@ def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more()
     for number in range(200):
         vote = stage.hands[1].prepare(1, 0, bytes(32))
         stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
-        passed_on += len(stage.done(Relay))
+        passed_on += len(stage.done(RelayMessage))
     assert passed_on == 64
     vote = stage.hands[2].prepare(1, 0, bytes(32))
     stage.hear(vote)
-    assert len(stage.done(Relay)) == 1, "others are heard as before"
+    assert len(stage.done(RelayMessage)) == 1, "others are heard as before"
 
 
 def test_future_messages_have_a_limit() -> None:
@@ -104,9 +104,9 @@ def test_future_messages_have_a_limit() -> None:
         number = stage.machine.footprint()
         stage.hear(type(vote)(vote.height, vote.round, vote.digest, vote.author, number.to_bytes(4, "big")))
     stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
-    assert len(stage.done(Relay)) == 3
+    assert len(stage.done(RelayMessage)) == 3
     stage.tell(NewHead(head(stage, 2), stage.addresses, TIMING))
-    assert stage.done(Relay) == []
+    assert stage.done(RelayMessage) == []
 
 
 @both
@@ -165,9 +165,9 @@ def test_the_next_height_begins_with_the_next_head(rules: Rules) -> None:
     stage = Stage(rules, me=1)
     stage.start_round_0()
     stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
-    assert stage.machine.committee is not None
-    assert stage.machine.committee.height == 2
-    assert stage.machine.committee.proposer(0) == stage.hands[1].address
+    assert stage.machine.validator_set is not None
+    assert stage.machine.validator_set.height == 2
+    assert stage.machine.validator_set.proposer(0) == stage.hands[1].address
     assert stage.done(SetTimer)
 
 
@@ -176,7 +176,7 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
         stage = Stage(rules, me=3)
         stage.start_round_0()
         proposal = stage.hands[1].proposal(2, 0, stage.block(1, height=2), None)
-        stage.tell(Received(proposal, None))
+        stage.tell(MessageReceived(proposal, None))
         stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
         assert len(stage.done(CheckProposal)) == 1
 
@@ -259,3 +259,53 @@ def test_whatever_comes_in_is_counted(rules: Rules) -> None:
     assert stage.machine.counts == MessageCounts(
         received=7, duplicate=1, stale=1, early=2, too_early=1, foreign=1, own=1
     )
+
+
+# --- peers that are ahead -----------------------------------------------------------------------
+
+
+def held(stage: Stage, begins_at: float) -> None:
+    stage.tell(NewHead(GENESIS, stage.addresses, stage.timing, begins_at))
+
+
+@both
+def test_nothing_is_signed_while_peers_report_a_higher_head(rules: Rules) -> None:
+    stage = Stage(rules, me=0)
+    held(stage, 4.0)
+    assert stage.effects == [SetTimer(TimerKind.ROUND, 4.0, RoundTimer(1, NOT_STARTED))]
+    stage.now = 3.0
+    for index in (1, 2, 3):
+        stage.hear(stage.hands[index].round_change(1, 1, None))
+        assert not stage.said(RoundChange)
+    assert stage.machine.height is None
+
+
+@both
+def test_a_held_height_begins_after_the_timeout_with_what_was_heard(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    held(stage, 4.0)
+    proposal = stage.proposal()
+    stage.hear(proposal)
+    assert stage.effects == []
+    stage.now = 4.0
+    stage.tell(RoundTimer(1, NOT_STARTED))
+    assert [check.proposal for check in stage.done(CheckProposal)] == [proposal]
+    assert not stage.machine.is_held
+
+
+@both
+def test_a_held_height_begins_at_once_when_the_reason_is_gone(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    held(stage, 4.0)
+    held(stage, 0.0)
+    assert stage.machine.height is not None
+    assert not stage.machine.is_held
+
+
+@both
+def test_blocks_of_peers_end_the_wait_at_their_height(rules: Rules) -> None:
+    stage = Stage(rules, me=3)
+    held(stage, 4.0)
+    stage.start(Head(1, b"\1" * 32, 1, stage.hands[0].address))
+    assert stage.machine.height is not None
+    assert stage.machine.height.validator_set.height == 2

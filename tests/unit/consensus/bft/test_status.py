@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ophion.consensus.bft.events import Head, NewHead, Suspended, TimerKind
+from ophion.consensus.bft.events import Head, NewHead, Remember, Suspended, TimerKind
+from ophion.consensus.bft.messages import Prepare, RoundChange
 from ophion.consensus.bft.status import BftStatus, Phase, status_of
 from tests.unit.consensus.bft.puppets import IBFT2, QBFT, TIMING, Stage
 
@@ -137,3 +138,35 @@ def test_the_status_is_plain_json() -> None:
     assert shown["commits"]["needed"] == 3
     assert shown["quorumReachable"] is False
     assert json.dumps(BftStatus("qbft", Phase.STOPPED).as_object())
+
+
+def test_own_messages_that_a_peer_sends_back_are_no_second_node() -> None:
+    stage = Stage(IBFT2, me=3)
+    stage.start_round_0()
+    stage.accept(stage.proposal())
+    (prepare,) = stage.said(Prepare)
+    stage.hear(prepare, peer=1)
+    stage.fire(TimerKind.ROUND)
+    (request,) = stage.said(RoundChange)
+    stage.hear(request, peer=1)
+    assert stage.machine.counts.own == 2
+    assert not stage.machine.has_twin
+
+
+def test_votes_of_an_earlier_run_that_a_peer_sends_back_are_no_second_node() -> None:
+    earlier = Stage(IBFT2, me=3)
+    earlier.start_round_0()
+    earlier.accept(earlier.proposal())
+    (prepare,) = earlier.said(Prepare)
+    stage = Stage(IBFT2, me=3, memory=earlier.done(Remember)[-1].memory)
+    stage.start()
+    stage.hear(prepare, peer=1)
+    assert not stage.machine.has_twin
+    stage.hear(stage.hands[3].prepare(1, 0, b"\2" * 32), peer=1)
+    assert stage.machine.has_twin
+
+
+def test_waiting_for_blocks_of_peers_is_named() -> None:
+    stage = Stage(QBFT, me=3)
+    stage.tell(NewHead(Head(0, bytes(32), 0, bytes(20)), stage.addresses, TIMING, begins_at=4.0))
+    assert status(stage).phase is Phase.WAITING_FOR_BLOCKS

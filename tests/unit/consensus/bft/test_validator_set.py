@@ -27,9 +27,9 @@ def test_two_quorums_always_share_an_honest_validator_and_the_honest_ones_are_a_
 
 
 def test_turns_go_round_from_the_builder_of_the_parent() -> None:
-    committee = ValidatorSet.of(5, (D, B, A, C), B)
-    assert committee.validators == (A, B, C, D)
-    assert [committee.proposer(number) for number in range(5)] == [C, D, A, B, C]
+    validator_set = ValidatorSet.of(5, (D, B, A, C), B)
+    assert validator_set.validators == (A, B, C, D)
+    assert [validator_set.proposer(number) for number in range(5)] == [C, D, A, B, C]
 
 
 def test_the_first_block_is_proposed_by_the_first_validator() -> None:

@@ -75,7 +75,7 @@ def test_a_message_of_a_later_height_tells_the_synchroniser(tmp_path: Path, engi
             (meeting,) = meet(parties)
             await meeting.peers()
             await asyncio.sleep(0.1)
-            vote = second.driver._scribe.prepare(9, 0, bytes(32))
+            vote = second.driver._factory.prepare(9, 0, bytes(32))
             assert isinstance(vote, Prepare)
             second.validators.send(vote, first.address)
             await asyncio.sleep(0.1)
@@ -90,7 +90,7 @@ def test_messages_of_another_dialect_are_nobody_s_business(tmp_path: Path, engin
         first, second = parties
         async with running(first.driver):
             await asyncio.sleep(0.1)
-            change = second.driver._scribe.round_change(1, 1, None)
+            change = second.driver._factory.round_change(1, 1, None)
             assert isinstance(change, RoundChange)
             first.validators.received("another", change.raw, second.address)
             assert first.driver.counts.received == 0

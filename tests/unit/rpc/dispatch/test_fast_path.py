@@ -171,7 +171,7 @@ def test_each_is_counted_where_requests_are_measured(dev: Interface) -> None:
 
 def test_what_asks_the_newest_block_is_declared_with_the_method(dev: Interface) -> None:
     table = method_table(dev.context, GROUPS, HTTP)
-    reading = {name for name in table.names if isinstance(table[name].latest_read, NewestRead)}
+    reading = {name for name in table.names if isinstance(table[name].latest_read, LatestRead)}
     assert reading == {"eth_blockNumber", "eth_getBalance", "eth_getTransactionCount", "eth_call"}
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
+from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.driver import Network
-from ophion.testing.simulation.fake_crypto import stand_in_address, stand_in_seal_author
-from ophion.testing.simulation.fault_plan import Misconduct
+from ophion.testing.simulation.driver import NetworkSettings
+from ophion.testing.simulation.fake_crypto import has_other_body, stand_in_address, stand_in_seal_author
+from ophion.testing.simulation.fault_plan import LinkQuality, Misconduct
 from ophion.testing.simulation.message_delivery import Letter
 from ophion.testing.simulation.network import SimulatedNetwork
 
@@ -20,7 +21,7 @@ def heard(
     """What others hear from member 0, with receivers."""
     found: list[tuple[int, BftMessage]] = []
     for rules in (Ibft2(), Qbft()):
-        world = SimulatedNetwork(Network(rules, 4), 3, {0: kinds})
+        world = SimulatedNetwork(NetworkSettings(rules, 4), 3, {0: kinds})
 
         def note(sender: int, receiver: int, letter: Letter) -> bool:
             if sender == 0 and hasattr(letter, "author") and letter.author == stand_in_address(0):
@@ -72,8 +73,54 @@ def test_stale_round_changes_are_sent_when_rounds_change() -> None:
 @pytest.mark.parametrize("kinds", [tuple(Misconduct), *[(kind,) for kind in Misconduct]])
 def test_one_liar_of_four_does_no_harm(kinds: tuple[Misconduct, ...]) -> None:
     for rules in (Ibft2(), Qbft()):
-        world = SimulatedNetwork(Network(rules, 4), 11, {2: kinds})
+        world = SimulatedNetwork(NetworkSettings(rules, 4), 11, {2: kinds})
         world.start()
         world.run(60.0)
         assert world.checker.violations == []
         assert min(member.height for member in world.honest) >= 8
+
+
+def test_a_body_swap_keeps_the_signed_digest() -> None:
+    swapped = [
+        message
+        for _, message in heard((Misconduct.BODY_SWAP,))
+        if isinstance(message, Proposal) and has_other_body(message.block)
+    ]
+    assert swapped
+    assert all(message.signed.digest == message.block.digest for message in swapped)
+
+
+def test_withheld_proposals_leave_the_votes() -> None:
+    kinds = {type(message) for _, message in heard((Misconduct.WITHHELD_PROPOSALS,))}
+    assert Proposal not in kinds
+    assert {Prepare, Commit} <= kinds
+
+
+def test_other_digests_are_those_of_no_block() -> None:
+    votes = [message for _, message in heard((Misconduct.OTHER_DIGESTS,)) if isinstance(message, Prepare | Commit)]
+    assert len({vote.digest for vote in votes}) > 20
+
+
+@pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
+@pytest.mark.parametrize("kind", Misconduct)
+def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: Rules, kind: Misconduct) -> None:
+    """With a period of 1 s and rounds of 1.5 s at least, as the simulator has them, and large blocks."""
+    heights = []
+    for misconduct in ({}, {2: (kind,)}):
+        world = SimulatedNetwork(NetworkSettings(rules, 4), 11, misconduct)
+        world.mail.link = LinkQuality(0.002, 0.2)
+        world.start()
+        world.run(60.0)
+        assert world.checker.violations == []
+        heights.append(min(member.height for member in world.honest))
+    assert heights[1] > heights[0] // 2, heights
+
+
+@pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
+def test_replayed_messages_are_not_taken_for_a_second_node(rules: Rules) -> None:
+    world = SimulatedNetwork(NetworkSettings(rules, 4), 11, {2: (Misconduct.REPLAY,)})
+    world.start()
+    world.run(20.0)
+    machines = [member.machine for member in world.honest if member.machine is not None]
+    assert sum(machine.counts.own for machine in machines) > 0
+    assert not any(machine.has_twin for machine in machines)

@@ -7,7 +7,7 @@ import pytest
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.network import SimulatedNetwork
 
 both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"])
@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"]
 def test_promises_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
     """However many effects are carried out, what was said is covered by what was stored: the checker compares them."""
     for effects in range(5):
-        world = SimulatedNetwork(Network(rules, 4), effects)
+        world = SimulatedNetwork(NetworkSettings(rules, 4), effects)
         world.start()
         world.at(0.9, lambda world=world, effects=effects: setattr(world.members[0], "dies_after", effects))  # type: ignore[misc]
         world.run(8.0)
@@ -29,7 +29,7 @@ def test_promises_are_stored_before_the_member_dies_of_the_next_effect(rules: Ru
 
 @both
 def test_slow_work_delays_blocks_and_breaks_nothing(rules: Rules) -> None:
-    world = SimulatedNetwork(Network(rules, 4), 3)
+    world = SimulatedNetwork(NetworkSettings(rules, 4), 3)
     world.driver.slow_work_s = 0.4
     world.start()
     world.run(20.0)
@@ -39,7 +39,7 @@ def test_slow_work_delays_blocks_and_breaks_nothing(rules: Rules) -> None:
 
 @both
 def test_a_block_that_does_not_fit_is_not_put_on_the_chain(rules: Rules) -> None:
-    world = SimulatedNetwork(Network(rules, 4), 3)
+    world = SimulatedNetwork(NetworkSettings(rules, 4), 3)
     world.start()
     world.run(5.0)
     block = world.members[0].chain[1]

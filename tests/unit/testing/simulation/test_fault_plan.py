@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ophion.consensus.bft.validator_set import tolerated_faults
-from ophion.testing.simulation.fault_plan import CALM, Link, Misconduct, draw_conditions
+from ophion.testing.simulation.fault_plan import CALM, LinkQuality, Misconduct, draw_conditions
 
 
 def test_the_same_seed_gives_the_same_weather() -> None:
@@ -39,7 +39,7 @@ def test_links_lose_double_and_delay() -> None:
     rng = Random(1)
     assert all(len(CALM.fate(rng)) == 1 for _ in range(100))
     assert all(CALM.min_delay_s <= CALM.fate(rng)[0] <= CALM.max_delay_s for _ in range(100))
-    bad = Link(0.1, 0.2, slow_share=0.5, loss=0.3, duplication=0.3)
+    bad = LinkQuality(0.1, 0.2, slow_share=0.5, loss=0.3, duplication=0.3)
     fates = [bad.fate(rng) for _ in range(2000)]
     assert {len(fate) for fate in fates} == {0, 1, 2}
     assert max(max(fate, default=0.0) for fate in fates) > 1.0

@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import (
     stand_in_seal,
 )
 from ophion.testing.simulation.invariants import Checker
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 RULES = Ibft2()
 HANDS = [FakeMessageFactory(stand_in_address(index), RULES) for index in range(4)]
@@ -32,8 +32,8 @@ def checker() -> Checker:
     return Checker(RULES, MessageLimits(), 4, frozenset((3,)))
 
 
-def member(index: int, memory: DurableVotes | None = None) -> Member:
-    found = Member(index, HANDS[index].address, GENESIS)
+def member(index: int, memory: DurableVotes | None = None) -> SimulatedMember:
+    found = SimulatedMember(index, HANDS[index].address, GENESIS)
     found.memory = memory
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ophion.consensus.engine import Vote
 from ophion.consensus.voting import Tally
 from ophion.testing.simulation.fake_crypto import Content, stand_in_address, stand_in_block, stand_in_seal
-from ophion.testing.simulation.member import FinalBlock, Member
+from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 ADDRESSES = tuple(stand_in_address(index) for index in range(4))
 TALLY = Tally.of(ADDRESSES)
@@ -36,5 +36,5 @@ def test_votes_in_blocks_move_the_tally_and_an_epoch_clears_it() -> None:
 
 
 def test_a_member_begins_with_genesis_and_is_down() -> None:
-    member = Member(2, ADDRESSES[2], final((), height=0))
+    member = SimulatedMember(2, ADDRESSES[2], final((), height=0))
     assert (member.height, member.name, member.machine) == (0, "V2", None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.events import Relay
+from ophion.consensus.bft.events import RelayMessage
 from ophion.consensus.bft.messages import Commit, Prepare
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
-from ophion.testing.simulation.fault_plan import Link
+from ophion.testing.simulation.fault_plan import LinkQuality
 from ophion.testing.simulation.network import SimulatedNetwork
 
 
@@ -15,7 +15,7 @@ class Office:
     """Four members that are down: whatever arrives is noted, and nothing else happens."""
 
     def __init__(self) -> None:
-        self.world = SimulatedNetwork(Network(Qbft(), 4), 1)
+        self.world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
         self.mail, self.members = self.world.mail, self.world.members
         self.arrived: list[tuple[int, float]] = []
         self.mail._deliver = lambda member, payload: self.arrived.append((member.index, self.world.now))
@@ -31,7 +31,7 @@ class Office:
 
 def test_everybody_but_the_sender_hears_a_message_within_the_delay_of_the_link() -> None:
     office = Office()
-    office.mail.link = Link(0.5, 1.5)
+    office.mail.link = LinkQuality(0.5, 1.5)
     assert office.send() == [1, 2, 3]
     assert all(0.5 <= at <= 1.5 for _, at in office.arrived)
 
@@ -55,14 +55,14 @@ def test_partitions_missing_links_filters_and_losses_keep_messages_from_arriving
 
 def test_a_message_may_arrive_twice() -> None:
     office = Office()
-    office.mail.link = Link(0.001, 0.002, duplication=1.0)
+    office.mail.link = LinkQuality(0.001, 0.002, duplication=1.0)
     assert office.send() == [1, 1, 2, 2, 3, 3]
 
 
 def test_what_is_passed_on_goes_neither_to_author_nor_to_peer() -> None:
     office = Office()
     first, second, third, _ = office.members
-    order = Relay(office.vote, (third.address, first.address))
+    order = RelayMessage(office.vote, (third.address, first.address))
     office.mail.relay(second, order, office.members)
     office.mail.gossips = False
     office.mail.relay(second, order, office.members)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.network import SimulatedNetwork
 
 
 def world(validators: int = 4, seed: int = 1) -> SimulatedNetwork:
-    found = SimulatedNetwork(Network(Ibft2(), validators), seed)
+    found = SimulatedNetwork(NetworkSettings(Ibft2(), validators), seed)
     found.start()
     return found
 
@@ -18,10 +18,10 @@ def world(validators: int = 4, seed: int = 1) -> SimulatedNetwork:
 def test_the_same_seed_gives_the_same_run() -> None:
     runs = []
     for seed in (1, 1, 2):
-        found = SimulatedNetwork(Network(Qbft(), 4), seed)
+        found = SimulatedNetwork(NetworkSettings(Qbft(), 4), seed)
         found.start()
         found.run(10.0)
-        runs.append((found.agenda.steps, [block.hash for block in found.members[0].chain], found.now))
+        runs.append((found.event_queue.steps, [block.hash for block in found.members[0].chain], found.now))
     assert runs[0] == runs[1]
     assert runs[0][0] != runs[2][0] or runs[0][1] == runs[2][1]
 
@@ -36,7 +36,7 @@ def test_members_that_are_down_hear_nothing_and_catch_up() -> None:
 
 
 def test_a_restart_without_disk_begins_at_genesis() -> None:
-    found = SimulatedNetwork(Network(Ibft2(), 4), 1, faulty=(2,))
+    found = SimulatedNetwork(NetworkSettings(Ibft2(), 4), 1, faulty=(2,))
     found.start()
     found.run(5.0)
     found.crash(2)
@@ -73,6 +73,6 @@ def test_a_filter_drops_what_it_likes() -> None:
 
 
 def test_time_passes_even_when_nothing_happens() -> None:
-    found = SimulatedNetwork(Network(Ibft2(), 4))
+    found = SimulatedNetwork(NetworkSettings(Ibft2(), 4))
     assert not found.run(7.0)
     assert found.now == 7.0

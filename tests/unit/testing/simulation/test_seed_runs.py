@@ -7,7 +7,7 @@ from ophion.testing.simulation.seed_runs import (
     PROTOCOLS,
     SeedOptions,
     SeedOutcome,
-    Summary,
+    SeedSummary,
     conditions_of,
     run_many,
     run_seed,
@@ -38,7 +38,7 @@ def test_the_number_of_liars_can_be_given_or_drawn() -> None:
 
 
 def test_a_summary_adds_up() -> None:
-    summary = Summary()
+    summary = SeedSummary()
     summary.add(SeedOutcome(1, 10, 100, (), 3, 2.5))
     summary.add(SeedOutcome(2, 5, 50, (Violation(1.0, "rule", "detail"),), 1, float("inf")))
     assert (summary.seeds, summary.blocks, summary.steps) == (2, 15, 150)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ophion.consensus.bft.qbft import Qbft
-from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.network import SimulatedNetwork
 
 
 def behind() -> SimulatedNetwork:
     """Three members are five blocks ahead of the fourth, which is up and cut off."""
-    world = SimulatedNetwork(Network(Qbft(), 4), 1)
+    world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
     world.start()
     world.divide((0, 0, 0, 1))
     world.run(9.0, lambda: world.members[0].height >= 5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.testing.simulation.driver import Network
+from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.trace import Trace
@@ -34,7 +34,7 @@ def test_a_long_trace_is_cut_at_the_front() -> None:
 
 def test_a_run_is_traced_with_its_decisions() -> None:
     trace = Trace(4)
-    world = SimulatedNetwork(Network(Ibft2(), 4), trace=trace)
+    world = SimulatedNetwork(NetworkSettings(Ibft2(), 4), trace=trace)
     world.start()
     world.run(1.2)
     text = trace.diagram()

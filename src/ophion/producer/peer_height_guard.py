@@ -1,0 +1,60 @@
+"""`PeerHeightGuard`: keeps a validator from signing below the height of its peers.
+
+A validator that starts with an old or an empty database would sign blocks that its network has decided long ago. So it
+looks at its peers first: it signs nothing while they report a higher head, for one timeout at most after the last block
+it received. The bound keeps peers that report heights they do not have from stopping it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
+
+from ophion.primitives.types import Address
+
+ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
+"""Address and height of every connected peer whose best block is known."""
+
+
+class PeerHeightGuard:
+    """Decides when a validator may sign on a head. Without peers to watch it always may."""
+
+    def __init__(self, me: Address) -> None:
+        self._me = me
+        self._reported: ReportedHeights | None = None
+        self._is_settled = False
+        """Whether the look at the peers after the start is over."""
+        self._head = 0
+        self._deadline: float | None = None
+        """When the wait on this head ends; None while there is none."""
+        self._distrusted: set[Address] = set()
+        """Validators that reported a height and sent no block for one timeout. They delay nothing a second time."""
+
+    def watch(self, reported: ReportedHeights) -> None:
+        """Look at these peers from now on."""
+        self._reported = reported
+
+    def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
+        """Return the wall time before which nothing may be signed on `head`; 0 when it may be signed now.
+
+        `needed` is the number of other validators whose heads are to be known after the start. All peers count then.
+        Later only validators do: node ids are free, and each of them could delay one block.
+        """
+        if self._reported is None or len(validators) < 2 or self._me not in validators:
+            return 0.0
+        reported = dict(self._reported())
+        known = [address for address in reported if address in validators]
+        if self._deadline is not None and now >= self._deadline:
+            # the head of a later call may be a block of our own
+            self._is_settled, self._deadline = True, None
+            self._distrusted.update(address for address in known if reported[address] > head)
+        if self._is_settled:
+            is_open = not any(reported[peer] > head for peer in known if peer not in self._distrusted)
+        else:
+            is_open = len(known) >= needed and all(height <= head for height in reported.values())
+        if is_open:
+            self._is_settled, self._deadline = True, None
+            return 0.0
+        if self._deadline is None or self._head != head:
+            self._head, self._deadline = head, now + timeout_s
+        return self._deadline

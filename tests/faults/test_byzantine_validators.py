@@ -1,0 +1,75 @@
+"""One real validator of four that lies, beside three honest ones: blocks, no fork, and nobody stops."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ophion.testing.network import TestNetwork
+from ophion.testing.process import RpcFailure
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.faults.lying_validator import LiveStrategy, lying_command
+
+LIAR, HONEST = 3, (0, 1, 2)
+LARGE_BYTES = 100_000
+"""Of call data per transaction: a copy with a small body overtakes such blocks."""
+
+
+@contextmanager
+def loaded(network: TestNetwork) -> Iterator[None]:
+    """Send large transactions meanwhile, through the liar: this test asks the others."""
+    is_over = threading.Event()
+
+    def send() -> None:
+        nonce = 0
+        while not is_over.wait(0.1):
+            try:
+                raw = legacy_transaction(
+                    DEV_KEYS[0], nonce, data=bytes(LARGE_BYTES), gas=2_000_000, gas_price=0, chain_id=1337
+                )
+                network.nodes[LIAR].send(raw)
+                nonce += 1
+            except (RpcFailure, OSError):
+                continue
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+def test_a_lying_validator_neither_forks_nor_stops_its_network(tmp_path: Path, engine: str) -> None:
+    with TestNetwork(tmp_path, engine, 4, timeout_s=1, launchers={LIAR: lying_command()}) as network:
+        network.wait(lambda: min(network.heights(HONEST)) >= 1, 60, "the first block")
+        with loaded(network):
+            network.grow(2 * len(LiveStrategy), 120, HONEST)
+        assert network.agrees(HONEST)
+        method = "ibft_getStatus" if engine == "ibft2" else "qbft_getStatus"
+        for index in HONEST:
+            assert network.nodes[index].is_running
+            status = network.nodes[index].rpc(method)
+            assert not any("same key" in line or "forked" in line for line in status["explanation"])
+            output = network.nodes[index].output()
+            assert "Traceback" not in output
+            assert "same key" not in output
+
+
+@pytest.mark.parametrize("engine", ["ibft2", "qbft"])
+def test_other_bodies_do_not_stop_the_network(tmp_path: Path, engine: str) -> None:
+    launchers = {LIAR: lying_command(LiveStrategy.BODY_SWAP.value)}
+    with TestNetwork(tmp_path, engine, 4, timeout_s=1, launchers=launchers) as network:
+        network.wait(lambda: min(network.heights(HONEST)) >= 1, 60, "the first block")
+        with loaded(network):
+            outputs = (network.nodes[index].output for index in HONEST)
+            for output in outputs:
+                network.wait(lambda: "wrong body" in output(), 60, "a proposal with a wrong body")  # noqa: B023
+            network.grow(6, 60, HONEST)
+        assert network.agrees(HONEST)
