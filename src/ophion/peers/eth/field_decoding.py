@@ -27,7 +27,7 @@ def items_of(payload: bytes, least: int, what: str) -> list[rlp.Item]:
 
 def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
     """The items of a list, each still encoded."""
-    parts = rlp.split_list(payload)
+    parts = rlp.split_list(payload, count)
     if len(parts) != count:
         raise RlpError(f"{what}: {len(parts)} items instead of {count}", 0)
     return parts

@@ -218,7 +218,7 @@ def test_an_answer_that_lies_ends_the_connection_and_fails_the_request(tmp_path:
 
 
 def _answer(payload: bytes, body: bytes) -> bytes:
-    return rlp.list_of([rlp.split_list(payload)[0], body])
+    return rlp.list_of([rlp.split_list(payload, 1024)[0], body])
 
 
 def test_estimates_of_a_peers_chain_only_rise(tmp_path: Path) -> None:
