@@ -63,7 +63,7 @@ class _Conversation:
                 assert self._handshake is not None, "the target answers"
                 here.session = self._handshake.finish(message)
             here.session.max_message = _LARGEST
-        here.unsaid += here.session.feed(data)
+        here.unsaid += _payloads(here.session.feed(data))
         for one, other in ((here, there), (there, here)):
             yield from self._said(one, other)
 
@@ -76,8 +76,8 @@ class _Conversation:
             if there.has_greeted:
                 # both Hellos have passed; from here on everything is compressed, and comes in any number
                 here.session.is_compressed = there.session.is_compressed = True
-                here.unsaid += here.session.feed(b"")
-                there.unsaid += there.session.feed(b"")
+                here.unsaid += _payloads(here.session.feed(b""))
+                there.unsaid += _payloads(there.session.feed(b""))
 
 
 class DecryptingRelay(Relay):
@@ -100,3 +100,7 @@ class DecryptingRelay(Relay):
             yield from self._conversations[source].through(source, data)
         except WireError as error:
             raise OSError(str(error)) from error
+
+
+def _payloads(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
+    return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

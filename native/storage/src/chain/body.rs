@@ -159,6 +159,15 @@ impl BodyData {
         }
     }
 
+    /// Bytes of a transaction that two random numbers of a signature make certain, on average over many.
+    const MIN_TRANSACTION_BYTES: usize = 56;
+
+    /// So many transactions may be shorter: a body of the wire must not grow hundredfold when it is decoded.
+    const FEW_TRANSACTIONS: usize = 4096;
+
+    /// Ommers that are decoded at all; the rules of every fork allow two.
+    const MAX_OMMERS: usize = 16;
+
     /// What follows the header inside a block's list.
     pub fn encode(&self) -> Vec<u8> {
         let mut transactions = Vec::new();
@@ -236,6 +245,15 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
 }
 
+/// Bytes of a transaction that two random numbers of a signature make certain, on average over many.
+const MIN_TRANSACTION_BYTES: usize = 56;
+
+/// So many transactions may be shorter: a body of the wire must not grow hundredfold when it is decoded.
+const FEW_TRANSACTIONS: usize = 4096;
+
+/// Ommers that are decoded at all; the rules of every fork allow two.
+const MAX_OMMERS: usize = 16;
+
 /// What follows the header inside a block's list.
 pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut rest = payload;
@@ -244,6 +262,9 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut txs = Vec::new();
     while !list.is_empty() {
         let (start, end) = transaction_bounds(&shared, &mut list, txs.len())?;
+        if txs.len() >= FEW_TRANSACTIONS && end < txs.len() * MIN_TRANSACTION_BYTES {
+            return Err(Error::decode("transactions", "more of them than signed transactions have bytes"));
+        }
         let tx = Tx::decode(shared.slice(start..end));
         txs.push(tx.map_err(|cause| Error::decode(format_args!("transaction {}", txs.len()), cause))?);
     }
@@ -288,6 +309,9 @@ pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     let (_, mut list) = item(&mut payload, "ommers", true)?;
     let mut ommers = Vec::new();
     while !list.is_empty() {
+        if ommers.len() == MAX_OMMERS {
+            return Err(Error::decode("ommers", format_args!("more than {MAX_OMMERS}")));
+        }
         let (whole, _) = item(&mut list, format_args!("ommer {}", ommers.len()), true)?;
         ommers.push(Bytes::copy_from_slice(whole));
     }
