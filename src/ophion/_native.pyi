@@ -986,22 +986,25 @@ class Session:
     def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
         """Frames of (message id, payload), in order. WireError (and the session as it was) when one is too large for a frame."""
 
-    def feed(self, data: bytes, /) -> list[tuple[int, bytes]]:
+    def set_max_size(self, id: int, size: int, /) -> None:
+        """Limit the payloads of one message id, after decompression. `feed` gives the size of a larger one, as an int."""
+
+    def feed(self, data: bytes, /) -> list[tuple[int, bytes | int]]:
         """The messages that are complete now, in order; of an incomplete one no more than `max_message` is ever held.
 
         After a WireError both sides are out of step: close the socket without a Disconnect. A Disconnect (id 1) that was
         not compressed is handed out as it came."""
 
-def split_list(rlp: bytes, /) -> list[bytes]:
-    """The items of one list, each still encoded; at most 65,536, and nothing may follow."""
+def split_list(rlp: bytes, max_items: int, /) -> list[bytes]:
+    """The items of one list, each still encoded; WireError at one item too many, and where anything follows."""
 
-def split_transactions(rlp: bytes, /) -> list[bytes]:
+def split_transactions(rlp: bytes, max_items: int, /) -> list[bytes]:
     """The items of a list of transactions in their EIP-2718 form: typed ones travel wrapped in a string."""
 
 def join_transactions(raws: Sequence[bytes], /) -> bytes:
     """The reverse of `split_transactions`."""
 
-def split_bodies(rlp: bytes, /) -> list[Body]:
+def split_bodies(rlp: bytes, max_items: int, /) -> list[Body]:
     """The bodies of a list of `[transactions, ommers, withdrawals?]`; roots and senders are worked out when asked for."""
 
 def body_rlp(block: bytes, /) -> bytes:

@@ -33,13 +33,14 @@ from tests.abuse import (
     attacks_connections,
     attacks_peers,
     attacks_requests,
+    attacks_strangers,
     attacks_tls,
     attacks_tokens,
     attacks_validators,
     attacks_websocket,
 )
 from tests.abuse.attacker import Delivered, attacking, delivered
-from tests.abuse.scenes import GATEWAY, OPEN, PEERS, SCENES, TLS, TOKENS, Scene, watched
+from tests.abuse.scenes import CLIQUE, GATEWAY, IBFT2, OPEN, PEERS, QBFT, SCENES, TLS, TOKENS, Scene, watched
 from tests.abuse.target import (
     Place,
     Target,
@@ -63,7 +64,7 @@ PEAK_MB = 512
 REST_SHARE = 1.2
 BACK_SHARE = 1.03
 """Memory is back: nothing is gained by waiting for the rest of the ten seconds."""
-ATTACK_LIMIT_S = 120.0
+ATTACK_LIMIT_S = 180.0
 REST_S = 10.0
 MIN_REST_S = 1.0
 MIN_ATTACK_S = 3.0
@@ -110,6 +111,9 @@ TABLE = {
     TLS: attacks_tls.ATTACKS,
     GATEWAY: THROUGH_A_GATEWAY,
     PEERS: (*attacks_peers.ATTACKS, *attacks_validators.ATTACKS),
+    QBFT: (attacks_strangers.strangers,),
+    IBFT2: (attacks_strangers.strangers,),
+    CLIQUE: attacks_strangers.ATTACKS,
 }
 ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in runs)
 

@@ -40,7 +40,19 @@ from tests.abuse.peer_target import (
     raise_file_limit,
     served,
 )
-from tests.abuse.raw_peer import ETH, HELLO, PATIENCE_S, dialled, greeted, hello, is_closed, joined, new_key, shaken
+from tests.abuse.raw_peer import (
+    ETH,
+    HELLO,
+    PATIENCE_S,
+    dialled,
+    greeted,
+    hello,
+    is_closed,
+    joined,
+    new_key,
+    shaken,
+    whole,
+)
 from tests.abuse.target import Place, Unanswered
 
 MEMORY_LIMIT_MB = 200
@@ -367,7 +379,7 @@ async def noise_of_validators(target: Target) -> None:
         await peer.expect(HELLO)
         peer.session.is_compressed = True
         peer.session.max_message = 2**24 - 1
-        peer.waiting.extend(peer.session.feed(b""))
+        peer.waiting.extend(whole(peer.session.feed(b"")))
         status = await peer.expect(ETH + IBF_CODES)
         await peer.send(ETH + IBF_CODES, status)
         reading = asyncio.create_task(peer_is_cut_off(peer))

@@ -64,6 +64,8 @@ class RawPeer:
     waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
     reason: bytes | None = None
     """The payload of the Disconnect that came, if one came."""
+    best: bytes | None = None
+    """The hash of the node's best block, from its Status."""
 
     async def receive(self) -> tuple[int, bytes] | None:
         """The next message; None when the node has closed. Pings are answered."""
@@ -83,7 +85,7 @@ class RawPeer:
                 return None
             if not data:
                 return None
-            self.waiting.extend(self.session.feed(data))
+            self.waiting.extend(whole(self.session.feed(data)))
 
     async def send(self, code: int, payload: bytes) -> None:
         """Say something, as fast as it is taken; `ConnectionError` when nobody is there any more."""
@@ -109,6 +111,8 @@ class RawPeer:
         """Exchange Status: say what the node says, but for some fields. Returns the node's."""
         payload = await self.expect(ETH)
         status = rlp.decode_list(payload)
+        assert isinstance(status[3], bytes)
+        self.best = status[3]
         names = ("version", "network", "difficulty", "best", "genesis", "fork")
         said = dict(zip(names, status, strict=True)) | changes
         await self.send(ETH, rlp.encode([said[name] for name in names]))
@@ -136,7 +140,7 @@ async def greeted(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[
         await peer.expect(HELLO)
         peer.session.is_compressed = True
         peer.session.max_message = 2**24 - 1
-        peer.waiting.extend(peer.session.feed(b""))
+        peer.waiting.extend(whole(peer.session.feed(b"")))
         yield peer
 
 
@@ -146,3 +150,8 @@ async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPee
     async with greeted(enode) as peer:
         await peer.join(**changes)
         yield peer
+
+
+def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
+    """Messages with their payloads; this side limits none of them."""
+    return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

@@ -18,6 +18,7 @@ import bcrypt
 from ophion.gateway.backends import Kind, Site, SiteNode
 from ophion.gateway.backends import Place as Upstream
 from ophion.primitives.enode import Enode
+from ophion.testing.network import TestNetwork
 from ophion.testing.ports import free_ports
 from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
 from tests.abuse.attacks_tokens import PASSWORD, USER, token
@@ -220,12 +221,33 @@ def validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
             yield scene
 
 
+def network_of(engine: str) -> Callable[..., contextlib.AbstractContextManager[Scene]]:
+    """Four validators that know each other."""
+
+    @contextlib.contextmanager
+    def opened(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+        """A network of validators; the first one is looked at."""
+        with TestNetwork(folder, engine, options=("--rpc-ws-enabled", "--rpc-ws-port=0", *options)) as network:
+            network.wait(lambda: min(network.heights()) >= 3, PROXY_LIMIT_S, "the third block")
+            target = target_of(network.nodes[0], scale)
+            target.enodes = tuple(Enode.parse(node.rpc("net_enode")) for node in network.nodes)
+            target.network = engine
+            with watched(target, network.nodes[0].pid, *network.nodes) as scene:
+                yield scene
+
+    return opened
+
+
 Opening = Callable[..., contextlib.AbstractContextManager[Scene]]
 OPEN, TOKENS, TLS, GATEWAY, PEERS = "open", "tokens", "tls", "gateway", "peers"
+QBFT, IBFT2, CLIQUE = "qbft", "ibft2", "clique"
 SCENES: dict[str, Opening] = {
     OPEN: open_node,
     TOKENS: guarded_node,
     TLS: encrypted_node,
     GATEWAY: gateway,
     PEERS: validator,
+    QBFT: network_of("qbft"),
+    IBFT2: network_of("ibft2"),
+    CLIQUE: network_of("clique"),
 }

@@ -62,6 +62,11 @@ class Target:
     """What tokens are signed with, where the node asks for them."""
     enode: Enode | None = None
     """Where its peers come to."""
+    enodes: tuple[Enode, ...] = ()
+    """All validators of the network, where the target is one of several."""
+    network: str = ""
+    max_gap_s: float = 4.0
+    """Longest time between two blocks that the network may show: two periods and a round timeout."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:

@@ -43,8 +43,8 @@ def split_blocks(content: bytes) -> tuple[bytes, ...]:
 @cache
 def headers() -> tuple[bytes, ...]:
     """Headers of both forms the small chain has, and one with everything the last fork added."""
-    plain = [rlp.split_list(block)[0] for block in (blocks()[1], blocks()[10], blocks()[-1])]
-    fields = rlp.split_list(plain[-1])
+    plain = [rlp.split_list(block, 1024)[0] for block in (blocks()[1], blocks()[10], blocks()[-1])]
+    fields = rlp.split_list(plain[-1], 1024)
     late = [*fields, b"\xa0" + bytes(32), b"\x80", b"\x80", b"\xa0" + bytes(32), b"\xa0" + bytes(32)]
     return (*plain, rlp.list_of(late))
 

@@ -91,7 +91,7 @@ def test_packets(datagram: bytes, has_right_hash: bool) -> None:
         hash, signer, _, data = wire.open_packet(datagram)
         assert hash == datagram[:32]
         assert len(signer) == 64
-        rlp.split_list(data)
+        rlp.split_list(data, 1024)
     except WireError as error:
         assert is_clear(error)
     except rlp.RlpError:
@@ -114,8 +114,8 @@ def test_records(record: bytes) -> None:
 @given(mutated([rlp.list_of(samples.headers()), *samples.headers(), wire.join_transactions(samples.transactions())]))
 def test_lists(data: bytes) -> None:
     try:
-        assert rlp.list_of(wire.split_list(data)) == data
-        raws = wire.split_transactions(data)
+        assert rlp.list_of(wire.split_list(data, 65_536)) == data
+        raws = wire.split_transactions(data, 65_536)
         assert wire.join_transactions(raws) == data
         decode_transactions(raws)
     except WireError as error:
@@ -126,7 +126,7 @@ def test_lists(data: bytes) -> None:
 @given(mutated([rlp.list_of([wire.body_rlp(block) for block in samples.blocks()[:6]])]))
 def test_lists_of_bodies(data: bytes) -> None:
     try:
-        bodies = wire.split_bodies(data)
+        bodies = wire.split_bodies(data, 65_536)
         assert rlp.list_of([wire.body_rlp(body.encode_block(b"\xc0")) for body in bodies]) == data
     except WireError as error:
         assert is_clear(error)
@@ -137,6 +137,6 @@ def test_lists_of_bodies(data: bytes) -> None:
 def test_bodies_of_blocks(block: bytes) -> None:
     try:
         body = wire.body_rlp(block)
-        assert rlp.list_of(wire.split_list(block)[1:]) == body
+        assert rlp.list_of(wire.split_list(block, 65_536)[1:]) == body
     except WireError as error:
         assert is_clear(error)

@@ -58,6 +58,8 @@ class Liar:
         if self.peer.is_open:
             self.peer.send(NAME, code, payload)
 
+    def oversized(self, code: int, size: int) -> None: ...
+
     def closed(self) -> None:
         """Nothing to do."""
 

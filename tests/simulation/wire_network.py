@@ -139,7 +139,7 @@ class WireNetwork:
     def _check(self, node: Node, order: CheckProposal) -> None:
         block = order.proposal.block
         engine = node.ledger.engine
-        header = engine.hashed(Header.decode(rlp.split_list(block.encoded)[0]))
+        header = engine.hashed(Header.decode(rlp.split_list(block.encoded, 1024)[0]))
         problem = None
         try:
             engine.verify_proposal(header, node.ledger.head, node.ledger, int(self.now))
@@ -150,7 +150,7 @@ class WireNetwork:
 
     def _import(self, node: Node, order: ImportBlock) -> None:
         engine, ledger = node.ledger.engine, node.ledger
-        header = Header.decode(rlp.split_list(order.block.encoded)[0])
+        header = Header.decode(rlp.split_list(order.block.encoded, 1024)[0])
         sealed = engine.hashed(engine.attach(header, order.seals))
         assert sealed.hash == order.block.hash
         engine.verify(sealed, ledger.head, ledger, int(self.now))

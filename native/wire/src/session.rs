@@ -4,6 +4,8 @@
 //! header(16) || tag(16) || body, padded to a multiple of 16 || tag(16)
 //! ```
 
+use std::collections::HashMap;
+
 use aes::cipher::{KeyIvInit, StreamCipher};
 use subtle::ConstantTimeEq;
 
@@ -29,7 +31,16 @@ const DISCONNECT: u8 = 1;
 /// Three bytes of Snappy make 64 at most: who announces more has not sent it.
 const SNAPPY_RATIO: usize = 22;
 
-pub type Message = (u8, Vec<u8>);
+/// A message id with what came under it.
+pub type Message = (u8, Content);
+
+/// The payload of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    Payload(Vec<u8>),
+    /// A payload over the size limit of its message id. It has so many bytes and was not decompressed.
+    Oversized(usize),
+}
 
 pub struct Session {
     pub egress: Egress,
@@ -148,6 +159,8 @@ pub struct Ingress {
     /// None until the first message has told which it is.
     is_compressed: Option<bool>,
     max_message: usize,
+    /// Size limits of single message ids, where they are lower than `max_message`.
+    max_sizes: HashMap<u8, usize>,
     /// What came behind the first message.
     waiting: Vec<u8>,
     failure: Option<Error>,
@@ -161,6 +174,7 @@ impl Ingress {
             part: BETWEEN,
             is_compressed: None,
             max_message: FIRST_MESSAGE,
+            max_sizes: HashMap::new(),
             waiting: Vec::new(),
             failure: None,
         }
@@ -181,6 +195,15 @@ impl Ingress {
     /// No frame is larger than `MAX_MESSAGE`, whatever is asked for.
     pub fn set_max_message(&mut self, size: usize) {
         self.max_message = size.min(MAX_MESSAGE);
+    }
+
+    /// Limits the payloads of one message id, after decompression. A larger one arrives as `Content::Oversized`.
+    pub fn set_max_size(&mut self, id: u8, size: usize) {
+        self.max_sizes.insert(id, size);
+    }
+
+    fn is_oversized(&self, id: u8, size: usize) -> bool {
+        self.max_sizes.get(&id).is_some_and(|limit| size > *limit)
     }
 
     /// Bytes that are held for messages not yet complete.
@@ -289,7 +312,7 @@ impl Ingress {
         let (id, payload) = split_id(&body)?;
         if self.is_compressed() {
             match self.decompress(id, payload) {
-                Ok(payload) => return Ok((id, payload)),
+                Ok(content) => return Ok((id, content)),
                 // Who leaves before it has read our Hello does not know that it should compress.
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
@@ -298,12 +321,15 @@ impl Ingress {
         if payload.len() > self.max_message {
             return Err(self.too_large(id, payload.len()));
         }
+        if self.is_oversized(id, payload.len()) {
+            return Ok((id, Content::Oversized(payload.len())));
+        }
         let start = body.len() - payload.len();
         body.drain(..start);
-        Ok((id, body))
+        Ok((id, Content::Payload(body)))
     }
 
-    fn decompress(&self, id: u8, payload: &[u8]) -> Result<Vec<u8>> {
+    fn decompress(&self, id: u8, payload: &[u8]) -> Result<Content> {
         let place = || format!("message {id:#04x}");
         let corrupt = |cause| Error::at(place(), cause);
         let size = snap::raw::decompress_len(payload).map_err(corrupt)?;
@@ -313,10 +339,13 @@ impl Ingress {
         if size > payload.len() * SNAPPY_RATIO {
             return Err(Error::at(place(), format!("{} bytes cannot hold the {size} they announce", payload.len())));
         }
+        if self.is_oversized(id, size) {
+            return Ok(Content::Oversized(size));
+        }
         let mut out = vec![0; size];
         let written = snap::raw::Decoder::new().decompress(payload, &mut out).map_err(corrupt)?;
         out.truncate(written);
-        Ok(out)
+        Ok(Content::Payload(out))
     }
 
     fn too_large(&self, id: u8, size: usize) -> Error {

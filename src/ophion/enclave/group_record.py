@@ -55,7 +55,7 @@ class GroupRecord(Struct, frozen=True):
     @classmethod
     def decode(cls, encoded: bytes) -> GroupRecord:
         """Strictly: a record of a stranger is in every field what it should be."""
-        items = rlp.decode_list(encoded)
+        items = rlp.decode_list(encoded, max_items=16 + 2 * MAX_MEMBERS)
         if len(items) != _FIELDS:
             raise DecodeError(f"{len(items)} fields instead of {_FIELDS}", "group")
         kind, name, description, members, seed, maker, active = items

@@ -23,6 +23,8 @@ class Link(Protocol):
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool: ...
 
+    def limit(self, shared: Shared, code: int, size: int) -> None: ...
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool: ...
 
     def disconnect(self, reason: DisconnectReason, text: str) -> None: ...
@@ -35,6 +37,9 @@ class _Gone:
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
         return False
+
+    def limit(self, shared: Shared, code: int, size: int) -> None:
+        """No message arrives any more."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         work.close()
@@ -59,6 +64,7 @@ class Peer:
         "hello",
         "id",
         "is_inbound",
+        "is_permitted",
         "is_static",
         "local",
         "remote",
@@ -91,6 +97,8 @@ class Peer:
         """Whether the other side connected to us."""
         self.is_static = is_static
         """Whether this node keeps the connection up; may change while it lives."""
+        self.is_permitted = False
+        """Whether the permission rules name this node."""
         self.since = since
         """Wall time of Hello."""
         self.score = FIRST_SCORE
@@ -116,6 +124,10 @@ class Peer:
         does not take what it asked for is disconnected.
         """
         return self._link.send(self._shared[capability], code, payload, may_drop)
+
+    def limit(self, capability: str, code: int, size: int) -> None:
+        """Accept no larger payload of this code from now on, counted after decompression."""
+        self._link.limit(self._shared[capability], code, size)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         """Run slow work for this peer, cancelled with the connection; False, and nothing runs, when there is too much.

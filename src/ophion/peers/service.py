@@ -253,7 +253,7 @@ class PeerService:
             self,
             self._subprotocols,
             self._settings.timing,
-            has_place=self.plan.has_place,
+            has_place=self._has_own_share,
         )
         self._around = around
         server = await self._open_ports(around)
@@ -393,6 +393,10 @@ class PeerService:
             connection.data_received(said)
         await self._live(connection)
 
+    def _has_own_share(self, node_id: bytes) -> bool:
+        """Whether a node has capacity that unknown peers cannot use: it is static, makes blocks or is permitted."""
+        return self.plan.has_place(node_id) or self._rules.names(node_id)
+
     def _is_expected(self, node_id: bytes) -> bool:
         """Whether a node by this name is known that is permitted, as far as can be told before it has said its port."""
         return (
@@ -456,6 +460,7 @@ class PeerService:
                 self._reception.crowd.refused(peer.enode.ip, peer.id, self._clock.monotonic())
             raise PeerMisbehaved(DisconnectReason.REQUESTED, refusal)
         peer.is_static = self.plan.is_static(peer.id)
+        peer.is_permitted = self._rules.names(peer.id)
         present = self.peers.by_id(peer.id)
         try:
             replaced = self._admission.judge(peer, self._clock.monotonic())

@@ -18,6 +18,12 @@ class Attached(Protocol):
         `PeerMisbehaved` ends the connection with its reason, `DecodeError` as a breach of protocol.
         """
 
+    def oversized(self, code: int, size: int) -> None:
+        """A message over the limit of its code (`Capability.max_bytes`, `Peer.limit`); its payload was not read.
+
+        `PeerMisbehaved` ends the connection; returning drops the message.
+        """
+
     def closed(self) -> None:
         """The connection is gone; called once, also where `received` was never called."""
 

@@ -151,7 +151,7 @@ class Header(Struct, frozen=True):
     @classmethod
     def decode(cls, data: bytes) -> Header:
         """Read a header from its RLP; `RlpError` names the field that is wrong."""
-        items = rlp.decode(data)
+        items = rlp.decode(data, max_items=_CLASSIC_FIELDS + _TAIL_FIELDS + 1)
         if not isinstance(items, list):
             raise RlpError("a byte string where a block header is expected", 0)
         return cls.from_items(items)

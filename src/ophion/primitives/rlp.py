@@ -26,7 +26,7 @@ MAX_DEPTH: Final = 128
 """Lists may be nested this deep. Ethereum needs seven levels; public vectors go somewhat deeper."""
 
 MAX_ITEMS: Final = 65_536
-"""Items of a value, at all levels together, where nobody says how many there may be."""
+"""Items of a value, at all levels together, unless the caller passes another limit. For local data and tools."""
 
 MAX_HEAD: Final = 9
 """Bytes of the longest item head: one prefix byte and eight bytes of length."""
@@ -42,6 +42,10 @@ class RlpError(DecodeError):
         self.problem = problem
         self.offset = offset
         super().__init__(f"malformed RLP at byte {offset}: {problem}")
+
+
+class TooManyItems(RlpError):
+    """A value with more items than its reader accepts."""
 
 
 # --- encoding -----------------------------------------------------------------------------------
@@ -97,33 +101,38 @@ def _long_head(base: int, size: int) -> bytes:
 # --- decoding -----------------------------------------------------------------------------------
 
 
-def decode(data: bytes, most: int = MAX_ITEMS) -> Item:
-    """The one value that `data` encodes, of at most so many items; bytes after it are an error."""
+def decode(data: bytes, max_items: int = MAX_ITEMS) -> Item:
+    """The one value that `data` encodes; bytes after it are an error.
+
+    `max_items` counts the items of all levels together. A decoder of network bytes passes what its message may have.
+    """
     is_list, start, end = head(data, 0)
     if end != len(data):
         if end > len(data):
             raise RlpError(f"item of {end} bytes in {len(data)} bytes of input", 0)
         raise RlpError(f"{len(data) - end} bytes after the end of the value", end)
-    return _items(data, start, end, 1, [most]) if is_list else data[start:end]
+    return _items(data, start, end, 1, [max_items]) if is_list else data[start:end]
 
 
-def decode_list(data: bytes, most: int = MAX_ITEMS) -> list[Item]:
-    """As `decode`, where only a list will do."""
-    value = decode(data, most)
+def decode_list(data: bytes, max_items: int = MAX_ITEMS) -> list[Item]:
+    """As `decode`, for a list."""
+    value = decode(data, max_items)
     if isinstance(value, bytes):
         raise RlpError("a byte string where a list is expected", 0)
     return value
 
 
-def split_list(data: bytes, offset: int = 0) -> list[bytes]:
-    """The items of the list at `offset`, each still encoded. The list must end with the input."""
-    is_list, position, end = head(data, offset)
+def split_list(data: bytes, max_items: int) -> list[bytes]:
+    """The items of a list that is all of `data`, each still encoded; stops with an error at one item too many."""
+    is_list, position, end = head(data, 0)
     if not is_list:
-        raise RlpError("a byte string where a list is expected", offset)
+        raise RlpError("a byte string where a list is expected", 0)
     if end != len(data):
-        raise RlpError("list does not end with the input", offset)
-    items = []
+        raise RlpError("list does not end with the input", 0)
+    items: list[bytes] = []
     while position < end:
+        if len(items) == max_items:
+            raise TooManyItems(f"a list of more than {max_items} items", position)
         item_stop = head(data, position)[2]
         if item_stop > end:
             raise RlpError("item reaches beyond its list", position)
@@ -192,7 +201,7 @@ def _items(data: bytes, position: int, end: int, depth: int, left: list[int]) ->
     room = left[0]
     while position < end:
         if len(items) >= room:
-            raise RlpError("more items than there may be", position)
+            raise TooManyItems("more items than there may be", position)
         prefix = data[position]
         if prefix < 0x80:
             items.append(data[position : position + 1])

@@ -51,7 +51,7 @@ from ophion.consensus.bft.events import (
 )
 from ophion.consensus.bft.message_buffer import MessageCounts
 from ophion.consensus.bft.message_codec import signatures_expected
-from ophion.consensus.bft.message_encoding import WrongBody, check_roots
+from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner
@@ -180,7 +180,7 @@ class BftDriver:
         """A block of round 0 is proposed the moment it is due, so its timestamp tells its proposer's time."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in self.validators:
-            header = Header.decode(rlp.split_list(proposal.block.encoded)[0])
+            header = Header.decode(rlp.split_list(proposal.block.encoded, MAX_BLOCK_ITEMS)[0])
             self._leads[proposal.author] = header.timestamp - self._clock.now()
             if len(self._leads) > _MAX_LEADS:
                 del self._leads[next(iter(self._leads))]
@@ -464,7 +464,7 @@ class BftDriver:
     async def _import(self, order: ImportBlock) -> None:
         block = order.block
         kept = self._executed.get(block.hash)
-        header = self.engine.attach(Header.decode(rlp.split_list(block.encoded)[0]), order.seals)
+        header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:
                 # alone, so the next block is ours too: it grows while this one is written

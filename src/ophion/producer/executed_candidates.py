@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.builder import BuiltBlock
+from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS
 from ophion.consensus.bft.messages import Candidate
 from ophion.native.executor import Execution
 from ophion.native.transactions import Body
@@ -53,7 +54,10 @@ class ExecutedCandidates:
         along, which would travel on in our own round changes.
         """
         kept = self._blocks.get(block.hash)
-        return kept is not None and kept.body.encode_block(rlp.split_list(block.encoded)[0]) == block.encoded
+        return (
+            kept is not None
+            and kept.body.encode_block(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]) == block.encoded
+        )
 
     def forget_decided(self, height: int) -> None:
         """This height is decided, and so are all below it."""

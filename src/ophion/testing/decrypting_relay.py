@@ -62,7 +62,7 @@ class _Conversation:
                 assert self._handshake is not None, "the target answers"
                 here.session = self._handshake.finish(message)
             here.session.max_message = _LARGEST
-        here.unsaid += here.session.feed(data)
+        here.unsaid += _payloads(here.session.feed(data))
         for one, other in ((here, there), (there, here)):
             yield from self._said(one, other)
 
@@ -75,8 +75,8 @@ class _Conversation:
             if there.has_greeted:
                 # after both Hellos all messages are compressed, any number at a time
                 here.session.is_compressed = there.session.is_compressed = True
-                here.unsaid += here.session.feed(b"")
-                there.unsaid += there.session.feed(b"")
+                here.unsaid += _payloads(here.session.feed(b""))
+                there.unsaid += _payloads(there.session.feed(b""))
 
 
 class DecryptingRelay(Relay):
@@ -99,3 +99,7 @@ class DecryptingRelay(Relay):
             yield from self._conversations[source].through(source, data)
         except WireError as error:
             raise OSError(str(error)) from error
+
+
+def _payloads(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
+    return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

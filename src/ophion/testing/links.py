@@ -35,6 +35,8 @@ class Wire:
         self.other: Wire | None = None
         self.attached: Attached | None = None
         self.tasks: set[asyncio.Task[None]] = set()
+        self.limits: dict[int, int] = {}
+        """Size limits of message codes."""
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
         if not self.is_open:
@@ -48,7 +50,14 @@ class Wire:
     def deliver(self, code: int, payload: bytes) -> None:
         """Receive a message at this end."""
         if self.is_open and self.attached is not None:
-            self._guarded(partial(self.attached.received, code, payload))
+            is_oversized = len(payload) > self.limits.get(code, len(payload))
+            if is_oversized:
+                self._guarded(partial(self.attached.oversized, code, len(payload)))
+            else:
+                self._guarded(partial(self.attached.received, code, payload))
+
+    def limit(self, shared: Shared, code: int, size: int) -> None:
+        self.limits[code] = size
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         if not self.is_open:

@@ -27,7 +27,7 @@ def public_headers() -> list[Header]:
     headers, offset = [], 0
     while offset < len(data):
         end = rlp.item_end(data, offset)
-        headers.append(Header.decode(rlp.split_list(data[offset:end])[0]))
+        headers.append(Header.decode(rlp.split_list(data[offset:end], 1024)[0]))
         offset = end
     return headers
 

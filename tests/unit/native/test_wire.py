@@ -172,28 +172,47 @@ def test_max_message_has_an_end_of_its_own() -> None:
 
 def test_lists_are_cut_like_the_python_codec_cuts_them() -> None:
     for name in ("hello", "status_68", "status_69", "new_pooled_hashes", "headers_by_hash", "block_range_update"):
-        assert wire.split_list(vector(name)) == rlp.split_list(vector(name))
+        assert wire.split_list(vector(name), 65_536) == rlp.split_list(vector(name), 1024)
 
 
-def test_no_list_makes_more_than_65536_objects() -> None:
-    assert len(wire.split_list(rlp.list_of([b"\x80"] * 65_536))) == 65_536
-    with pytest.raises(WireError, match="^list: more than 65536 items$"):
-        wire.split_list(rlp.list_of([b"\x80"] * 65_537))
+def test_no_list_makes_more_objects_than_its_reader_accepts() -> None:
+    assert len(wire.split_list(rlp.list_of([b"\x80"] * 3), 3)) == 3
+    for split in (wire.split_list, wire.split_transactions, wire.split_bodies):
+        with pytest.raises(WireError, match="more than 3 items$"):
+            split(rlp.list_of([b"\xc2\xc0\xc0"] * 4), 3)
+
+
+def test_a_body_of_more_transactions_than_signatures_have_bytes_is_refused() -> None:
+    tiny = rlp.encode([b"", b"", b"", b"", b"", b"", 27, 1, 1])
+    body = rlp.list_of([rlp.list_of([tiny] * 100_000), rlp.EMPTY_LIST])
+    with pytest.raises(WireError, match="more of them than signed transactions have bytes"):
+        wire.split_bodies(rlp.list_of([body]), 1)
+    ommers = rlp.list_of([rlp.EMPTY_LIST, rlp.list_of([b"\xc0"] * 100_000)])
+    with pytest.raises(WireError, match="ommers: more than 16"):
+        wire.split_bodies(rlp.list_of([ommers]), 1)
+
+
+def test_a_payload_over_the_limit_of_its_id_comes_as_its_size() -> None:
+    ours, theirs = open_sessions()
+    theirs.max_message = 100_000
+    theirs.set_max_size(0x17, 1000)
+    sent = ours.seal([(0x17, bytes(1001)), (0x17, bytes(1000)), (0x18, bytes(1001))])
+    assert theirs.feed(sent) == [(0x17, 1001), (0x17, bytes(1000)), (0x18, bytes(1001))]
 
 
 def test_transactions_of_every_form() -> None:
     raws = [legacy_transaction(DEV_KEYS[0], 0), fee_transaction(DEV_KEYS[0], 1), b"\x03" + bytes(100)]
     joined = wire.join_transactions(raws)
     assert joined == rlp.list_of([raws[0], rlp.encode_bytes(raws[1]), rlp.encode_bytes(raws[2])])
-    assert wire.split_transactions(joined) == raws
+    assert wire.split_transactions(joined, 65_536) == raws
     with pytest.raises(WireError, match="^transactions: item 1: a typed transaction must begin with its type$"):
-        wire.split_transactions(rlp.list_of([raws[0], b"\x80"]))
+        wire.split_transactions(rlp.list_of([raws[0], b"\x80"]), 65_536)
 
 
 def test_bodies_of_stored_blocks_come_back() -> None:
     blocks = split_blocks(BLOCKS_FILE.read_bytes())
     served = rlp.list_of([wire.body_rlp(block) for block in blocks])
-    bodies = wire.split_bodies(served)
+    bodies = wire.split_bodies(served, 65_536)
     assert len(bodies) == len(blocks)
     for block, body in zip(blocks, bodies, strict=True):
         header, expected = decode_block(block)
@@ -204,16 +223,16 @@ def test_bodies_of_stored_blocks_come_back() -> None:
 def test_bodies_with_withdrawals() -> None:
     body = Body.of([fee_transaction(DEV_KEYS[0], 0)], [], [Withdrawal(1, 2, bytes(20), 3)])
     raw = wire.body_rlp(body.encode_block(b"\xc0"))
-    (again,) = wire.split_bodies(rlp.list_of([raw]))
+    (again,) = wire.split_bodies(rlp.list_of([raw]), 65_536)
     assert again.withdrawals_root == body.withdrawals_root
     assert again.transactions[0].sender == DEV_KEYS[0].address
 
 
 def test_a_bad_body_is_named() -> None:
     with pytest.raises(WireError, match="^body 1: transaction 0: "):
-        wire.split_bodies(rlp.encode([[[], []], [[[1, 2]], []]]))
+        wire.split_bodies(rlp.encode([[[], []], [[[1, 2]], []]]), 65_536)
     with pytest.raises(WireError, match="^body 0: a list is expected$"):
-        wire.split_bodies(rlp.encode([b"x"]))
+        wire.split_bodies(rlp.encode([b"x"]), 65_536)
     with pytest.raises(WireError, match="^block: header: a list is expected$"):
         wire.body_rlp(rlp.encode([b"x"]))
 

@@ -24,10 +24,14 @@ class Recorder:
     def __init__(self) -> None:
         self.sent: list[tuple[int, bytes, bool]] = []
         self.ended: tuple[DisconnectReason, str] | None = None
+        self.limits: dict[int, int] = {}
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
         self.sent.append((shared.offset + code, payload, may_drop))
         return True
+
+    def limit(self, shared: Shared, code: int, size: int) -> None:
+        self.limits[shared.offset + code] = size
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         work.close()

@@ -63,6 +63,8 @@ class Greeter:
         if self.refuses is not None:
             raise self.refuses
 
+    def oversized(self, code: int, size: int) -> None: ...
+
     def closed(self) -> None:
         self.open -= 1
 

@@ -108,11 +108,20 @@ def test_item_end_looks_beyond_the_bytes_at_hand() -> None:
 
 
 def test_split_list_gives_the_encoded_items() -> None:
-    assert rlp.split_list(rlp.encode([b"cat", [b"dog"], 5])) == [b"\x83cat", b"\xc4\x83dog", b"\x05"]
+    assert rlp.split_list(rlp.encode([b"cat", [b"dog"], 5]), 1024) == [b"\x83cat", b"\xc4\x83dog", b"\x05"]
     with pytest.raises(RlpError, match="list is expected"):
-        rlp.split_list(b"\x83cat")
+        rlp.split_list(b"\x83cat", 1024)
     with pytest.raises(RlpError, match="beyond its list"):
-        rlp.split_list(bytes.fromhex("c183"))
+        rlp.split_list(bytes.fromhex("c183"), 1024)
+
+
+def test_split_list_stops_at_the_first_item_too_many() -> None:
+    assert rlp.split_list(rlp.list_of([b"\x01"] * 3), 3) == [b"\x01"] * 3
+    with pytest.raises(RlpError, match="more than 3 items") as caught:
+        rlp.split_list(rlp.list_of([b"\x01"] * 500_000), 3)
+    assert caught.value.offset == 4 + 3
+    with pytest.raises(RlpError, match="more than 0 items"):
+        rlp.split_list(rlp.list_of([b"\x01"]), 0)
 
 
 def test_numbers_with_leading_zeros_and_lists_are_no_scalars() -> None:

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ophion_storage::chain::body;
 use ophion_wire::handshake::{self, Initiator};
-use ophion_wire::session::{Egress, Ingress, Session as Both};
+use ophion_wire::session::{Content, Egress, Ingress, Session as Both};
 use ophion_wire::{packet, record, rlp};
 use pyo3::create_exception;
 use pyo3::prelude::*;
@@ -116,6 +116,11 @@ impl Session {
         lock(&self.ingress).set_max_message(size);
     }
 
+    #[pyo3(signature = (id, size, /))]
+    fn set_max_size(&self, id: u8, size: usize) {
+        lock(&self.ingress).set_max_size(id, size);
+    }
+
     #[getter]
     fn buffered(&self) -> usize {
         lock(&self.ingress).buffered()
@@ -132,27 +137,31 @@ impl Session {
     fn feed<'py>(&self, py: Python<'py>, data: PyBackedBytes) -> PyResult<Bound<'py, PyList>> {
         let work = || lock(&self.ingress).feed(&data);
         let messages = maybe_detached(py, data.len(), work).map_err(wrong)?;
-        PyList::new(py, messages.into_iter().map(|(id, payload)| (id, to_bytes(py, payload))))
+        let list = PyList::empty(py);
+        for (id, content) in messages {
+            match content {
+                Content::Payload(payload) => list.append((id, to_bytes(py, payload)))?,
+                Content::Oversized(size) => list.append((id, size))?,
+            }
+        }
+        Ok(list)
     }
 }
-
-/// Items of a list that a stranger may make us hold as Python objects.
-const MAX_ITEMS: usize = 1 << 16;
 
 fn pieces<'py>(py: Python<'py>, data: &[u8], found: Vec<Range<usize>>) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, found.into_iter().map(|range| to_bytes(py, &data[range])))
 }
 
 #[pyfunction]
-#[pyo3(signature = (rlp, /))]
-fn split_list<'py>(py: Python<'py>, rlp: &[u8]) -> PyResult<Bound<'py, PyList>> {
-    pieces(py, rlp, rlp::split_list(rlp, MAX_ITEMS).map_err(wrong)?)
+#[pyo3(signature = (rlp, max_items, /))]
+fn split_list<'py>(py: Python<'py>, rlp: &[u8], max_items: usize) -> PyResult<Bound<'py, PyList>> {
+    pieces(py, rlp, rlp::split_list(rlp, max_items).map_err(wrong)?)
 }
 
 #[pyfunction]
-#[pyo3(signature = (rlp, /))]
-fn split_transactions<'py>(py: Python<'py>, rlp: &[u8]) -> PyResult<Bound<'py, PyList>> {
-    pieces(py, rlp, rlp::split_transactions(rlp, MAX_ITEMS).map_err(wrong)?)
+#[pyo3(signature = (rlp, max_items, /))]
+fn split_transactions<'py>(py: Python<'py>, rlp: &[u8], max_items: usize) -> PyResult<Bound<'py, PyList>> {
+    pieces(py, rlp, rlp::split_transactions(rlp, max_items).map_err(wrong)?)
 }
 
 #[pyfunction]
@@ -162,10 +171,10 @@ fn join_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> Bound<'p
 }
 
 #[pyfunction]
-#[pyo3(signature = (rlp, /))]
-fn split_bodies(py: Python<'_>, rlp: PyBackedBytes) -> PyResult<Vec<Body>> {
+#[pyo3(signature = (rlp, max_items, /))]
+fn split_bodies(py: Python<'_>, rlp: PyBackedBytes, max_items: usize) -> PyResult<Vec<Body>> {
     let work = || -> PyResult<Vec<Body>> {
-        let found = rlp::split_list(&rlp, MAX_ITEMS).map_err(wrong)?;
+        let found = rlp::split_list(&rlp, max_items).map_err(wrong)?;
         let one = |(index, range): (usize, Range<usize>)| {
             let place = format!("body {index}");
             let (payload, _) = rlp::list_at_front(&place, &rlp[range]).map_err(wrong)?;

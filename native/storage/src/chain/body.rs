@@ -236,6 +236,15 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
 }
 
+/// Minimum average size of a transaction: its signature holds two random 32-byte numbers.
+const MIN_TRANSACTION_BYTES: usize = 56;
+
+/// Bodies with fewer transactions skip the minimum. It bounds the memory of a decoded body by its wire size.
+const FEW_TRANSACTIONS: usize = 4096;
+
+/// Limit of decoded ommers; every fork allows two at most.
+const MAX_OMMERS: usize = 16;
+
 /// Decode everything after the header in a block.
 pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut rest = payload;
@@ -244,6 +253,9 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut txs = Vec::new();
     while !list.is_empty() {
         let (start, end) = transaction_bounds(&shared, &mut list, txs.len())?;
+        if txs.len() >= FEW_TRANSACTIONS && end < txs.len() * MIN_TRANSACTION_BYTES {
+            return Err(Error::decode("transactions", "more of them than signed transactions have bytes"));
+        }
         let tx = Tx::decode(shared.slice(start..end));
         txs.push(tx.map_err(|cause| Error::decode(format_args!("transaction {}", txs.len()), cause))?);
     }
@@ -288,6 +300,9 @@ pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     let (_, mut list) = item(&mut payload, "ommers", true)?;
     let mut ommers = Vec::new();
     while !list.is_empty() {
+        if ommers.len() == MAX_OMMERS {
+            return Err(Error::decode("ommers", format_args!("more than {MAX_OMMERS}")));
+        }
         let (whole, _) = item(&mut list, format_args!("ommer {}", ommers.len()), true)?;
         ommers.push(Bytes::copy_from_slice(whole));
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::session::Content;
 use crate::vectors::{Numbers, array, vector};
 
 fn entropy(seed: u64) -> Vec<u8> {
@@ -88,7 +89,7 @@ fn frames_of_the_specification_both_ways() {
     let mut initiator = initiator().finish(&ack).unwrap();
     initiator.ingress.set_compressed(false);
     let got = initiator.ingress.feed(&sent).unwrap();
-    assert_eq!(got, messages.map(|(id, payload)| (id, payload.to_vec())));
+    assert_eq!(got, messages.map(|(id, payload)| (id, Content::Payload(payload.to_vec()))));
 }
 
 #[test]
@@ -104,9 +105,9 @@ fn two_sides_meet() {
         let mut theirs = answer.session;
         let mut ours = initiator.finish(&answer.ack).unwrap();
         let sent = ours.egress.seal([(0, &b"hello"[..])].into_iter()).unwrap();
-        assert_eq!(theirs.ingress.feed(&sent).unwrap(), [(0, b"hello".to_vec())]);
+        assert_eq!(theirs.ingress.feed(&sent).unwrap(), [(0, Content::Payload(b"hello".to_vec()))]);
         let back = theirs.egress.seal([(0x10, &b"status"[..])].into_iter()).unwrap();
-        assert_eq!(ours.ingress.feed(&back).unwrap(), [(0x10, b"status".to_vec())]);
+        assert_eq!(ours.ingress.feed(&back).unwrap(), [(0x10, Content::Payload(b"status".to_vec()))]);
     }
 }
 

@@ -44,7 +44,7 @@ fn payloads_of_the_specification() {
         a.egress.put_payload(&plain, &mut out);
         assert_eq!(out, snappy, "{name}");
         let frame = seal_body(&mut a, &[&[2][..], &snappy].concat());
-        assert_eq!(b.ingress.feed(&frame).unwrap(), [(2, plain)], "{name}");
+        assert_eq!(b.ingress.feed(&frame).unwrap(), [(2, Content::Payload(plain))], "{name}");
     }
 }
 
@@ -129,7 +129,7 @@ fn zeros_cost_what_they_take() {
     let zeros = vec![0; MAX_MESSAGE];
     let sent = seal(&mut a, &[(0x10, &zeros)]);
     assert!(sent.len() > zeros.len() / SNAPPY_RATIO, "{} bytes: the ratio holds at its best", sent.len());
-    assert_eq!(b.ingress.feed(&sent).unwrap(), [(0x10, zeros.clone())]);
+    assert_eq!(b.ingress.feed(&sent).unwrap(), [(0x10, Content::Payload(zeros.clone()))]);
     b.ingress.set_max_message(10 << 20);
     let sent = seal(&mut a, &[(0x10, &zeros)]);
     let error = b.ingress.feed(&sent).unwrap_err();
@@ -159,7 +159,7 @@ fn a_message_too_large_to_send_leaves_the_session_as_it_was() {
         assert!(a.egress.seal([(1, &b"first"[..]), (2, &large[..size])].into_iter()).is_err(), "{size}");
     }
     let sent = seal(&mut a, &[(1, b"first")]);
-    assert_eq!(b.ingress.feed(&sent).unwrap(), [(1, b"first".to_vec())]);
+    assert_eq!(b.ingress.feed(&sent).unwrap(), [(1, Content::Payload(b"first".to_vec()))]);
 }
 
 #[test]
@@ -172,12 +172,12 @@ fn the_first_message_comes_alone() {
     a.egress.is_compressed = true;
     sent.extend(seal(&mut a, &[(0x10, b"status"), (0x12, &noise)]));
     let (first, second) = sent.split_at(sent.len() - 50);
-    assert_eq!(b.ingress.feed(first).unwrap(), [(0, b"hello".to_vec())]);
+    assert_eq!(b.ingress.feed(first).unwrap(), [(0, Content::Payload(b"hello".to_vec()))]);
     assert!(b.ingress.buffered() > 9_000);
     b.ingress.set_compressed(true);
     b.ingress.set_max_message(10_000);
-    assert_eq!(b.ingress.feed(b"").unwrap(), [(0x10, b"status".to_vec())]);
-    assert_eq!(b.ingress.feed(second).unwrap(), [(0x12, noise)]);
+    assert_eq!(b.ingress.feed(b"").unwrap(), [(0x10, Content::Payload(b"status".to_vec()))]);
+    assert_eq!(b.ingress.feed(second).unwrap(), [(0x12, Content::Payload(noise))]);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_disconnect_may_come_uncompressed() {
     for payload in [&[][..], &[0x04], &[0xc1, 0x04], &[0xc0], &[0xc1, 0x80]] {
         let (mut a, mut b) = pair();
         let frame = seal_body(&mut a, &[&[1][..], payload].concat());
-        assert_eq!(b.ingress.feed(&frame).unwrap(), [(1, payload.to_vec())]);
+        assert_eq!(b.ingress.feed(&frame).unwrap(), [(1, Content::Payload(payload.to_vec()))]);
     }
 }
 
@@ -228,5 +228,26 @@ fn spoiled_snappy_is_an_error_or_a_payload() {
         let spoiled = numbers.spoiled(&sound);
         let frame = seal_body(&mut a, &[&[0x20][..], &spoiled].concat());
         let _ = b.ingress.feed(&frame);
+    }
+}
+
+#[test]
+fn a_payload_over_the_limit_of_its_id_is_not_decompressed() {
+    for is_compressed in [true, false] {
+        let (mut a, mut b) = pair();
+        for side in [&mut a, &mut b] {
+            side.egress.is_compressed = is_compressed;
+            side.ingress.set_compressed(is_compressed);
+        }
+        b.ingress.set_max_size(0x17, 1000);
+        let zeros = vec![0; 1001];
+        let messages = [(0x17, &zeros[..]), (0x17, &zeros[1..]), (0x18, &zeros[..])];
+        let sent = a.egress.seal(messages.into_iter()).unwrap();
+        let expected = [
+            (0x17, Content::Oversized(1001)),
+            (0x17, Content::Payload(zeros[1..].to_vec())),
+            (0x18, Content::Payload(zeros.clone())),
+        ];
+        assert_eq!(b.ingress.feed(&sent).unwrap(), expected);
     }
 }

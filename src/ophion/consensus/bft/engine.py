@@ -19,7 +19,7 @@ from ophion.consensus import header_rules as rules
 from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
-from ophion.consensus.bft.message_encoding import candidate_in_round, header_digest
+from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, candidate_in_round, header_digest
 from ophion.consensus.bft.message_factory import Dialect
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
@@ -265,7 +265,7 @@ class BftEngine:
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
         """A built block, whole and encoded, as a proposal of a round."""
-        number = Header.decode(rlp.split_list(block)[0]).number
+        number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
         found = self.dialect(number).candidate(block)
         return found if found.round == round_number else candidate_in_round(self.dialect(number), found, round_number)
 

@@ -20,6 +20,8 @@ from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, S
 
 VANITY_LENGTH: Final = 32
 ADD_MARK: Final = b"\xff"
+_MAX_OTHER_ITEMS: Final = 16
+"""Items beside addresses and seals, those that later clients may append included."""
 _PLACE: Final = "extra data"
 
 
@@ -58,7 +60,7 @@ def own_vanity(configured: bytes) -> bytes:
 
 def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
     """The items of an extra data list; `exactly` refuses more than `wanted`."""
-    items = rlp.decode_list(data)
+    items = rlp.decode_list(data, max_items=_MAX_OTHER_ITEMS + len(data) // ADDRESS_LENGTH)
     if len(items) < wanted or (exactly and len(items) > wanted):
         raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)
     return items

@@ -114,21 +114,21 @@ class Ibft2(MessageCodec):
     # --- wire -----------------------------------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
-        items = one_of(rlp.split_list(raw.data), (2, 3), "round change")
+        items = one_of(rlp.split_list(raw.data, 3), (2, 3), "round change")
         signed = self._signed_round_change(items[0], parts)
         return RoundChange(signed, self.prepared_block(items[1]), (), fingerprint, raw)
 
     def _read_claim(self, encoded: bytes, parts: SignedParts) -> PreparedClaim:
-        proposal_item, prepares = exactly(rlp.split_list(encoded), 2, "prepared certificate")
+        proposal_item, prepares = exactly(rlp.split_list(encoded, 2), 2, "prepared certificate")
         proposal = _read_signed_proposal(proposal_item, parts)
         return PreparedClaim(proposal.round, proposal.digest, proposal, parts.prepares(prepares))
 
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal:
-        items = one_of(rlp.split_list(raw.data), (3, 4), "proposal")
+        items = one_of(rlp.split_list(raw.data, 4), (3, 4), "proposal")
         certificate = None
         if items[2] != rlp.EMPTY_STRING:
-            (listed,) = exactly(rlp.split_list(items[2]), 1, "round change certificate")
-            certificate = tuple(self._signed_round_change(item, parts) for item in rlp.split_list(listed))
+            (listed,) = exactly(rlp.split_list(items[2], 1), 1, "round change certificate")
+            certificate = tuple(self._signed_round_change(item, parts) for item in parts.split(listed))
         signed = _read_signed_proposal(items[0], parts)
         return Proposal(signed, self.candidate(items[1]), certificate, (), fingerprint, raw)
 

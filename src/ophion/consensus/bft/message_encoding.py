@@ -22,10 +22,14 @@ from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Body, decode_block
 from ophion.primitives import rlp
 from ophion.primitives.block import Header
+from ophion.primitives.rlp import TooManyItems
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
 
 MAX_SIGNATURES: Final = 20_000
 """Signatures recovered for one message, whatever the size of the network: a second of one core."""
+
+MAX_BLOCK_ITEMS: Final = 4
+"""Header, transactions, ommers and, after Shanghai, withdrawals."""
 
 _PLACE: Final = "consensus message"
 
@@ -48,8 +52,8 @@ def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: 
 
 def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
     """A block out of a message; only its header is read here."""
-    parts = rlp.split_list(block)
-    if not 3 <= len(parts) <= 4:
+    parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
+    if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
     header = Header.decode(parts[0])
     extra = codec.decode_extra(header.extra_data)
@@ -92,7 +96,7 @@ def check_roots(header: Header, body: Body) -> None:
 
 def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:
     """The same block with another round and without seals."""
-    parts = rlp.split_list(block.encoded)
+    parts = rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)
     header = Header.decode(parts[0])
     extra = replace(codec.decode_extra(header.extra_data), round=round_number, seals=())
     header = replace(header, extra_data=codec.encode_extra(extra, ExtraForm.FULL))
@@ -159,10 +163,10 @@ class SignedParts:
         if self._budget == 0:
             raise DecodeError("too many signatures", _PLACE)
         self._budget -= 1
-        payload, signature_item = exactly(rlp.split_list(encoded), 2, "signed part")
+        payload, signature_item = exactly(rlp.split_list(encoded, 2), 2, "signed part")
         signature = plain_bytes(signature_item, SIGNATURE_LENGTH, "signature")
         style = self.style
-        fields = rlp.split_list(payload)
+        fields = rlp.split_list(payload, 2 + max(counts))
         if len(fields) - 2 not in counts:
             raise DecodeError(f"{kind.name.lower()} payload of {len(fields)} items", _PLACE)
         author = message_author(keccak256(style.signed_bytes(style.codes[kind], payload)), signature)
@@ -177,9 +181,16 @@ class SignedParts:
         raw = RawMessage(self.style.codes[MessageKind.PREPARE], encoded)
         return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
 
+    def split(self, encoded: bytes) -> list[bytes]:
+        """The items of a list of signed parts: at most as many as signatures may still be recovered."""
+        try:
+            return rlp.split_list(encoded, self._budget)
+        except TooManyItems as error:
+            raise DecodeError("too many signatures", _PLACE) from error
+
     def prepares(self, encoded: bytes) -> tuple[Prepare, ...]:
         """A list of prepares."""
-        return tuple(self.prepare(item) for item in rlp.split_list(encoded))
+        return tuple(self.prepare(item) for item in self.split(encoded))
 
     def commit(self, encoded: bytes, fingerprint: bytes) -> Commit:
         part = self.read(MessageKind.COMMIT, encoded, 2)
@@ -222,7 +233,7 @@ def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes
 
 def plain_bytes(encoded: bytes, size: int, what: str) -> bytes:
     """A byte string of an exact size."""
-    value = rlp.decode(encoded)
+    value = rlp.decode(encoded, max_items=0)
     if not isinstance(value, bytes) or len(value) != size:
         raise DecodeError(f"{what} is not {size} bytes", _PLACE)
     return value
@@ -230,7 +241,7 @@ def plain_bytes(encoded: bytes, size: int, what: str) -> bytes:
 
 def scalar_below(encoded: bytes, limit: int, what: str) -> int:
     """A number in canonical form."""
-    value = rlp.decode_int(rlp.decode(encoded))
+    value = rlp.decode_int(rlp.decode(encoded, max_items=0))
     if value >= limit:
         raise DecodeError(f"{what} is too large", _PLACE)
     return value

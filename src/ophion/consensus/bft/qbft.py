@@ -114,24 +114,24 @@ class Qbft(MessageCodec):
     # --- wire -----------------------------------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
-        items = one_of(rlp.split_list(raw.data), (3, 4), "round change")
+        items = one_of(rlp.split_list(raw.data, 4), (3, 4), "round change")
         signed = self._signed_round_change(items[0], parts)
         return RoundChange(signed, self.prepared_block(items[1]), parts.prepares(items[-1]), fingerprint, raw)
 
     def _read_claim(self, encoded: bytes, parts: SignedParts) -> PreparedClaim:
-        round_item, digest_item = exactly(rlp.split_list(encoded), 2, "prepared round")
+        round_item, digest_item = exactly(rlp.split_list(encoded, 2), 2, "prepared round")
         digest = plain_bytes(digest_item, HASH_LENGTH, "prepared digest")
         return PreparedClaim(scalar_below(round_item, _ROUND_LIMIT, "prepared round"), digest)
 
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal:
-        signed_item, justification = exactly(rlp.split_list(raw.data), 2, "proposal")
+        signed_item, justification = exactly(rlp.split_list(raw.data, 2), 2, "proposal")
         part = parts.read(MessageKind.PROPOSAL, signed_item, 1, 2)
         block = self.candidate(part.fields[0])
-        changes, prepares = exactly(rlp.split_list(justification), 2, "justification")
+        changes, prepares = exactly(rlp.split_list(justification, 2), 2, "justification")
         return Proposal(
             SignedProposal(part.height, part.round, block.digest, part.author, signed_item),
             block,
-            tuple(self._signed_round_change(item, parts) for item in rlp.split_list(changes)),
+            tuple(self._signed_round_change(item, parts) for item in parts.split(changes)),
             parts.prepares(prepares),
             fingerprint,
             raw,

@@ -30,6 +30,7 @@ from ophion.peers.rlpx.session import (
     Greeted,
     Left,
     Message,
+    Oversized,
     Pinged,
     Session,
     Stage,
@@ -198,6 +199,10 @@ class Connection(asyncio.Protocol):
         # cancelled before its first step, it has not touched the work
         task.add_done_callback(lambda _: work.close())
         return True
+
+    def limit(self, shared: Shared, code: int, size: int) -> None:
+        """See `Peer.limit`."""
+        self._session.limit(shared.offset + code, size)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -370,6 +375,9 @@ class Connection(asyncio.Protocol):
             case Message(shared, code, payload):
                 traffic.note_received(shared, code, len(payload))
                 self._attached[shared.capability.name].received(code, payload)
+            case Oversized(shared, code, size):
+                traffic.note_received(shared, code, size)
+                self._attached[shared.capability.name].oversized(code, size)
             case Pinged():
                 traffic.note_p2p(traffic.received, PING_ID)
                 self._say(PONG_ID)

@@ -20,12 +20,16 @@ _MESSAGES_A_SECOND: Final = 500
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """For a validator: the largest blocks there are, once a second."""
+_MAX_VOTE_BYTES: Final = 1024
+"""A prepare or a commit, which has some 200 bytes."""
+_MAX_BYTES_OF_UNKNOWN: Final = 16 * 1024
+"""One message of a peer that is no validator. Blocks of a future validator wait until it is one."""
 _MAX_OF_STRANGERS: Final = 50
 _OF_STRANGERS_A_SECOND: Final = 5
 """For anybody else, who has nothing to say, unless it is a validator of a height that we do not know yet."""
-_MAX_BYTES_OF_STRANGERS: Final = 256 * 1024
-_BYTES_OF_STRANGERS_A_SECOND: Final = 64 * 1024
-"""Votes are small. Blocks of somebody who is no validator yet can wait until it is one."""
+_MAX_BYTES_OF_STRANGERS: Final = 64 * 1024
+_BYTES_OF_STRANGERS_A_SECOND: Final = 16 * 1024
+"""Votes are small."""
 
 
 class ConsensusProtocol:
@@ -39,7 +43,8 @@ class ConsensusProtocol:
         self.first_code = first
         """The codes below are nobody's."""
         self.validators = validators
-        self.capability = Capability(name, version, length, names)
+        limits = {first + kind: _MAX_VOTE_BYTES for kind in (MessageKind.PREPARE, MessageKind.COMMIT)}
+        self.capability = Capability(name, version, length, names, limits)
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> ConsensusPeer:
@@ -67,7 +72,11 @@ class ConsensusPeer:
         if code < protocol.first_code:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{protocol.capability} has no message {code:#04x}")
         validators = protocol.validators
-        messages, size = self._trusted if validators.is_validator(peer.address) else self._strange
+        is_validator = validators.is_validator(peer.address)
+        if not is_validator and len(payload) > _MAX_BYTES_OF_UNKNOWN:
+            validators.crowded_out += 1
+            return
+        messages, size = self._trusted if is_validator else self._strange
         now = validators.now()
         # nothing is owed: a validator that passes on the flood of another is heard again at once
         if not (messages.take(1, now) and size.take(len(payload), now)):
@@ -77,6 +86,10 @@ class ConsensusPeer:
             validators.received(protocol.dialect.name, RawMessage(code, payload), peer.address)
         except DecodeError:
             peer.blame()
+
+    def oversized(self, code: int, size: int) -> None:
+        """A vote over its size limit."""
+        raise PeerMisbehaved(DisconnectReason.BREACH, f"{self._protocol.capability} vote of {size} bytes")
 
     def closed(self) -> None:
         self._protocol.validators.left(self._peer, self._protocol.dialect.name)

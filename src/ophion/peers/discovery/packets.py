@@ -19,6 +19,8 @@ from ophion.primitives.enode import NODE_ID_LENGTH
 VERSION: Final = 4
 _HASH_LENGTH: Final = 32
 _NUMBER_LENGTH: Final = 8
+_MAX_ITEMS: Final = 256
+"""Items of a packet at all levels: 16 neighbours have 81, and later versions may append some."""
 
 
 class Kind(IntEnum):
@@ -118,11 +120,11 @@ def encode(packet: Packet) -> tuple[Kind, bytes]:
 def decode(kind: int, data: bytes) -> Packet:
     """A packet out of kind and data; `DecodeError` where it is none."""
     if kind == Kind.RECORD_RESPONSE:
-        parts = rlp.split_list(data)
+        parts = rlp.split_list(data, _MAX_ITEMS)
         if len(parts) < 2:
             raise DecodeError("a packet with too few elements")
-        return RecordResponse(_bytes(rlp.decode(parts[0]), _HASH_LENGTH), parts[1])
-    items = rlp.decode_list(data)
+        return RecordResponse(_bytes(rlp.decode(parts[0], max_items=0), _HASH_LENGTH), parts[1])
+    items = rlp.decode_list(data, max_items=_MAX_ITEMS)
     try:
         match kind:
             case Kind.PING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from math import isqrt
 from random import Random
 from typing import Final
@@ -30,11 +30,12 @@ from ophion.consensus.engine import Finality
 from ophion.errors import InvalidBlock, OphionError, UnknownParent
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.block_fetcher import BlockFetcher
-from ophion.peers.eth.detached_tasks import Tasks
+from ophion.peers.eth.detached_tasks import DetachedTasks
 from ophion.peers.eth.head import PeerHead
 from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
     MAX_EXTRA_DATA,
+    MAX_HEADER_BYTES,
     Code,
     decode_new_block,
     decode_new_hashes,
@@ -43,6 +44,7 @@ from ophion.peers.eth.messages import (
 )
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
+from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
@@ -57,6 +59,8 @@ NEWEST: Final = 30
 MAX_HELD: Final = 64
 """Blocks of one peer that are on their way: wait for their parent, their time or the import of others."""
 MAX_HELD_BYTES: Final = 16 * 1024 * 1024
+MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
+"""Blocks on their way from all unknown peers together. Members have their own share."""
 _ALL: Final = 25
 """So many peers all get a block in full."""
 _MAX_LEAD_S: Final = 30.0
@@ -70,6 +74,7 @@ class _Coming(Struct, frozen=True):
 
     peer: EthPeer
     size: int
+    is_unknown: bool
 
 
 class _Held(Struct):
@@ -83,10 +88,21 @@ class BlockGossip:
     """Announces blocks, and takes announced ones."""
 
     def __init__(
-        self, chain: Chain, importer: Importer, peers: EthPeers, tasks: Tasks, lane: Lane, clock: Clock, random: Random
+        self,
+        chain: Chain,
+        importer: Importer,
+        peers: EthPeers,
+        tasks: DetachedTasks[EthPeer],
+        lane: Lane,
+        clock: Clock,
+        random: Random,
+        is_member: Callable[[EthPeer], bool],
     ) -> None:
+        """`is_member`: whether a peer has capacity of its own: validators, static and permitted nodes."""
         self.sent = 0
         """Blocks sent in full, for metrics."""
+        self.dropped = 0
+        """Full blocks that were dropped because their sender had no share left."""
         self._chain = chain
         self._importer = importer
         self._peers = peers
@@ -101,10 +117,12 @@ class BlockGossip:
         """Blocks between their arrival and the end of their import."""
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
         """Blocks by the parent they wait for."""
+        self._is_member = is_member
         self._held: dict[EthPeer, _Held] = {}
+        self._unknown_bytes = 0
         self._foreign = RecentHashes(_FOREIGN)
         """Blocks that are not announced as own ones: they came from peers."""
-        self._fetcher = BlockFetcher(tasks.spawn, self._take, self._is_wanted)
+        self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._coming.__contains__, is_member)
 
     # --- announcements of others ----------------------------------------------------------------
 
@@ -116,14 +134,24 @@ class BlockGossip:
         header = self._checked_header(raw, total_difficulty)
         block = header.header
         peer.known_blocks.add(header.hash)
+        weight = total_difficulty if peer.version.has_total_difficulty else None
         if block.number > 0:
             # it may not have imported the block yet, but surely its parent
-            before = total_difficulty - block.difficulty if peer.version.has_total_difficulty else None
+            before = None if weight is None else weight - block.difficulty
             peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
-        if not self._is_near(block.number) or not self._is_wanted(header.hash):
+        if not self._is_near(block.number) or self._is_settled(header.hash):
             return
-        if self._hold(peer, header.hash, len(raw)) and not self._tasks.spawn(self._take_full(peer, raw, header)):
+        if header.hash in self._coming:
+            # the other copy may have a wrong body: then this peer is asked for it
+            self._fetcher.want(header.hash, block.number, peer)
+            return
+        if self._hold(peer, header.hash, len(raw)):
+            if self._tasks.spawn(self._take_full(peer, raw, header), peer):
+                return
             self._finish(header.hash)
+        # dropped, and the peer will not send it again: synchronisation fetches it
+        self.dropped += 1
+        peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
         """Blocks by hash."""
@@ -132,10 +160,13 @@ class BlockGossip:
         for hash, number in decode_new_hashes(payload):
             peer.known_blocks.add(hash)
             peer.raise_height(number)
-            if self._is_near(number) and self._is_wanted(hash):
+            if self._is_near(number) and hash not in self._coming and not self._is_settled(hash):
                 self._fetcher.want(hash, number, peer)
 
     def _checked_header(self, raw: bytes, total_difficulty: int) -> HashedHeader:
+        _, start, _ = rlp.head(raw, 0)
+        if rlp.item_end(raw, start) - start > MAX_HEADER_BYTES:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"a block header of more than {MAX_HEADER_BYTES} bytes")
         try:
             header = peek_header(raw, self._chain.engine)
         except InvalidBlock as error:
@@ -151,25 +182,29 @@ class BlockGossip:
         head = self._chain.head.number
         return (head if self._is_final else head - OLDEST) < number <= head + NEWEST
 
-    def _is_wanted(self, hash: Hash32) -> bool:
-        return (
-            hash not in self._coming
-            and self._chain.header(hash) is None
-            and self._importer.bad_blocks.get(hash) is None
-        )
+    def _is_settled(self, hash: Hash32) -> bool:
+        """Whether a block is in the chain, or known to be bad."""
+        return self._chain.header(hash) is not None or self._importer.bad_blocks.get(hash) is not None
 
     def _hold(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
-        """Whether the peer may have one more block on its way."""
-        held = self._held.setdefault(peer, _Held())
+        """Count a block against its sender's share; False where that is used up."""
+        held = self._held.get(peer, _Held())
+        is_unknown = not self._is_member(peer)
         if held.blocks >= MAX_HELD or (held.blocks and held.size + size > MAX_HELD_BYTES):
             return False
+        if is_unknown and self._unknown_bytes and self._unknown_bytes + size > MAX_UNKNOWN_BYTES:
+            return False
+        self._held[peer] = held
         held.blocks += 1
         held.size += size
-        self._coming[hash] = _Coming(peer, size)
+        self._unknown_bytes += size * is_unknown
+        self._coming[hash] = _Coming(peer, size, is_unknown)
         return True
 
     def _finish(self, hash: Hash32) -> None:
         coming = self._coming.pop(hash, None)
+        if coming is not None and coming.is_unknown:
+            self._unknown_bytes -= coming.size
         held = None if coming is None else self._held.get(coming.peer)
         if coming is not None and held is not None:
             held.blocks -= 1
@@ -202,6 +237,11 @@ class BlockGossip:
 
     async def _take_full(self, peer: EthPeer, raw: bytes, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
+        parent = self._chain.header(header.parent_hash)
+        # before the body is decoded: an unknown peer can make up a body, but no seal
+        if parent is not None and not await self._is_good(peer, header, parent):
+            self._finish(header.hash)
+            return
         try:
             block = await self._lane.run(lambda: self._decoded(raw))
         except OphionError as error:
@@ -209,20 +249,23 @@ class BlockGossip:
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._finish(header.hash)
             return
-        await self._bring_in(peer, block)
+        await self._bring_in(peer, block, is_verified=parent is not None)
 
     def _decoded(self, raw: bytes) -> ChainBlock:
         block = decode_block(raw, self._chain.engine)
         check_belongs(block.header.header, block.body)
         return block
 
-    async def _take(self, peer: EthPeer, block: ChainBlock) -> None:
-        """A block that was fetched."""
-        size = len(encode_block(block))
-        if self._is_wanted(block.header.hash) and self._hold(peer, block.header.hash, size):
-            await self._bring_in(peer, block)
+    def _fetched(self, peer: EthPeer, block: ChainBlock) -> None:
+        hash = block.header.hash
+        if hash in self._coming or self._is_settled(hash):
+            return
+        if self._hold(peer, hash, len(encode_block(block))) and not self._tasks.spawn(
+            self._bring_in(peer, block), peer
+        ):
+            self._finish(hash)
 
-    async def _bring_in(self, peer: EthPeer, block: ChainBlock) -> None:
+    async def _bring_in(self, peer: EthPeer, block: ChainBlock, is_verified: bool = False) -> None:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
@@ -234,7 +277,7 @@ class BlockGossip:
                 self._fetcher.want(header.parent_hash, header.number - 1, peer, wait_s=0.0)
             return
         try:
-            if await self._is_good(peer, header, parent):
+            if is_verified or await self._is_good(peer, header, parent):
                 self._pass_on(block)
                 await self._import(block)
         finally:
@@ -281,7 +324,8 @@ class BlockGossip:
         is_here = self._chain.header(parent.hash) is not None
         for block in self._orphans.pop(parent.hash, ()):
             hash = block.header.hash
-            if not is_here or not self._tasks.spawn(self._bring_in(self._coming[hash].peer, block)):
+            peer = self._coming[hash].peer
+            if not is_here or not self._tasks.spawn(self._bring_in(peer, block), peer):
                 self._finish(hash)
 
     def _forget_old_orphans(self) -> None:
@@ -308,6 +352,16 @@ class BlockGossip:
     def came_by_sync(self, blocks: Collection[ChainBlock]) -> None:
         """These blocks are about to be imported by synchronisation: nobody announces them one by one."""
         self._foreign.update(block.header.hash for block in blocks)
+
+    def announce_head_again(self) -> None:
+        """Announce a head that has not moved for a while, also to peers that were sent it: they may have dropped it."""
+        if self._is_open:
+            head = self._chain.head
+            payload = encode_new_hashes([(head.hash, head.number)])
+            for peer in self._peers:
+                has_head = peer.head.hash == head.hash or (self._is_final and peer.height >= head.number)
+                if not has_head:
+                    self._tell(peer, head, payload)
 
     def announce_head(self) -> None:
         """After synchronisation: whoever is connected to this node alone must hear of the new head."""

@@ -1,23 +1,46 @@
-"""Work that outlives the connection it came from: a block on its way into the chain stays on its way when its sender
-leaves."""
+"""`DetachedTasks`: tasks that outlive the connection they came from, with a share for each peer.
+
+The import of a block goes on when its sender leaves. Unknown peers share a bounded number of tasks. Members do not use
+that number, so unknown peers cannot take it from them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+MAX_PER_PEER: Final = 32
+MAX_OF_UNKNOWN: Final = 64
+"""Tasks of all unknown peers together."""
+
+Owner = TypeVar("Owner", bound=Hashable)
 
 
-class Tasks:
-    """A bounded number of tasks that live as long as the service that runs them. A failure is the service's own."""
+class DetachedTasks(Generic[Owner]):
+    """Tasks that live as long as the service that runs them. An exception of a task ends the service."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        is_member: Callable[[Owner], bool],
+        max_per_peer: int = MAX_PER_PEER,
+        max_of_unknown: int = MAX_OF_UNKNOWN,
+    ) -> None:
+        self._is_member = is_member
+        self._max_per_peer = max_per_peer
+        self._max_of_unknown = max_of_unknown
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
+        self._by_owner: Counter[Owner] = Counter()
+        self._of_unknown = 0
+
+    def __len__(self) -> int:
+        return len(self._running)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run tasks until cancelled; raises what a task raised, as it is."""
+        """Run tasks until cancelled. Raises the exception of the first task that fails."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -29,15 +52,36 @@ class Tasks:
                     for task in tuple(self._running):
                         task.cancel()
         except BaseExceptionGroup as failures:
-            # several may fail for one reason, a full disk: the operator is told once
+            # several tasks may fail for one reason, for example a full disk
             raise failures.exceptions[0] from None
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Begin a task; False, and the work is closed, when there are too many or the service has stopped."""
-        if self._group is None or len(self._running) >= self._limit:
+    def spawn(self, work: Coroutine[Any, Any, None], owner: Owner | None = None) -> bool:
+        """Start a task. Returns False and closes `work` when its owner has no share left or the service has stopped.
+
+        Work without an owner is the node's own and always starts.
+        """
+        is_unknown = owner is not None and not self._is_member(owner)
+        if self._group is None or (owner is not None and self._is_full(owner, is_unknown)):
             work.close()
             return False
         task = self._group.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        if owner is not None:
+            self._by_owner[owner] += 1
+            self._of_unknown += is_unknown
+        task.add_done_callback(partial(self._finished, owner, is_unknown))
         return True
+
+    def _is_full(self, owner: Owner, is_unknown: bool) -> bool:
+        if self._by_owner[owner] >= self._max_per_peer:
+            return True
+        return is_unknown and self._of_unknown >= self._max_of_unknown
+
+    def _finished(self, owner: Owner | None, is_unknown: bool, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if owner is None:
+            return
+        self._of_unknown -= is_unknown
+        self._by_owner[owner] -= 1
+        if not self._by_owner[owner]:
+            del self._by_owner[owner]

@@ -17,17 +17,17 @@ _STRIDE: Final = 1 + HASH_LENGTH
 MAX_ID_BYTES: Final = 8
 
 
-def items_of(payload: bytes, least: int, what: str) -> list[rlp.Item]:
-    """The decoded items of a message that is a list of at least so many; later versions may append more."""
-    items = rlp.decode(payload)
-    if not isinstance(items, list) or len(items) < least:
-        raise RlpError(f"{what}: a list of {least} items is expected", 0)
+def items_of(payload: bytes, min_items: int, max_items: int, what: str) -> list[rlp.Item]:
+    """The decoded items of a message that is a list; `max_items` counts those of all levels."""
+    items = rlp.decode(payload, max_items)
+    if not isinstance(items, list) or len(items) < min_items:
+        raise RlpError(f"{what}: a list of {min_items} items is expected", 0)
     return items
 
 
 def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
     """The items of a list, each still encoded."""
-    parts = rlp.split_list(payload)
+    parts = rlp.split_list(payload, count)
     if len(parts) != count:
         raise RlpError(f"{what}: {len(parts)} items instead of {count}", 0)
     return parts
@@ -53,7 +53,7 @@ def block_hash(item: rlp.Item, what: str) -> Hash32:
 def with_id(payload: bytes, what: str) -> tuple[int, bytes]:
     """(request id, encoded body) of a request or an answer."""
     encoded_id, body = parts_of(payload, 2, what)
-    return number(rlp.decode(encoded_id), 8 * MAX_ID_BYTES, f"{what}: request id"), body
+    return number(rlp.decode(encoded_id, 0), 8 * MAX_ID_BYTES, f"{what}: request id"), body
 
 
 def list_of_hashes(encoded: bytes, what: str) -> list[Hash32]:

@@ -34,6 +34,7 @@ MAX_DIFFICULTY_BITS: Final = 100
 """A total difficulty that no chain reaches: whoever sends a longer number wants to see what happens."""
 MAX_EXTRA_DATA: Final = 100 * KIB
 """Bytes of a header that no network needs, not with hundreds of validators."""
+MAX_HEADER_BYTES: Final = MAX_EXTRA_DATA + 4 * KIB
 
 
 class Code(IntEnum):
@@ -65,15 +66,42 @@ class Code(IntEnum):
 MAX_BYTES: Final = {
     Code.STATUS: KIB,
     Code.NEW_BLOCK_HASHES: 64 * KIB,
+    Code.TRANSACTIONS: 4 * KIB * KIB,
     Code.GET_BLOCK_HEADERS: KIB,
+    Code.BLOCK_HEADERS: 4 * KIB * KIB,
     Code.GET_BLOCK_BODIES: 64 * KIB,
-    Code.GET_RECEIPTS: 64 * KIB,
+    Code.BLOCK_BODIES: MAX_MESSAGE,
+    Code.NEW_BLOCK: MAX_MESSAGE,
+    Code.NEW_POOLED_TRANSACTION_HASHES: 192 * KIB,
+    Code.GET_POOLED_TRANSACTIONS: 192 * KIB,
+    Code.POOLED_TRANSACTIONS: 4 * KIB * KIB,
     Code.GET_NODE_DATA: 64 * KIB,
-    Code.NEW_POOLED_TRANSACTION_HASHES: 256 * KIB,
-    Code.GET_POOLED_TRANSACTIONS: 256 * KIB,
+    Code.NODE_DATA: KIB,
+    Code.GET_RECEIPTS: 64 * KIB,
+    Code.RECEIPTS: KIB,
     Code.BLOCK_RANGE_UPDATE: KIB,
 }
-"""The longest message of each kind that is decoded on the event loop; what is not listed is decoded elsewhere."""
+"""The longest message of each kind. State and receipts are never requested. `max_block_bytes` lowers `NEW_BLOCK`."""
+MAX_ANNOUNCED_BLOCKS: Final = 1536
+"""Hashes in one announcement of blocks."""
+_MAX_ANNOUNCED_TRANSACTIONS: Final = 6144
+"""Hashes in one announcement of transactions; other clients send 4096."""
+_MAX_FIELDS: Final = 32
+"""Items of a message of single values, with those that later versions may append."""
+_GAS_PER_BYTE: Final = 4
+"""The cheapest byte of a block: a zero byte of call data."""
+_BLOCK_SLACK_BYTES: Final = 512 * KIB
+"""Headers of many validators, and what encodes transactions."""
+
+
+def max_block_bytes(gas_limit: int) -> int:
+    """The size limit of a NewBlock near a head with this gas limit, in whole MiB.
+
+    The gas limit of the next blocks may be a little higher, so a quarter is added.
+    """
+    size = gas_limit // _GAS_PER_BYTE * 5 // 4 + _BLOCK_SLACK_BYTES
+    return min(MAX_MESSAGE, -(-size // (KIB * KIB)) * KIB * KIB)
+
 
 ANSWERS: Final = {
     Code.GET_BLOCK_HEADERS: Code.BLOCK_HEADERS,
@@ -113,7 +141,7 @@ class BlockRange(Struct, frozen=True):
 
     @classmethod
     def decode(cls, payload: bytes) -> BlockRange:
-        items = items_of(payload, 3, "block range")
+        items = items_of(payload, 3, _MAX_FIELDS, "block range")
         return cls(
             number(items[0], 64, "earliest block"),
             number(items[1], 64, "latest block"),
@@ -134,7 +162,7 @@ class GetHeaders(Struct, frozen=True):
 
     @classmethod
     def decode(cls, body: bytes) -> GetHeaders:
-        items = items_of(body, 4, "request for headers")
+        items = items_of(body, 4, _MAX_FIELDS, "request for headers")
         start, reverse = items[0], number(items[3], 1, "direction")
         return cls(
             start
@@ -162,7 +190,7 @@ class TransactionHashes(Struct, frozen=True):
     def decode(cls, payload: bytes) -> TransactionHashes:
         what = "transaction hashes"
         encoded_types, encoded_sizes, encoded_hashes = parts_of(payload, 3, what)
-        types, sizes = rlp.decode(encoded_types), rlp.decode_list(encoded_sizes)
+        types, sizes = rlp.decode(encoded_types, 0), rlp.decode_list(encoded_sizes, _MAX_ANNOUNCED_TRANSACTIONS)
         hashes = list_of_hashes(encoded_hashes, what)
         if not isinstance(types, bytes) or not len(types) == len(sizes) == len(hashes):
             raise RlpError(f"{what}: types, sizes and hashes differ in number", 0)
@@ -198,7 +226,7 @@ def encode_new_hashes(blocks: Sequence[tuple[Hash32, int]]) -> bytes:
 def decode_new_hashes(payload: bytes) -> list[tuple[Hash32, int]]:
     """(hash, number) of each announced block."""
     found = []
-    for item in items_of(payload, 0, "block hashes"):
+    for item in items_of(payload, 0, 3 * MAX_ANNOUNCED_BLOCKS, "block hashes"):
         if not isinstance(item, list) or len(item) != 2:
             raise RlpError("block hashes: a hash and a number are expected", 0)
         found.append((block_hash(item[0], "announced block"), number(item[1], 64, "number of an announced block")))
@@ -213,4 +241,4 @@ def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
 def decode_new_block(payload: bytes) -> tuple[bytes, int]:
     """(encoded block, total difficulty up to and including it)"""
     block, difficulty = parts_of(payload, 2, "new block")
-    return block, number(rlp.decode(difficulty), MAX_DIFFICULTY_BITS, "total difficulty")
+    return block, number(rlp.decode(difficulty, 0), MAX_DIFFICULTY_BITS, "total difficulty")

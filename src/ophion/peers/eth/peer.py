@@ -23,7 +23,6 @@ from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.peers.eth.messages import (
     ANSWERS,
     MAX_BYTES,
-    MAX_MESSAGE,
     BlockRange,
     Code,
     GetHeaders,
@@ -64,6 +63,10 @@ class Host(Protocol):
     @property
     def lane(self) -> Lane:
         """Where the answers of peers are decoded."""
+
+    @property
+    def max_block_bytes(self) -> int:
+        """The size limit of announced blocks."""
 
     def status(self, version: EthVersion) -> Status:
         """What to tell a peer now."""
@@ -107,6 +110,7 @@ class EthPeer:
         status = self._host.status(self.version)
         self.peer.send(NAME, Code.STATUS, self.version.write_status(status))
         self.known_blocks.add(status.best_hash)
+        self.peer.limit(NAME, Code.NEW_BLOCK, self._host.max_block_bytes)
         self.peer.spawn(self._expect_status())
 
     @property
@@ -126,7 +130,7 @@ class EthPeer:
         if code not in self.version.codes:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"eth/{self.version.number} has no message {code:#04x}")
         kind = Code(code)
-        if len(payload) > MAX_BYTES.get(kind, MAX_MESSAGE):
+        if len(payload) > MAX_BYTES[kind]:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{kind.label} of {len(payload)} bytes")
         if (kind is Code.STATUS) == self.is_ready:
             problem = "a second Status" if self.is_ready else f"{kind.label} before Status"
@@ -141,6 +145,16 @@ class EthPeer:
             handler(self, payload)
         else:
             self.requests.answered(kind, payload)
+
+    def oversized(self, code: int, size: int) -> None:
+        """A message over its size limit, which was not decompressed.
+
+        A NewBlock is dropped: the gas limit of its chain may have grown since the head of this node.
+        """
+        if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
+            self.peer.blame()
+        else:
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
     def closed(self) -> None:
         """The connection is gone."""

@@ -17,15 +17,15 @@ from ophion.chain.events import ChainEvent
 from ophion.chain.importer import Importer
 from ophion.consensus.engine import Finality
 from ophion.peers.eth.block_gossip import BlockGossip
-from ophion.peers.eth.detached_tasks import Tasks
+from ophion.peers.eth.detached_tasks import DetachedTasks
 from ophion.peers.eth.fork_id import ForkId, ForkIds
-from ophion.peers.eth.messages import BlockRange, Code, Status
+from ophion.peers.eth.messages import BlockRange, Code, Status, max_block_bytes
 from ophion.peers.eth.peer import EthPeer, Handler
 from ophion.peers.eth.peers import EthPeers
 from ophion.peers.eth.request_handler import Answers
 from ophion.peers.eth.serving import Serving
 from ophion.peers.eth.transaction_gossip import TransactionGossip
-from ophion.peers.eth.versions import VERSIONS, EthVersion, offered
+from ophion.peers.eth.versions import NAME, VERSIONS, EthVersion, offered
 from ophion.peers.peer import Peer
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
@@ -33,8 +33,8 @@ from ophion.primitives.types import ZERO_HASH
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 
-_MAX_BLOCKS: Final = 128
-"""Blocks that are looked at, fetched or imported at a time, whoever sent them."""
+REANNOUNCE_S: Final = 3.0
+"""A head that has not moved for so long is announced again."""
 RANGE_BLOCKS: Final = 32
 RANGE_S: Final = 120.0
 
@@ -63,9 +63,10 @@ class EthProtocol:
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether transactions of peers are looked at; synchronisation says so."""
-        self._tasks = Tasks(_MAX_BLOCKS)
+        self._tasks = DetachedTasks(self.is_member)
+        self._max_block_bytes = max_block_bytes(chain.head.header.gas_limit)
         self._answers = Answers(chain, pool)
-        self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random)
+        self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random, self.is_member)
         self.makers = BlockProducers(chain)
         """Who makes the next blocks."""
         self.transactions = TransactionGossip(
@@ -88,6 +89,7 @@ class EthProtocol:
 
         def begin() -> None:
             self._tasks.spawn(self._tell_range_at_times())
+            self._tasks.spawn(self._announce_again())
             ready()
 
         await self._tasks.run(begin)
@@ -108,6 +110,15 @@ class EthProtocol:
         """What this node says about its forks now."""
         head = self.chain.head
         return self.fork_ids.at(head.number, head.timestamp)
+
+    @property
+    def max_block_bytes(self) -> int:
+        """The size limit of a NewBlock, from the gas limit of the head."""
+        return self._max_block_bytes
+
+    def is_member(self, peer: EthPeer) -> bool:
+        """Whether a peer makes blocks, is a static node or is named by the permission rules."""
+        return peer.peer.is_static or peer.peer.is_permitted or peer.peer.address in self.makers
 
     def status(self, version: EthVersion) -> Status:
         tip = self.chain.tip
@@ -151,8 +162,25 @@ class EthProtocol:
     def _on_chain_event(self, event: ChainEvent) -> None:
         self.blocks.on_chain_event(event)
         self.transactions.on_chain_event(event)
+        self._limit_blocks(event.head.header.gas_limit)
         if event.head.number - self._told >= RANGE_BLOCKS:
             self._tell_range()
+
+    def _limit_blocks(self, gas_limit: int) -> None:
+        size = max_block_bytes(gas_limit)
+        if size != self._max_block_bytes:
+            self._max_block_bytes = size
+            for peer in self.peers:
+                peer.peer.limit(NAME, Code.NEW_BLOCK, size)
+
+    async def _announce_again(self) -> None:
+        """Announce a head that does not move: a peer may have dropped it while it was busy."""
+        last = self.chain.head.hash
+        while True:
+            await asyncio.sleep(REANNOUNCE_S)
+            if self.chain.head.hash == last:
+                self.blocks.announce_head_again()
+            last = self.chain.head.hash
 
     def _tell_range(self) -> None:
         head = self.chain.head

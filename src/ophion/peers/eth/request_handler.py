@@ -136,5 +136,5 @@ def _parent_hash(header: bytes) -> Hash32:
 
 def _receipt_without_bloom(raw: bytes) -> bytes:
     kind = 0 if raw[0] >= 0xC0 else raw[0]
-    outcome, gas, _, logs = rlp.split_list(raw if kind == 0 else raw[1:])
+    outcome, gas, _, logs = rlp.split_list(raw if kind == 0 else raw[1:], 4)
     return rlp.list_of((rlp.encode_int(kind), outcome, gas, logs))

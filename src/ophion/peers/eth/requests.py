@@ -92,6 +92,8 @@ class Requests:
 
     def answered(self, code: Code, payload: bytes) -> None:
         """An answer has come; `PeerMisbehaved` when nobody asked for it."""
+        if not any(found.answer is code for found in self._open.values()) and code not in self._late.values():
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {code.label}")
         request_id, body = with_id(payload, code.label)
         found = self._open.get(request_id)
         if found is not None and found.answer is code:

@@ -20,24 +20,24 @@ from ophion.native.exceptions import InvalidBody, NativeError
 from ophion.native.transactions import Body
 from ophion.native.wire import split_bodies, split_list, split_transactions
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.eth.messages import MAX_EXTRA_DATA, GetHeaders
+from ophion.peers.eth.messages import MAX_HEADER_BYTES, GetHeaders
 from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
-_OTHER_FIELDS: Final = 4096
-"""More bytes than a header has beside its extra data."""
+_MIN_TRANSACTION_BYTES: Final = 56
+"""What the two random numbers of a signature make certain, on average over many transactions."""
+_FEW_TRANSACTIONS: Final = 64
+"""So many may be shorter."""
 
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
     """The headers of an answer, held against the request."""
     with decoding("headers"):
-        encoded = split_list(body)
-    if len(encoded) > request.limit:
-        raise _wrong(f"{len(encoded)} headers where {request.limit} were asked for")
+        encoded = split_list(body, request.limit)
     longest = max(map(len, encoded), default=0)
-    if longest > MAX_EXTRA_DATA + _OTHER_FIELDS:
+    if longest > MAX_HEADER_BYTES:
         raise _wrong(f"a header of {longest} bytes")
     try:
         headers = [engine.hashed(Header.decode(item)) for item in encoded]
@@ -71,10 +71,8 @@ class SizedBody(Struct, frozen=True):
 def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBody]:
     """The bodies of an answer as far as they belong to the headers, one after the other; senders are recovered."""
     with decoding("bodies"):
-        sizes = [len(item) for item in split_list(answer)]
-        if len(sizes) > len(headers):
-            raise _wrong(f"{len(sizes)} bodies where {len(headers)} were asked for")
-        found = split_bodies(answer)
+        sizes = [len(item) for item in split_list(answer, len(headers))]
+        found = split_bodies(answer, len(headers))
     bodies: list[SizedBody] = []
     for body, size, header in zip(found, sizes, headers, strict=False):
         try:
@@ -91,7 +89,7 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
 def read_transactions(answer: bytes) -> list[bytes]:
     """The transactions of a message, as they stand in a block."""
     with decoding("transactions"):
-        return split_transactions(answer)
+        return split_transactions(answer, _FEW_TRANSACTIONS + len(answer) // _MIN_TRANSACTION_BYTES)
 
 
 def pooled_hash(raw: bytes) -> Hash32:

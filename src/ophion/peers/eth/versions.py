@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ophion.peers.eth.field_decoding import block_hash, items_of, number
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.messages import (
+    MAX_BYTES,
     MAX_DIFFICULTY_BITS,
     Code,
     Status,
@@ -29,6 +30,8 @@ from ophion.primitives import rlp
 
 NAME: Final = "eth"
 _WHAT: Final = "status"
+_MAX_ITEMS: Final = 32
+"""Items of a status at all levels, with those that later versions may append."""
 
 
 class EthVersion(Struct, frozen=True):
@@ -54,7 +57,8 @@ class EthVersion(Struct, frozen=True):
         """As it is offered in Hello."""
         known = {int(code): code.label for code in self.codes}
         names = tuple(known.get(code, f"{code:#04x}") for code in range(self.length))
-        return Capability(NAME, self.number, self.length, names)
+        limits = {int(code): MAX_BYTES[code] for code in self.codes}
+        return Capability(NAME, self.number, self.length, names, limits)
 
 
 def _write_status(status: Status) -> bytes:
@@ -72,7 +76,7 @@ def _write_status(status: Status) -> bytes:
 
 
 def _read_status(payload: bytes) -> Status:
-    items = items_of(payload, 6, _WHAT)
+    items = items_of(payload, 6, _MAX_ITEMS, _WHAT)
     return Status(
         version=number(items[0], 32, "protocol version"),
         network_id=number(items[1], 256, "network id"),
@@ -99,7 +103,7 @@ def _write_status_69(status: Status) -> bytes:
 
 
 def _read_status_69(payload: bytes) -> Status:
-    items = items_of(payload, 7, _WHAT)
+    items = items_of(payload, 7, _MAX_ITEMS, _WHAT)
     return Status(
         version=number(items[0], 32, "protocol version"),
         network_id=number(items[1], 256, "network id"),

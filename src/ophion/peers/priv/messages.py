@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
 from ophion.enclave.parcels import Kind, Label, Listing, Parcel
+from ophion.enclave.payload_intake import MAX_RECORD_BYTES
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.native.exceptions import NativeError
@@ -19,6 +20,8 @@ MAX_PARCELS: Final = 1024
 MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
+MAX_PUSH_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
+"""A message of parcels: the largest one alone, or many of ordinary size."""
 _MAX_BOX_BYTES: Final = 512
 _MAX_ITEMS: Final = 4 * MAX_PARCELS
 """Of any message, at all levels."""
@@ -37,6 +40,21 @@ class Code(IntEnum):
     PAYLOAD = 7
     LIST = 8
     LISTED = 9
+
+
+MAX_BYTES: Final = {
+    Code.ANNOUNCE: 1024,
+    Code.CHALLENGE: MAX_KEYS * (_MAX_BOX_BYTES + 128),
+    Code.PROOF: 2048,
+    Code.PUSH_PAYLOAD: MAX_PUSH_BYTES,
+    Code.ACK: MAX_PARCELS * (MAX_REASON_BYTES + 48),
+    Code.PUSH_GROUP: MAX_PUSH_BYTES,
+    Code.GET_PAYLOAD: MAX_LABELS * 36 + 64,
+    Code.PAYLOAD: MAX_PUSH_BYTES,
+    Code.LIST: 128,
+    Code.LISTED: MAX_LABELS * 36 + 64,
+}
+"""The largest message of each kind."""
 
 
 class Challenge(NamedTuple):
@@ -172,6 +190,14 @@ def read_listing(payload: bytes) -> tuple[int, Listing]:
     request_id, labels, last, more = _tuple(_decoded(payload), 4)
     found = [_label(item) for item in _list(labels, MAX_LABELS)]
     return _number(request_id), Listing(found, _number(last), _number(more) != 0)
+
+
+def response_id(payload: bytes) -> int:
+    """The request id of a response; its other items are not decoded."""
+    items = rlp.split_list(payload, 4)
+    if len(items) not in (2, 4):
+        raise DecodeError("a response is expected", "priv")
+    return _number(rlp.decode(items[0], max_items=0))
 
 
 # --- pieces -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
 from ophion.enclave.parcels import Kind, Label, LineLost, Listing, Parcel
-from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
+from ophion.enclave.payload_intake import UNKNOWN_GROUP
 from ophion.enclave.serving import listed, served
 from ophion.native.enclave import read_sealed
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
@@ -26,7 +26,6 @@ from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock, Entropy
 
 NAME: Final = "priv"
-_MAX_MESSAGE_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
 """What a peer may send ahead of our work: more than it has under way when it keeps to its window."""
 _MAX_WAITING: Final = 512
@@ -100,19 +99,24 @@ class PrivPeer:
 
     def received(self, code: int, payload: bytes) -> None:
         """One message; what takes long waits for its turn in a task."""
-        if len(payload) > _MAX_MESSAGE_BYTES:
-            raise PeerMisbehaved(DisconnectReason.BREACH, f"a message of {len(payload)} bytes on priv")
         known = Code(code)
+        if len(payload) > messages.MAX_BYTES[known]:
+            self.oversized(code, len(payload))
         if known in _UNHURRIED:
             self._queue(known, payload)
         elif known is Code.ACK:
             self._pushes.acknowledged(messages.read_acks(payload))
-        elif known is Code.PAYLOAD:
-            self._answered(known, *messages.read_parcels(payload))
-        elif known is Code.LISTED:
-            self._answered(known, *messages.read_listing(payload))
+        elif known in (Code.PAYLOAD, Code.LISTED):
+            if not self._expects(known, messages.response_id(payload)):
+                return  # too late or unsolicited: its items are not decoded
+            read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
+            self._answered(*read(payload))
         else:
             self._introduced(known, payload)
+
+    def oversized(self, code: int, size: int) -> None:
+        """A message over its size limit."""
+        raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {Code(code).name.lower()} of {size} bytes")
 
     def closed(self) -> None:
         """Whoever waits for this peer learns that it is gone."""
@@ -258,13 +262,18 @@ class PrivPeer:
         finally:
             self._requests.pop(request_id, None)
 
-    def _answered(self, code: Code, request_id: int, answer: object) -> None:
+    def _expects(self, code: Code, request_id: int) -> bool:
+        """Whether a request waits for this response; `PeerMisbehaved` when it waits for one of another kind."""
         expected, waiting = self._requests.get(request_id, (code, None))
         if code is not expected:
             raise PeerMisbehaved(
                 DisconnectReason.BREACH, f"priv {code.name.lower()} where another answer was asked for"
             )
-        if waiting is not None and not waiting.done():
+        return waiting is not None
+
+    def _answered(self, request_id: int, answer: object) -> None:
+        _, waiting = self._requests[request_id]
+        if not waiting.done():
             waiting.set_result(answer)
 
     def _push(self, kind: Kind, parcels: list[Parcel]) -> bool:

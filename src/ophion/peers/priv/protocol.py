@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.peers.peer import Peer
-from ophion.peers.priv.messages import Code
+from ophion.peers.priv.messages import MAX_BYTES, Code
 from ophion.peers.priv.peer import PrivPeer
 from ophion.peers.rlpx.capability import Capability
 from ophion.runtime.clock import Clock, Entropy
@@ -21,7 +21,7 @@ class PrivProtocol:
         self.clock = clock
         self.entropy = entropy
         names = tuple(code.name.lower() for code in Code)
-        self.capability = Capability("priv", 1, len(Code), names)
+        self.capability = Capability("priv", 1, len(Code), names, {int(code): size for code, size in MAX_BYTES.items()})
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> PrivPeer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,8 @@ class Capability:
     """How many message codes it takes."""
     messages: tuple[str, ...] = field(default=(), compare=False)
     """Names of the codes from 0 on, for metrics and logs; may be shorter than `length`."""
+    max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)
+    """The largest payload of a code after decompression, where it is lower than that of all messages."""
 
     def __post_init__(self) -> None:
         if not self.name.isascii() or not 0 <= self.version <= 255 or self.length < 1:

@@ -85,7 +85,15 @@ class Left(NamedTuple):
     reason: DisconnectReason | None
 
 
-Event: TypeAlias = Greeted | Message | Pinged | Left
+class Oversized(NamedTuple):
+    """A message over its size limit; its payload was not decompressed."""
+
+    shared: Shared
+    code: int
+    size: int
+
+
+Event: TypeAlias = Greeted | Message | Oversized | Pinged | Left
 _PINGED = Pinged()
 
 
@@ -112,7 +120,7 @@ class Session:
         self._handshake: wire.Handshake | None = None
         self._frames: wire.Session | None = None
         self._partial = b""
-        self._ready: deque[tuple[int, bytes]] = deque()
+        self._ready: deque[tuple[int, bytes | int]] = deque()
         self._output: list[bytes] = []
         self.stage = Stage.HANDSHAKE
         self.remote_id = remote_id
@@ -152,6 +160,11 @@ class Session:
     def seal_disconnect(self, reason: DisconnectReason) -> bytes:
         """The last thing to send; nothing where no keys are agreed yet."""
         return b"" if self._frames is None else self._frames.seal([(DISCONNECT_ID, encode_reason(reason))])
+
+    def limit(self, message_id: int, size: int) -> None:
+        """Limit the payloads of one message id, after decompression; larger ones come as `Oversized`."""
+        if self._frames is not None:
+            self._frames.set_max_size(message_id, size)
 
     def close(self) -> None:
         """Nothing more is said or heard: what has arrived in part is let go of."""
@@ -206,7 +219,8 @@ class Session:
         self.stage = Stage.HELLO
         return rest
 
-    def _first(self, message_id: int, payload: bytes) -> Event:
+    def _first(self, message_id: int, payload: bytes | int) -> Event:
+        assert isinstance(payload, bytes), "single messages have no limits before Hello"
         if message_id == DISCONNECT_ID:
             return self._leave(payload)
         if message_id != HELLO_ID:
@@ -225,15 +239,20 @@ class Session:
             offered = ", ".join(hello.caps) or "nothing"
             raise PeerMisbehaved(DisconnectReason.USELESS, f"nothing in common: the peer offers {offered}"[:300])
         frames.max_message = MAX_MESSAGE
+        for one in self.shared:
+            for code, size in one.capability.max_bytes.items():
+                frames.set_max_size(one.offset + code, size)
         self.stage = Stage.OPEN
         return Greeted(hello, self.shared)
 
-    def _event(self, message_id: int, payload: bytes) -> Event | None:
+    def _event(self, message_id: int, payload: bytes | int) -> Event | None:
         if message_id >= BASE:
             shared = find(self.shared, message_id)
             if shared is None:
                 raise PeerMisbehaved(DisconnectReason.BREACH, f"message {message_id:#x} belongs to no capability")
-            return Message(shared, message_id - shared.offset, payload)
+            code = message_id - shared.offset
+            return Oversized(shared, code, payload) if isinstance(payload, int) else Message(shared, code, payload)
+        assert isinstance(payload, bytes), "messages of the p2p protocol have no limits of their own"
         if message_id == PING_ID:
             return _PINGED
         if message_id == DISCONNECT_ID:

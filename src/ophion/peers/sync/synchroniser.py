@@ -177,6 +177,8 @@ class Synchroniser:
         allowed = [peer for peer in better if self._not_before(peer) <= now]
         if not allowed:
             return None, min(self._not_before(peer) for peer in better) - now
+        # unknown peers can claim any height: members come first
+        allowed = [peer for peer in allowed if self._eth.is_member(peer)] or allowed
         if self._is_wary:
             target = min(allowed, key=self._failures)  # peers are in the order in which they came
         else:

@@ -54,7 +54,7 @@ def prepared_in_round_0() -> PreparedRound:
 
 def signing_hash(data: bytes, code: int) -> bytes:
     """Hash behind the signature of message data that is a signed part or begins with one."""
-    items = rlp.split_list(data)
+    items = rlp.split_list(data, 1024)
     payload = items[0]
     return keccak256(bytes((code,)) + payload)
 

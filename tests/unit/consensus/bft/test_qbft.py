@@ -47,7 +47,7 @@ def prepared_in_round_0() -> PreparedRound:
 
 
 def signing_hash(signed_part: bytes, code: int) -> bytes:
-    return keccak256(rlp.list_of([rlp.encode_int(code), rlp.split_list(signed_part)[0]]))
+    return keccak256(rlp.list_of([rlp.encode_int(code), rlp.split_list(signed_part, 1024)[0]]))
 
 
 # --- extra data ---------------------------------------------------------------------------------

@@ -51,6 +51,9 @@ class Echo:
         self.log.append((code, payload))
         self.on_message(code, payload)
 
+    def oversized(self, code: int, size: int) -> None:
+        self.log.append((code, size))
+
     def closed(self) -> None:
         self.closings += 1
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from ophion.chain.block import decode_block, encode_block
 from ophion.native.crypto import PrivateKey
 from ophion.peers.disconnect_reasons import DisconnectReason
-from ophion.peers.eth.block_fetcher import MAX_PASSED_OVER, MAX_TRACKED
-from ophion.peers.eth.block_gossip import MAX_HELD
+from ophion.peers.eth.block_fetcher import MAX_FETCHES, MAX_PASSED_OVER, MAX_TRACKED
+from ophion.peers.eth.block_gossip import MAX_HELD, MAX_HELD_BYTES, MAX_UNKNOWN_BYTES
 from ophion.peers.eth.messages import Code, decode_new_hashes, encode_new_block, encode_new_hashes
+from ophion.peers.eth.protocol import REANNOUNCE_S
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.bft_chain import sealed_blocks
@@ -77,7 +78,7 @@ def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
         there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes[most:]))
         assert there.ended == (DisconnectReason.USELESS, "more blocks announced than anybody can look at")
         fetcher = other.eth.blocks._fetcher
-        assert (len(fetcher), len(fetcher._passed_over)) == (0, 0)
+        assert (len(fetcher), len(fetcher._announcers)) == (0, 0)
 
     told(tmp_path, 2, story)
 
@@ -171,7 +172,9 @@ def test_old_and_known_blocks_are_not_passed_on(tmp_path: Path) -> None:
             at_two.deliver(Code.NEW_BLOCK, full(one, blocks[number].hash))
             at_two.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(blocks[number].hash, number + 1)]))
         await asyncio.sleep(2)
-        assert to_three.codes()[sent:] == []
+        announced = {payload for code, payload in to_three.sent[sent:] if code != Code.NEW_BLOCK}
+        assert announced <= {encode_new_hashes([(blocks[19].hash, 20)])}, "the head alone is announced again"
+        assert Code.NEW_BLOCK not in to_three.codes()[sent:]
         assert at_two.ended is None
 
     told(tmp_path, 3, story)
@@ -292,7 +295,7 @@ def test_nothing_waits_for_a_parent_whose_sender_hung_up_at_once(tmp_path: Path)
             await asyncio.sleep(1)
         blocks = other.eth.blocks
         assert (blocks._orphans, blocks._coming, blocks._held) == ({}, {}, {})
-        assert (len(blocks._fetcher), blocks._fetcher._tracked) == (0, {})
+        assert (len(blocks._fetcher), blocks._fetcher._announcers) == (0, {})
 
     told(tmp_path, 2, story)
 
@@ -316,7 +319,7 @@ def test_a_fetched_block_without_a_parent_goes_with_its_sender(tmp_path: Path) -
         assert not there.is_open
         gossip = other.eth.blocks
         assert (gossip._orphans, gossip._coming, gossip._held) == ({}, {}, {})
-        assert (len(gossip._fetcher), gossip._fetcher._tracked) == (0, {})
+        assert (len(gossip._fetcher), gossip._fetcher._announcers) == (0, {})
 
     told(tmp_path, 2, story, synchronises=False)
 
@@ -379,7 +382,7 @@ def test_the_head_is_announced_after_synchronisation(tmp_path: Path) -> None:
         await asyncio.sleep(10)
         assert (middle.height, last.height) == (40, 40)
         announced = [decode_new_hashes(payload) for code, payload in to_last.sent if code == Code.NEW_BLOCK_HASHES]
-        assert announced == [[(one.chain.head.hash, 40)]]
+        assert announced[0] == [(one.chain.head.hash, 40)]
 
     told(tmp_path, 3, story)
 
@@ -408,3 +411,96 @@ def test_blocks_that_are_known_in_part_come_back_as_they_went(tmp_path: Path) ->
         assert encode_block(decode_block(raw, one.chain.engine)) == raw
 
     told(tmp_path, 1, story)
+
+
+def test_announcers_that_deliver_nothing_delay_only_themselves(tmp_path: Path) -> None:
+    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+        _, from_maker = connect(maker.eth, other.eth, (KEYS[0], KEYS[1]))
+        lines = [connect(liar.eth, other.eth, (key, KEYS[1])) for key in KEYS[2:12]]
+        for near, _ in lines:
+            near.intercept = lambda code, payload: None
+        await asyncio.sleep(1)
+        for count, (_, far) in enumerate(lines):
+            hashes = [((1000 * count + number).to_bytes(32, "big"), 1) for number in range(200)]
+            far.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes))
+        await asyncio.sleep(1)
+        asked = [far.codes().count(Code.GET_BLOCK_HEADERS) for _, far in lines]
+        assert max(asked) <= MAX_FETCHES, "each announcer has a few fetches under way"
+        assert len(other.eth._tasks) <= 2, "a fetch that waits holds no block task"
+        block = await maker.node.seal()
+        await asyncio.sleep(0.1)
+        assert other.chain.head.hash == block.hash
+        assert from_maker.ended is None
+
+    told(tmp_path, 3, story, synchronises=False)
+
+
+def test_a_member_is_asked_at_once_while_an_unknown_announcer_does_not_answer(tmp_path: Path) -> None:
+    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+        near, far = connect(liar.eth, other.eth, (KEYS[2], KEYS[1]))
+        here, there = connect(maker.eth, other.eth, (KEYS[0], KEYS[1]))
+        near.intercept = lambda code, payload: None
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
+        await asyncio.sleep(1)
+        for peer in other.eth.peers:
+            peer.peer.is_static = peer.peer.id == KEYS[0].public_key
+        block = await maker.node.seal()
+        far.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(block.hash, 1)]))
+        await asyncio.sleep(0.6)
+        assert other.height == 0, "the unknown peer is being asked"
+        there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(block.hash, 1)]))
+        await asyncio.sleep(0.1)
+        assert other.height == 1
+
+    told(tmp_path, 3, story, synchronises=False)
+
+
+def test_a_full_block_that_is_dropped_is_synchronised(tmp_path: Path) -> None:
+    async def story(maker: EthNode, other: EthNode) -> None:
+        here, there = connect(maker.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK_HASHES else payload
+        other.eth._tasks._max_per_peer = 0
+        block = await maker.node.seal()
+        await asyncio.sleep(0.1)
+        (peer,) = other.eth.peers
+        assert (other.eth.blocks.dropped, other.height, peer.head.hash) == (1, 0, block.hash)
+        await asyncio.sleep(5)
+        assert other.height == 1
+        assert there.ended is None
+
+    told(tmp_path, 2, story)
+
+
+def test_a_head_that_does_not_move_is_announced_again(tmp_path: Path) -> None:
+    async def story(maker: EthNode, other: EthNode) -> None:
+        here, _ = connect(maker.eth, other.eth)
+        await asyncio.sleep(1)
+        here.intercept = lambda code, payload: None
+        block = await maker.node.seal()
+        await asyncio.sleep(1)
+        here.intercept = None
+        assert other.height == 0
+        await asyncio.sleep(2 * REANNOUNCE_S + 1)
+        assert other.chain.head.hash == block.hash
+
+    told(tmp_path, 2, story, synchronises=False)
+
+
+def test_blocks_of_all_unknown_peers_together_are_bounded(tmp_path: Path) -> None:
+    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+        connect(maker.eth, other.eth, (KEYS[0], KEYS[1]))
+        for key in KEYS[2:8]:
+            connect(liar.eth, other.eth, (key, KEYS[1]))
+        await asyncio.sleep(1)
+        blocks, peers = other.eth.blocks, list(other.eth.peers)
+        peers[0].peer.is_static = True
+        size = MAX_HELD_BYTES // 2
+        held = [blocks._hold(peer, bytes((index, 1)) * 16, size) for index, peer in enumerate(peers[1:])]
+        assert held.count(True) == MAX_UNKNOWN_BYTES // size
+        assert blocks._hold(peers[0], bytes(32), size), "a member has its own share"
+        for hash in tuple(blocks._coming):
+            blocks._finish(hash)
+        assert (blocks._unknown_bytes, blocks._held) == (0, {})
+
+    told(tmp_path, 3, story, synchronises=False)

@@ -38,7 +38,7 @@ def test_no_bytes_break_the_readers(data: bytes) -> None:
     for read in (
         lambda: field_decoding.list_of_hashes(data, "x"),
         lambda: field_decoding.with_id(data, "x"),
-        lambda: field_decoding.items_of(data, 1, "x"),
+        lambda: field_decoding.items_of(data, 1, 64, "x"),
         lambda: field_decoding.parts_of(data, 2, "x"),
         lambda: field_decoding.number(data, 64, "x"),
     ):

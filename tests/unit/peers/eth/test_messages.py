@@ -109,4 +109,16 @@ def test_every_request_names_its_answer_and_every_short_message_its_size() -> No
         for answer in messages.ANSWERS.values()
     )
     assert Code.NEW_POOLED_TRANSACTION_HASHES.label == "NewPooledTransactionHashes"
-    assert all(size < messages.MAX_MESSAGE for size in messages.MAX_BYTES.values())
+    assert set(messages.MAX_BYTES) == set(Code)
+    assert max(messages.MAX_BYTES.values()) == messages.MAX_MESSAGE
+
+
+def test_an_announced_block_is_no_longer_than_its_gas_limit_allows() -> None:
+    mib = 1024 * 1024
+    assert [messages.max_block_bytes(gas) for gas in (0, 5_000, 4_700_000, 30_000_000, 2**53)] == [
+        mib,
+        mib,
+        2 * mib,
+        10 * mib,
+        10 * mib,
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from ophion.primitives import rlp
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
+from tests.abuse.message_shapes import eth_messages
 from tests.unit.peers.eth.stories import told, told_of_validators
 
 
@@ -218,7 +220,7 @@ def test_an_answer_that_lies_ends_the_connection_and_fails_the_request(tmp_path:
 
 
 def _answer(payload: bytes, body: bytes) -> bytes:
-    return rlp.list_of([rlp.split_list(payload)[0], body])
+    return rlp.list_of([rlp.split_list(payload, 1024)[0], body])
 
 
 def test_estimates_of_a_peers_chain_only_rise(tmp_path: Path) -> None:
@@ -280,3 +282,22 @@ def test_a_peer_that_is_gone_does_not_wait_for_a_collection_of_cycles(tmp_path: 
         told(tmp_path, 2, story)
     finally:
         gc.enable()
+
+
+def test_no_message_of_any_shape_makes_many_objects(tmp_path: Path) -> None:
+    """What a message costs is counted in bytes of Python objects; `make abuse` measures the time."""
+
+    async def story(one: EthNode, other: EthNode) -> None:
+        for name, code, payload in eth_messages(512 * 1024):
+            near, far = connect(one.eth, other.eth)
+            await asyncio.sleep(0.1)
+            tracemalloc.start()
+            far.deliver(code, payload)
+            await asyncio.sleep(0.1)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < 4 * 1024 * 1024, name
+            near.disconnect(DisconnectReason.REQUESTED)
+            await asyncio.sleep(0.1)
+
+    told(tmp_path, 2, story, synchronises=False)

@@ -37,10 +37,10 @@ class Served:
     """Hashes of the side branch, from block FORK + 1 on."""
 
     def numbers(self, request: GetHeaders) -> list[int]:
-        return [Header.decode(item).number for item in rlp.split_list(self.answers.headers(request))]
+        return [Header.decode(item).number for item in rlp.split_list(self.answers.headers(request), 1024)]
 
     def hashes(self, request: GetHeaders) -> list[bytes]:
-        return [keccak256(item) for item in rlp.split_list(self.answers.headers(request))]
+        return [keccak256(item) for item in rlp.split_list(self.answers.headers(request), 1024)]
 
     def canonical(self, number: int) -> bytes:
         found = self.node.chain.store.canonical_hash(number)
@@ -124,24 +124,26 @@ def test_numbers_that_would_overflow_are_harmless(served: Served) -> None:
 
 def test_bodies_are_a_prefix_of_what_was_asked_for(served: Served) -> None:
     hashes = [served.canonical(number) for number in (1, 2, 3)]
-    found = rlp.split_list(served.answers.bodies(hashes))
+    found = rlp.split_list(served.answers.bodies(hashes), 1024)
     assert found == [body_rlp(encode_block(block(served.node, hash))) for hash in hashes]
     with_gap = [hashes[0], bytes(32), hashes[1]]
-    assert rlp.split_list(served.answers.bodies(with_gap)) == found[:1]
+    assert rlp.split_list(served.answers.bodies(with_gap), 1024) == found[:1]
     assert served.answers.bodies([bytes(32), *hashes]) == rlp.EMPTY_LIST
     assert served.answers.bodies([]) == rlp.EMPTY_LIST
-    assert len(rlp.split_list(served.answers.bodies([served.side[0]]))) == 1
+    assert len(rlp.split_list(served.answers.bodies([served.side[0]]), 1024)) == 1
 
 
 def test_answers_stop_after_some_bytes_with_one_item_at_least(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SOFT_LIMIT", 1)
     assert served.numbers(GetHeaders(3, 4)) == [3]
-    assert len(rlp.split_list(served.answers.bodies([served.canonical(number) for number in (1, 2, 3)]))) == 1
+    assert len(rlp.split_list(served.answers.bodies([served.canonical(number) for number in (1, 2, 3)]), 1024)) == 1
 
 
 def test_receipts_are_those_of_the_receipts_root(served: Served) -> None:
     hashes = [served.canonical(number) for number in (1, 4, 3)]
-    lists = [rlp.split_list(item) for item in rlp.split_list(served.answers.receipts(hashes, with_bloom=True))]
+    lists = [
+        rlp.split_list(item, 1024) for item in rlp.split_list(served.answers.receipts(hashes, with_bloom=True), 1024)
+    ]
     assert [len(receipts) for receipts in lists] == [1, 0, 3]
     for hash, receipts in zip(hashes, lists, strict=True):
         raw = [item if item[0] >= 0xC0 else rlp.decode(item) for item in receipts]

@@ -37,7 +37,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCore]:
 
 
 def headers_of(node: TestCore, request: GetHeaders) -> list[bytes]:
-    return rlp.split_list(Answers(node.chain, node.pool).headers(request))
+    return rlp.split_list(Answers(node.chain, node.pool).headers(request), 1024)
 
 
 def blocks_of(node: TestCore, *numbers: int) -> list[ChainBlock]:
@@ -65,7 +65,7 @@ def test_headers_that_do_not_follow_each_other_are_a_breach(node: TestCore) -> N
     items = headers_of(node, GetHeaders(1, 6))
     request = GetHeaders(1, 6)
     for wrong in (items[1:], [items[0], items[2]], [items[0], items[0]], list(reversed(items)), [*items, items[5]]):
-        with pytest.raises(PeerMisbehaved):
+        with pytest.raises((PeerMisbehaved, DecodeError)):
             read_headers(rlp.list_of(wrong), request, node.chain.engine)
     with pytest.raises(PeerMisbehaved, match="not the one"):
         read_headers(rlp.list_of(items[:1]), GetHeaders(bytes(32), 1), node.chain.engine)
@@ -83,14 +83,14 @@ def test_a_header_of_the_right_number_that_does_not_link_is_a_breach(node: TestC
 def test_bodies_are_taken_as_far_as_they_belong(node: TestCore) -> None:
     blocks = blocks_of(node, 1, 2, 3)
     headers = [block.header for block in blocks]
-    answer = rlp.split_list(Answers(node.chain, node.pool).bodies([header.hash for header in headers]))
+    answer = rlp.split_list(Answers(node.chain, node.pool).bodies([header.hash for header in headers]), 1024)
     found = read_bodies(rlp.list_of(answer), headers)
     assert [one.body.transactions_root for one in found] == [header.header.transactions_root for header in headers]
     assert [one.size for one in found] == [len(item) for item in answer]
     assert found[0].body.transactions[0].sender == DEV_KEYS[1].address
     assert len(read_bodies(rlp.list_of([answer[0], answer[2], answer[1]]), headers)) == 1
     assert read_bodies(rlp.EMPTY_LIST, headers) == []
-    with pytest.raises(PeerMisbehaved, match="3 bodies where 2"):
+    with pytest.raises(DecodeError, match="more than 2 items"):
         read_bodies(rlp.list_of(answer), headers[:2])
 
 

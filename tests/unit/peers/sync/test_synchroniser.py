@@ -204,8 +204,8 @@ def lying(answer: Callable[[list[bytes]], list[bytes]], code: Code) -> Callable[
     def intercept(sent: int, payload: bytes) -> bytes | None:
         if sent != code:
             return payload
-        encoded_id, body = rlp.split_list(payload)
-        return rlp.list_of([encoded_id, rlp.list_of(answer(rlp.split_list(body)))])
+        encoded_id, body = rlp.split_list(payload, 1024)
+        return rlp.list_of([encoded_id, rlp.list_of(answer(rlp.split_list(body, 1024)))])
 
     return intercept
 

@@ -1,0 +1,51 @@
+"""Payloads of every shape for every kind of message: many items, deep nesting, long lengths, truncated, maximal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ophion.peers.eth.messages import MAX_BYTES, MAX_MESSAGE, Code, encode_new_block
+from ophion.primitives import rlp
+
+NESTING = 3000
+
+
+def payloads(size: int) -> Iterator[tuple[str, bytes]]:
+    """Shapes of about so many bytes at most."""
+    inner = max(size - 64, 8)
+    yield "one-byte items", rlp.list_of([b"\x01" * inner])
+    yield "empty lists", rlp.list_of([b"\xc0" * inner])
+    yield "pairs", rlp.list_of([b"\xc2\x01\x01" * (inner // 3)])
+    yield "two lists of items", rlp.list_of([rlp.list_of([b"\x01" * (inner // 2 - 16)])] * 2)
+    yield "an id and items", rlp.list_of([b"\x01", rlp.list_of([b"\x01" * (inner - 16)])])
+    yield "an id and tiny transactions", rlp.list_of([b"\x01", rlp.list_of([_tiny() * ((inner - 16) // len(_tiny()))])])
+    yield "hashes", rlp.list_of([b"\xa0" + bytes(32)] * (inner // 33))
+    yield "one long string", rlp.encode_bytes(bytes(inner))
+    yield "noise", os.urandom(min(inner, 1 << 20))
+    yield "a length beyond the end", b"\xfb\xff\xff\xff\xff" + bytes(min(inner, 1000))
+    yield "truncated", rlp.list_of([b"\x01" * inner])[: inner // 2]
+    yield "deep nesting", nested(min(NESTING, inner))
+    yield "empty", b""
+
+
+def nested(depth: int) -> bytes:
+    value = b"\xc0"
+    for _ in range(depth):
+        value = rlp.list_of([value])
+    return value
+
+
+def eth_messages(max_bytes: int = MAX_MESSAGE) -> Iterator[tuple[str, int, bytes]]:
+    """(name, code, payload) of each kind and shape, as long as its limit allows."""
+    for code in Code:
+        if code in (Code.GET_NODE_DATA, Code.NODE_DATA, Code.BLOCK_RANGE_UPDATE):
+            continue  # not in eth/68
+        for name, payload in payloads(min(max_bytes, MAX_BYTES[code])):
+            yield f"{code.label}: {name}", int(code), payload
+    for name, payload in payloads(min(max_bytes, MAX_BYTES[Code.NEW_BLOCK]) - 64):
+        yield f"NewBlock around: {name}", int(Code.NEW_BLOCK), encode_new_block(payload, 1)
+
+
+def _tiny() -> bytes:
+    return rlp.encode([b"", b"", b"", b"", b"", b"", 27, 1, 1])
