@@ -9,6 +9,7 @@
 //! | outbox   | enclave key (32), number (8)          | kind (1) and id of what it has not acknowledged yet        |
 //! | cursors  | node id (64), enclave key (32)        | number (8) up to which its arrivals were seen              |
 //! | handed   | key of a payload                      | what a member of a flexible group was told of before its time |
+//! | unmarked | kind (1), id or enclave key           | what has no marker yet, and known senders (`ophion/enclave/unmarked.py`) |
 //!
 //! They are made when a database is first opened for writing by a program that knows them, so a database of an older
 //! one has none yet: reading finds them empty.

@@ -386,10 +386,10 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Payloads that came after their markers had been passed.
-    pub fn late(&self, most: usize) -> Result<Vec<B256>> {
+    /// Payloads whose markers have been passed and that are to be executed, from a key on.
+    pub fn late(&self, start: &[u8], most: usize) -> Result<Vec<B256>> {
         // no key is empty, and LMDB looks for none that is
-        let entries = self.tables().private_late.from(self.txn(), &[0])?;
+        let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;
         entries.take(most).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
     }
 

@@ -300,7 +300,8 @@ impl Tables {
 }
 
 /// Names of the tables that other rooms fill.
-pub const ROW_TABLES: [&str; 7] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"];
+pub const ROW_TABLES: [&str; 8] =
+    ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed", "unmarked"];
 
 /// Those tables, open; None where the database has none yet.
 pub type RowTables = [Option<Table>; ROW_TABLES.len()];
