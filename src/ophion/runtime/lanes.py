@@ -9,6 +9,7 @@
     parse   one thread: large requests of clients, before anybody knows what they ask for.
     pack    one thread: answers compressed for clients that ask for it, each client a small piece at a time.
     private one thread: private transactions, run behind the chain.
+    private_backlog  one thread: private transactions of groups that need more time, beside the others.
     prune   one thread: looking for what can be deleted with states that are no longer kept.
     files   one thread: the node's own small files, read or forced to disk (the pool's journal, lists of permissions).
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
@@ -190,6 +191,8 @@ class Lanes(Protocol):
     @property
     def private(self) -> Lane: ...
     @property
+    def private_backlog(self) -> Lane: ...
+    @property
     def prune(self) -> Lane: ...
     @property
     def files(self) -> Lane: ...
@@ -216,13 +219,15 @@ class ThreadLanes:
         self.pack = ThreadLane("pack", 1, None)
         self.prune = ThreadLane("prune", 1, None)
         self.private = ThreadLane("private", 1, None)
+        self.private_backlog = ThreadLane("private_backlog", 1, None)
         self.files = ThreadLane("files", 1, None)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Stop taking jobs and wait for the running ones: a commit is never cut short."""
         self.decoding.close()
-        reading = (self.mine, self.prune, self.private, self.pack, self.parse, self.peers, self.trace, self.read)
+        private = (self.private_backlog, self.private)
+        reading = (self.mine, self.prune, *private, self.pack, self.parse, self.peers, self.trace, self.read)
         for lane in (*reading, self.files, self.build, self.write):
             lane.close()
 
@@ -242,6 +247,7 @@ class InlineLanes:
         self.pack = InlineLane("pack")
         self.prune = InlineLane("prune")
         self.private = InlineLane("private")
+        self.private_backlog = InlineLane("private_backlog")
         self.files = InlineLane("files")
         self.mine = InlineLane("mine")
 

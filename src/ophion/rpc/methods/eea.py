@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.group_ids import legacy_id
-from ophion.errors import EnclaveError, OphionError, PrivacyRefused, RpcError
+from ophion.errors import EnclaveError, OphionError, RpcError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.results import receipt_object, transaction_object
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
@@ -27,7 +27,6 @@ from ophion.rpc.schema.wire_types import (
 )
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_logs import MAX_LOGS
-from ophion.runtime.principal import TENANT
 
 if TYPE_CHECKING:
     from ophion.privacy.service import Privacy  # a node without private transactions does not load it
@@ -122,9 +121,9 @@ async def get_eea_transaction_count(
     ctx: RpcContext, address: AddressParam, private_from: KeyParam, private_for: KeysParam
 ) -> Quantity:
     """The same for the group of a sender and his recipients."""
-    privacy = private(ctx)
+    privacy, members = private(ctx), [private_from, *private_for]
     try:
-        return await privacy.nonce(legacy_id([private_from, *private_for]), address)
+        return await privacy.nonce(legacy_id(members), address, members)
     except EnclaveError as error:
         raise _told(error, _NONCE) from error
 
@@ -201,7 +200,4 @@ async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quanti
 @method("priv_status", needs={"privacy"}, without=PRIVACY_OFF)
 def status(ctx: RpcContext) -> StatusJson:
     """Keys, peers, groups and outbox of the enclave, and how far private states have followed the chain."""
-    privacy = private(ctx)
-    if privacy.tenants.is_shared and TENANT.get():
-        raise PrivacyRefused("Not for tenants: ask the operator")
-    return privacy.status()
+    return private(ctx).status()

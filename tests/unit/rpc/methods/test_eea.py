@@ -91,7 +91,7 @@ def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface
 def test_the_marker_is_what_the_reference_says(private: PrivateInterface) -> None:
     marker = private.ask("eth_getTransactionByHash", private.send())
     assert (marker["to"], marker["value"], marker["v"] in ("0x1b", "0x1c")) == ("0x" + "0" * 38 + "7e", "0x0", True)
-    assert (marker["gasPrice"], marker["gas"]) == (hex(10**9), hex(100_000))
+    assert (marker["gasPrice"], marker["gas"]) == (hex(10**9), hex(3_000_000))
     assert len(marker["input"]) == 66
     assert marker["from"] == "0x" + DEV_KEYS[1].address.hex(), "the configured key"
 
