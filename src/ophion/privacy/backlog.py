@@ -1,9 +1,9 @@
 """`Backlog`: groups whose private transactions run beside the chain, not in the walk along it.
 
 The walk executes small transactions at once. A group goes to the backlog when a transaction names much gas, when its
-sender has used its time budget, or when new groups have used theirs. The backlog runs in a lane of its own, one group
-after the other: established groups first, then the sender that has used the least time. So a heavy group delays itself
-alone. The order inside a group never changes, so all members reach the same state.
+sender has used its time budget, or when new groups have used theirs. The backlog runs in a lane of its own, the sender
+that has used the least time first. Established groups and new groups have a thread each, so new groups of a stranger
+delay no group that members use. The order inside a group never changes, so all members reach the same state.
 
 A transaction above `--privacy-max-transaction-gas` is never skipped, because its group would then differ from the other
 members'. Its group is suspended in front of it instead. The database keeps the payloads that are not executed yet as
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_WALK_GAS: Final = 20_000_000
-"""A transaction that names more gas runs in the backlog: about half a second of work."""
+MAX_WALK_GAS: Final = 5_000_000
+"""A transaction that names more gas runs in the backlog: hashing takes 0.2 s for so much."""
 SENDER_BUDGET_S: Final = 1.0
 """Execution time that a sender may use in the walk; used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
@@ -92,10 +92,19 @@ class Backlog:
         self.max_gas = max_gas
         self.budget = TimeBudget(clock)
         self.groups: dict[bytes, BehindGroup] = {}
-        self.wake = asyncio.Event()
+        self._wakes: tuple[asyncio.Event, asyncio.Event] = (asyncio.Event(), asyncio.Event())
         self._new_groups_s = 0.0
         self._group_of: dict[bytes, bytes] = {}
         """By payload."""
+
+    def wake(self) -> None:
+        """There may be something to run."""
+        for event in self._wakes:
+            event.set()
+
+    def event(self, is_established: bool) -> asyncio.Event:
+        """Set when there may be something to run among established or new groups."""
+        return self._wakes[is_established]
 
     def begin_step(self) -> None:
         """The walk begins another step: new groups have their time again."""
@@ -135,16 +144,18 @@ class Backlog:
         if number < behind.first or (behind.todo and behind.block is not None and number <= behind.block.number):
             behind.first = min(number, behind.first)
             behind.batch, behind.todo, behind.executed = None, [], []
-        self.wake.set()
+        self.wake()
 
-    def next(self, reached: int) -> tuple[bytes, BehindGroup] | None:
-        """The group to run now, as far as the walk has come; None when there is none."""
+    def next(self, reached: int, is_established: bool) -> tuple[bytes, BehindGroup] | None:
+        """The established or new group to run now, as far as the walk has come; None when there is none."""
         ready = [
             (group, behind)
             for group, behind in self.groups.items()
-            if not behind.is_suspended and (behind.todo or not behind.blocks or min(behind.blocks) <= reached)
+            if behind.is_established is is_established
+            and not behind.is_suspended
+            and (behind.todo or not behind.blocks or min(behind.blocks) <= reached)
         ]
-        return min(ready, key=lambda one: (not one[1].is_established, self.budget.used_s(one[1].sender)), default=None)
+        return min(ready, key=lambda one: self.budget.used_s(one[1].sender), default=None)
 
     def slice(self, behind: BehindGroup) -> list[Payload]:
         """The payloads to run next in the block that is under way. One above the gas limit suspends the group."""

@@ -44,15 +44,20 @@ class BacklogExecutor:
 
     async def run(self) -> None:
         """Execute groups that are behind, a slice at a time, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._run(True), name="private backlog of established groups")
+            tasks.create_task(self._run(False), name="private backlog of new groups")
+
+    async def _run(self, is_established: bool) -> None:
+        event = self._backlog.event(is_established)
         while True:
-            self._backlog.wake.clear()
-            found = self._backlog.next(self._executor.number)
+            event.clear()
+            found = self._backlog.next(self._executor.number, is_established)
             if found is None:
-                await self._backlog.wake.wait()
+                await event.wait()
                 continue
-            group, behind = found
             began = self._clock.monotonic()
-            payloads = await self._run_slice(group, behind)
+            payloads = await self._run_slice(*found)
             self._backlog.budget.charge(payloads, self._clock.monotonic() - began)
             await asyncio.sleep(0)
 

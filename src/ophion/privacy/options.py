@@ -8,7 +8,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, between, option
 
 DEFAULT_PRECOMPILE = 126
-DEFAULT_MAX_GAS = 100_000_000
+DEFAULT_MAX_GAS = 50_000_000
 
 
 class PrivacyConfig(Options):

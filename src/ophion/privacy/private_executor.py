@@ -331,7 +331,7 @@ class PrivateExecutor:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:
                 await self._lanes.write.run(partial(self.ledger.note_late, keys))
-        self.backlog.wake.set()
+        self.backlog.wake()
 
     def new_batch(self) -> PrivateBatch:
         chain = self._chain

@@ -9,7 +9,7 @@
     parse   one thread: large requests of clients, before anybody knows what they ask for.
     pack    one thread: answers compressed for clients that ask for it, each client a small piece at a time.
     private one thread: private transactions, run behind the chain.
-    private_backlog  one thread: private transactions of groups that need more time, beside the others.
+    private_backlog  two threads: private transactions that need more time, of established and of new groups.
     prune   one thread: looking for what can be deleted with states that are no longer kept.
     files   one thread: the node's own small files, read or forced to disk (the pool's journal, lists of permissions).
     mine    one thread: the search for a proof of work, which uses further threads of its own in Rust.
@@ -219,7 +219,7 @@ class ThreadLanes:
         self.pack = ThreadLane("pack", 1, None)
         self.prune = ThreadLane("prune", 1, None)
         self.private = ThreadLane("private", 1, None)
-        self.private_backlog = ThreadLane("private_backlog", 1, None)
+        self.private_backlog = ThreadLane("private_backlog", 2, None)
         self.files = ThreadLane("files", 1, None)
         self.mine = ThreadLane("mine", 1, None)
 

@@ -122,12 +122,13 @@ def test_used_time_is_shared_by_gas_and_forgotten() -> None:
     assert budget.used_s(THIRD) == 0.0
 
 
-def test_the_sender_that_has_used_the_least_time_is_next_and_established_groups_are_first() -> None:
+def test_the_sender_that_has_used_the_least_time_is_next_and_established_groups_are_apart() -> None:
     found = Backlog(ManualClock(), 10**9)
     found.put(1, [payload(HEAVY, FROM)], False)
     found.put(1, [(*payload(LIGHT, FOR)[:2], b"\1" * 32, *payload(LIGHT, FOR)[3:])], False)
     found.budget.charge([payload(HEAVY, FROM)], 1.0)
-    assert found.next(1) == (LIGHT, found.groups[LIGHT])
-    assert found.next(0) is None
+    assert found.next(1, False) == (LIGHT, found.groups[LIGHT])
+    assert found.next(0, False) is None
+    assert found.next(1, True) is None
     found.groups[HEAVY].is_established = True
-    assert found.next(1) == (HEAVY, found.groups[HEAVY])
+    assert found.next(1, True) == (HEAVY, found.groups[HEAVY])

@@ -54,6 +54,8 @@ class Flexible:
         starts = [64 + int.from_bytes(content[64 + 32 * n : 96 + 32 * n], "big") for n in range(count)]
         keys = [text(content[start + 32 : start + 64]) for start in starts]
         (found,) = self.private.ask("privx_findFlexiblePrivacyGroup", keys)
+        for older in ("privx_findOnchainPrivacyGroup", "privx_findOnChainPrivacyGroup"):
+            assert self.private.ask(older, keys) == [found | {"type": "ONCHAIN"}]
         assert found == {
             "privacyGroupId": text(GROUP),
             "name": "",

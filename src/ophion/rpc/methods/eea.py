@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"
 _FIND = "Error finding privacy group"
+_ONCHAIN = "ONCHAIN"
 _NONCE = "Unable to determine nonce for account in group."
 
 PrivateReceiptJson = Annotated[
@@ -168,11 +169,17 @@ async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJso
 
 
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-@method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-@method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
     """The groups of exactly these members whose contracts keep them (`--privacy-flexible-groups-enabled`)."""
     return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
+
+
+@method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
+@method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
+async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
+    """The same groups under the type name ONCHAIN: clients that use this name of the method know no FLEXIBLE."""
+    groups = await private(ctx).find_flexible_groups(addresses)
+    return [group_object(group) | {"type": _ONCHAIN} for group in groups]
 
 
 # --- for people ----------------------------------------------------------------------------------

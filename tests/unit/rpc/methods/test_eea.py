@@ -112,6 +112,21 @@ def test_the_private_transaction_is_shown_to_participants(private: PrivateInterf
     assert [int(shown[name], 16) for name in "vrs"] == list(decoded.signature)
 
 
+def test_a_private_transaction_of_type_2_is_executed(private: PrivateInterface) -> None:
+    """As web3j signs it: 0x02 and a list of fourteen items."""
+    raw = private.signed(max_priority_fee=7)
+    assert raw.startswith("0x02f9")
+    marker = private.ask("eea_sendRawTransaction", raw)
+    private.seal()
+    assert private.ask("priv_getTransactionReceipt", marker)["contractAddress"] == CONTRACT
+    shown = private.ask("priv_getPrivateTransaction", marker)
+    assert (shown["type"], shown["maxPriorityFeePerGas"], shown["maxFeePerGas"]) == ("0x2", "0x7", hex(10**9))
+    assert (shown["from"], shown["v"] in ("0x0", "0x1")) == (SENDER, True)
+    assert private.ask("eth_getTransactionByHash", marker)["gasPrice"] == hex(10**9)
+    wrong = private.signed(max_priority_fee=7, nonce=1, chain_id=5)
+    assert private.error("eea_sendRawTransaction", wrong) == (-32000, "Wrong Chain ID in transaction signature")
+
+
 def test_nonces_are_counted_by_account_and_group(private: PrivateInterface) -> None:
     assert private.ask("priv_getTransactionCount", SENDER, text(GROUP)) == "0x0"
     private.send()
