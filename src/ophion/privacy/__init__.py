@@ -3,9 +3,9 @@
     eea_sendRawTransaction ─> submission: decode, check ─> enclave: seal, store, deliver ─> marker ─> pool
     chain: a block is committed ─> private_executor: markers ─> enclave: payloads ─> states, receipts, logs ─> disk
 
-Block import does not wait for it. The executor follows the canonical chain and writes results under the hashes of public
-blocks, together with the block it has reached. A killed node goes on from there. A payload that arrives after its marker
-is executed at its place in the chain, with everything of its group since.
+Block import does not wait for it. The executor follows the canonical chain. It writes results under the hashes of
+public blocks, together with the block it has reached, and a killed node goes on from there. A payload that arrives after
+its marker is executed at its place in the chain, with everything of its group since.
 
     submission        validates a private transaction
     markers           signs marker transactions
