@@ -171,7 +171,7 @@ async def gas(target: Target) -> None:
     (refusal,) = await stranger.push(ring, "/push", [record])
     expect("gas limit" in refusal, f"a transaction with 10^9 gas was answered with '{refusal}'")
     keys = []
-    for _ in range(target.count(20, 3)):
+    for _ in range(target.count(8, 3)):
         ring = stranger.keyring()
         key, record = stranger.payload(ring, stranger.looping(ring, DEFAULT_MAX_GAS))
         expect(await stranger.push(ring, "/push", [record]) == [""], "a payload within the limits was refused")

@@ -4,8 +4,8 @@
     chain: a block is committed ─> private_executor: markers ─> enclave: payloads ─> states, receipts, logs ─> disk
 
 Block import does not wait for it. The executor follows the canonical chain. It writes results under the hashes of
-public blocks, together with the block it has reached, and a killed node goes on from there. A payload that arrives after
-its marker is executed at its place in the chain, with everything of its group since.
+public blocks, together with the block it has reached, and a killed node goes on from there. A payload that arrives
+after its marker is executed at its place in the chain, with everything of its group since.
 
     submission        validates a private transaction
     markers           signs marker transactions
