@@ -82,6 +82,8 @@ class SealedRecord:
     opens: bool
     agrees: bool
     """Whether it opens, and holds a private transaction of this sender in this group, or something else."""
+    gas_limit: int | None
+    """Of the private transaction in it, where it opens and holds one."""
 
 @final
 class EnclaveKeyring:
@@ -1085,6 +1087,8 @@ class PrivateTransaction:
     """None where the signature gives nobody."""
     nonce: int
     gas_price: int
+    max_priority_fee: int | None
+    """None for a legacy transaction; otherwise `gas_price` is the maximum fee per gas."""
     gas_limit: int
     to: bytes | None
     value: int
@@ -1117,8 +1121,12 @@ def sign_private_transaction(
     chain_id: int | None = None,
     value: int = 0,
     restriction: bytes | None = None,
+    max_priority_fee: int | None = None,
 ) -> bytes:
-    """A signed private transaction: for these keys, or for a group."""
+    """A signed private transaction: for these keys, or for a group. With `max_priority_fee` it is of type 2."""
+
+def private_gas_limit(raw: bytes, /) -> int | None:
+    """The gas limit of a private transaction, read without its signature; None for anything else."""
 
 def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
     """A payload of a flexible group: a transaction, and the version of the member list that it is made for."""
@@ -1209,8 +1217,8 @@ class PrivateLedger:
         """Payload keys of markers without a result, from a key on; and the key to go on from."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
         """Have the follower look at these payloads again."""
-    def late(self, most: int, /) -> list[bytes]:
-        """Payloads that came after their markers had been passed."""
+    def late(self, start: bytes, most: int, /) -> list[bytes]:
+        """Payloads whose markers have been passed and that are to be executed, from a key on."""
     def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
     def root(self, group: bytes, number: int, /) -> bytes: ...
     def nonce(self, group: bytes, account: bytes, number: int, /) -> int: ...

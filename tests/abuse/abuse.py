@@ -4,11 +4,11 @@
     python -m tests.abuse.abuse [NAME ...] --http=127.0.0.1:8545 --ws=127.0.0.1:8546 --pid=PID
 
 Starts nodes of its own, with default options, and runs each attack against them; or attacks a running node, of which it
-knows only what it is told. A NAME is that of an attack or of what is attacked (open, tokens, tls, gateway, peers);
-`--list` shows them. Beside each attack an honest client (watch.py) asks for the block number all the time. One row for
-each: how long the honest client had to wait at the 99th percentile and at worst, and where that time went; the most
-memory the node held, and what it held once it was back, within ten seconds; what the attackers, who go last where
-there are too few processors (attacker.py), have delivered.
+knows only what it is told. A NAME is that of an attack or of what is attacked (open, tokens, tls, gateway, peers,
+private, shared); `--list` shows them. Beside each attack an honest client (watch.py) asks for the block number all the
+time. One row for each: how long the honest client had to wait at the 99th percentile and at worst, and where that time
+went; the most memory the node held, and what it held once it was back, within ten seconds; what the attackers, who go
+last where there are too few processors (attacker.py), have delivered.
 
 The last lines are the verdict: which attacks broke which promise. Exits with 1 when a row is beyond its limits, when
 something was not answered or cut off as it should be, or when a node has ended or left a traceback. Milliseconds mean
@@ -32,6 +32,7 @@ from tests.abuse import (
     attacks_bodies,
     attacks_connections,
     attacks_peers,
+    attacks_private,
     attacks_requests,
     attacks_strangers,
     attacks_tls,
@@ -40,7 +41,21 @@ from tests.abuse import (
     attacks_websocket,
 )
 from tests.abuse.attacker import Delivered, attacking, delivered
-from tests.abuse.scenes import CLIQUE, GATEWAY, IBFT2, OPEN, PEERS, QBFT, SCENES, TLS, TOKENS, Scene, watched
+from tests.abuse.scenes import (
+    CLIQUE,
+    GATEWAY,
+    IBFT2,
+    OPEN,
+    PEERS,
+    PRIVATE,
+    QBFT,
+    SCENES,
+    SHARED,
+    TLS,
+    TOKENS,
+    Scene,
+    watched,
+)
 from tests.abuse.target import (
     Place,
     Target,
@@ -84,7 +99,9 @@ class Attack:
     @property
     def name(self) -> str:
         name = self.run.__name__
-        return name if self.scene in (OPEN, TOKENS) else f"{self.scene}.{name}"
+        if self.scene == PRIVATE:
+            return f"{self.scene}-{name}"
+        return name if self.scene in (OPEN, TOKENS, SHARED) else f"{self.scene}.{name}"
 
     def is_one_of(self, names: list[str]) -> bool:
         return not names or self.name in names or self.scene in names
@@ -114,6 +131,8 @@ TABLE = {
     QBFT: (attacks_strangers.strangers,),
     IBFT2: (attacks_strangers.strangers,),
     CLIQUE: attacks_strangers.ATTACKS,
+    PRIVATE: attacks_private.ATTACKS,
+    SHARED: (attacks_private.tenants,),
 }
 ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in runs)
 

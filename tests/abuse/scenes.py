@@ -9,17 +9,20 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 import bcrypt
 
+from ophion.enclave.keyfile import KeyPair, write_pair
 from ophion.gateway.backends import Kind, Site, SiteNode
 from ophion.gateway.backends import Place as Upstream
 from ophion.primitives.enode import Enode
+from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import TestNetwork
 from ophion.testing.ports import free_ports
+from ophion.testing.private import ENCLAVE_SECRETS
 from ophion.testing.process import COMMAND, MINING, NodeProcess, environment
 from tests.abuse.attacks_tokens import PASSWORD, USER, token
 from tests.abuse.target import Place, Target
@@ -239,7 +242,58 @@ def network_of(engine: str) -> Callable[..., contextlib.AbstractContextManager[S
 
 
 Opening = Callable[..., contextlib.AbstractContextManager[Scene]]
-OPEN, TOKENS, TLS, GATEWAY, PEERS = "open", "tokens", "tls", "gateway", "peers"
+
+
+@contextlib.contextmanager
+def private_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """A member of private transactions whose enclave anyone can reach; markers cost nothing."""
+    asking = (
+        *MINING,
+        *SERVICES[1:],
+        "--rpc-http-api=ETH,NET,WEB3,TRACE,EEA,PRIV",
+        "--dev-fork=berlin",
+        "--min-gas-price=0",
+        "--privacy-enabled",
+        "--privacy-enclave-host=127.0.0.1",
+        "--privacy-enclave-port=0",
+    )
+    with NodeProcess(folder / "private", *asking, *options) as node:
+        target = replace(target_of(node, scale), enclave=Place(HOST, node.ports["enclave-peers"]))
+        with watched(target, node.pid, node) as scene:
+            yield scene
+
+
+@contextlib.contextmanager
+def shared_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
+    """A node that two tenants share; their tokens name enclave keys."""
+    secret = folder / "secret"
+    secret.write_bytes(SECRET)
+    keys = []
+    for index, private in enumerate(ENCLAVE_SECRETS[:2]):
+        keys.append(folder / f"tenant{index}.key")
+        write_pair(keys[-1], KeyPair.of(private), SystemEntropy())
+    asking = (
+        *MINING,
+        "--rpc-http-api=ETH,NET,WEB3,EEA,PRIV",
+        "--rpc-http-authentication-enabled",
+        f"--rpc-http-authentication-jwt-public-key-file={secret}",
+        "--rpc-http-authentication-jwt-algorithm=HS256",
+        "--dev-fork=berlin",
+        "--min-gas-price=0",
+        "--privacy-enabled",
+        "--privacy-multi-tenancy-enabled",
+        f"--privacy-enclave-key-file={','.join(map(str, keys))}",
+        "--rpc-ws-enabled",
+        "--rpc-ws-port=0",
+        "--durable-commits=false",
+    )
+    with NodeProcess(folder / "shared", *asking, *options) as node:
+        target = target_of(node, scale, SECRET)
+        with watched(target, node.pid, node, header=token(target, time.time() + DAY_S)) as scene:
+            yield scene
+
+
+OPEN, TOKENS, TLS, GATEWAY, PEERS, PRIVATE, SHARED = "open", "tokens", "tls", "gateway", "peers", "private", "shared"
 QBFT, IBFT2, CLIQUE = "qbft", "ibft2", "clique"
 SCENES: dict[str, Opening] = {
     OPEN: open_node,
@@ -250,4 +304,6 @@ SCENES: dict[str, Opening] = {
     QBFT: network_of("qbft"),
     IBFT2: network_of("ibft2"),
     CLIQUE: network_of("clique"),
+    PRIVATE: private_node,
+    SHARED: shared_node,
 }

@@ -60,6 +60,8 @@ class Target:
     metrics: Place | None = None
     secret: bytes = b""
     """What tokens are signed with, where the node asks for them."""
+    enclave: Place | None = None
+    """The port for other enclaves."""
     enode: Enode | None = None
     """Where its peers come to."""
     enodes: tuple[Enode, ...] = ()

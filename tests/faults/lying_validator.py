@@ -111,11 +111,11 @@ class LyingGossip(GossipTap):
 
     def _swapped(self, proposal: Proposal) -> RawMessage:
         """The proposal with a body that its header does not stand for; IBFT 2.0 signs the header only."""
-        header = rlp.split_list(proposal.block.encoded)[0]
+        header = rlp.split_list(proposal.block.encoded, 1024)[0]
         body = rlp.list_of([legacy_transaction(DEV_KEYS[0], self._random.randrange(1000))])
         block = rlp.list_of([header, body, rlp.EMPTY_LIST])
         if self._driver.dialect_name == "ibft2":
-            parts = rlp.split_list(proposal.raw.data)
+            parts = rlp.split_list(proposal.raw.data, 1024)
             return RawMessage(proposal.raw.code, rlp.list_of([parts[0], block, *parts[2:]]))
         candidate = self._driver._dialect.candidate(block)
         return self._driver._factory.proposal(proposal.height, proposal.round, candidate, None).raw
@@ -136,7 +136,7 @@ class LyingGossip(GossipTap):
     def _other_block(self, block: Candidate) -> Candidate:
         """A valid block beside the given one: its vanity is another one."""
         dialect = self._driver._dialect
-        parts = rlp.split_list(block.encoded)
+        parts = rlp.split_list(block.encoded, 1024)
         header = Header.decode(parts[0])
         extra = replace(dialect.decode_extra(header.extra_data), vanity=os.urandom(32))
         header = replace(header, extra_data=dialect.encode_extra(extra, ExtraForm.FULL))

@@ -19,6 +19,6 @@ mod record;
 pub use groups::group_id;
 pub use keyring::{Keyring, RANDOMNESS, public_of};
 pub use password::{Costs, lock, unlock};
-pub use payload_claims::agrees;
+pub use payload_claims::{agrees, gas_limit, payload_gas_limit};
 pub use public_keys::is_sound;
 pub use record::{Key, MAX_BOXES, Sealed, SealedBox, key_of};

@@ -11,9 +11,19 @@ use base64::engine::general_purpose::STANDARD;
 use crate::groups::group_id;
 use crate::record::{Key, Sealed};
 
-const ITEMS: usize = 12;
-const PRIVATE_FROM: usize = 9;
-const PRIVATE_FOR: usize = 10;
+/// First byte of a private transaction with the fees of EIP-1559.
+const DYNAMIC_FEE_TYPE: u8 = 0x02;
+
+/// Where the items of a private transaction stand.
+struct Layout {
+    items: usize,
+    gas_limit: usize,
+    private_from: usize,
+    private_for: usize,
+}
+
+const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
+const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
 /// Whether a payload is no private transaction, or one of this sender in this group.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
@@ -24,18 +34,41 @@ pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     }
 }
 
+/// The gas limit of a private transaction in an opened payload; None where the payload is something else.
+pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
+    gas_limit(&STANDARD.decode(payload).ok()?)
+}
+
+/// The gas limit of a private transaction, also of one of a flexible group with its version.
+pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
+    if let Some((items, layout)) = transaction(rlp) {
+        return number(items[layout.gas_limit]);
+    }
+    let versioned = split(rlp).filter(|items| items.len() == 2)?;
+    let (items, layout) = transaction(versioned[0]).or_else(|| transaction(content(versioned[0])?))?;
+    number(items[layout.gas_limit])
+}
+
+/// The items of what may be a private transaction, and their layout.
+fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
+    let (list, layout) = match rlp.split_first() {
+        Some((&DYNAMIC_FEE_TYPE, rest)) => (rest, DYNAMIC_FEE),
+        _ => (rlp, LEGACY),
+    };
+    let items = split(list)?;
+    (items.len() == layout.items).then_some((items, layout))
+}
+
 /// privateFrom and the group of a private transaction.
 fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
-    let items = split(rlp)?;
-    if items.len() != ITEMS {
-        return None;
-    }
-    let from = string(items[PRIVATE_FROM])?;
-    let group = match string(items[PRIVATE_FOR]) {
+    let (items, layout) = transaction(rlp)?;
+    let from = string(items[layout.private_from])?;
+    let group = match string(items[layout.private_for]) {
         Some(group) => group,
         None => {
-            let recipients = split(items[PRIVATE_FOR])?;
-            let members: Option<Vec<Key>> = recipients.into_iter().chain([items[PRIVATE_FROM]]).map(string).collect();
+            let recipients = split(items[layout.private_for])?;
+            let members: Option<Vec<Key>> =
+                recipients.into_iter().chain([items[layout.private_from]]).map(string).collect();
             group_id(&members?, None)
         }
     };
@@ -59,13 +92,24 @@ fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-fn string(encoded: &[u8]) -> Option<Key> {
+/// The bytes of a string.
+fn content(encoded: &[u8]) -> Option<&[u8]> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
-    if header.list {
-        return None;
+    (!header.list).then_some(rest)
+}
+
+fn string(encoded: &[u8]) -> Option<Key> {
+    content(encoded)?.try_into().ok()
+}
+
+/// A number; one beyond 64 bits counts as the largest.
+fn number(encoded: &[u8]) -> Option<u64> {
+    let bytes = content(encoded)?;
+    if bytes.len() > 8 {
+        return Some(u64::MAX);
     }
-    rest.try_into().ok()
+    Some(bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]
@@ -107,6 +151,30 @@ mod tests {
         let payload = transaction(&[1; 32], &to);
         assert!(agrees(&payload, &sealed([1; 32], [7; 32])));
         assert!(!agrees(&payload, &sealed([1; 32], [8; 32])));
+    }
+
+    #[test]
+    fn the_gas_limit_is_found_in_every_form() {
+        let list = |items: &[&[u8]]| {
+            let content = items.concat();
+            let mut out = Vec::new();
+            Header { list: true, payload_length: content.len() }.encode(&mut out);
+            out.extend(content);
+            out
+        };
+        let (empty, gas) = (&[0x80][..], &[0x82, 0x10, 0x00][..]);
+        let mut legacy = vec![empty; 12];
+        legacy[2] = gas;
+        let legacy = list(&legacy);
+        let mut dynamic = vec![empty; 14];
+        dynamic[4] = gas;
+        let dynamic = [&[DYNAMIC_FEE_TYPE][..], &list(&dynamic)].concat();
+        let mut text = Vec::new();
+        alloy_rlp::Encodable::encode(&dynamic[..], &mut text);
+        for rlp in [&legacy, &dynamic, &list(&[&legacy, empty]), &list(&[&text, empty])] {
+            assert_eq!(gas_limit(rlp), Some(4096));
+        }
+        assert_eq!(gas_limit(&list(&[empty, empty])), None);
     }
 
     #[test]

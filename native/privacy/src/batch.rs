@@ -86,7 +86,7 @@ impl Batch {
         self.writes.markers.extend(markers);
     }
 
-    /// Run the payloads of one block in their order.
+    /// Run payloads of one block in their order; further calls for the same block go on behind them.
     pub fn run_block(
         &mut self,
         public: &StateData,
@@ -117,7 +117,14 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            self.writes.states.push(GroupStates { group, block, number: env.number, roots, trie });
+            // a block may be run in several parts
+            match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
+                Some(states) => {
+                    states.roots.extend(roots);
+                    states.trie = trie;
+                }
+                None => self.writes.states.push(GroupStates { group, block, number: env.number, roots, trie }),
+            }
         }
         Ok(())
     }

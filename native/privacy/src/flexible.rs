@@ -118,9 +118,17 @@ pub struct Versioned {
 }
 
 pub fn encode_versioned(tx: &[u8], version: &B256) -> Vec<u8> {
-    let mut out = Vec::with_capacity(tx.len() + 48);
-    Header { list: true, payload_length: tx.len() + version.length() }.encode(&mut out);
-    out.extend_from_slice(tx);
+    let is_list = tx.first().is_some_and(|first| *first >= 0xc0);
+    let mut item = Vec::with_capacity(tx.len() + 4);
+    // a transaction with a type byte is no list: it stands there as a string
+    if is_list {
+        item.extend_from_slice(tx)
+    } else {
+        tx.encode(&mut item)
+    }
+    let mut out = Vec::with_capacity(item.len() + 48);
+    Header { list: true, payload_length: item.len() + version.length() }.encode(&mut out);
+    out.extend_from_slice(&item);
     version.encode(&mut out);
     out
 }
@@ -131,11 +139,12 @@ pub fn decode_versioned(payload: &[u8]) -> Result<Versioned> {
     let mut items = Header::decode_bytes(&mut rest, true).map_err(wrong)?;
     let start = items;
     let header = Header::decode(&mut items).map_err(wrong)?;
-    if !rest.is_empty() || !header.list || items.len() < header.payload_length {
+    if !rest.is_empty() || items.len() < header.payload_length {
         return Err(wrong(alloy_rlp::Error::UnexpectedString));
     }
+    let content = &items[..header.payload_length];
     items = &items[header.payload_length..];
-    let tx = Bytes::copy_from_slice(&start[..start.len() - items.len()]);
+    let tx = Bytes::copy_from_slice(if header.list { &start[..start.len() - items.len()] } else { content });
     let version = B256::decode(&mut items).map_err(wrong)?;
     if !items.is_empty() {
         return Err(wrong(alloy_rlp::Error::UnexpectedLength));

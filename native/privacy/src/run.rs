@@ -1,8 +1,8 @@
 //! Running one private transaction on the state of its group.
 //!
 //! It sees the group's state and, where that has nothing, the public state after the block; it changes the first alone.
-//! There is nothing to pay and no balance to pay from; gas only keeps it from running for ever, and is the same for
-//! everybody, so that all members see it end in the same way.
+//! There is nothing to pay and no balance to pay from. The gas limit is the one that the transaction was signed with, so
+//! it is the same at every member and they all see the transaction end in the same way.
 
 use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256, keccak256};
 use ophion_execution::call::outcome::refusal_text;
@@ -25,8 +25,8 @@ use revm::state::{AccountInfo, Bytecode, EvmState};
 use crate::flexible;
 use crate::transaction::Unsigned;
 
-/// Gas of a private transaction, whatever it says itself: some seconds of work, and 20 MB of memory.
-pub const PRIVATE_GAS: u64 = 1_000_000_000;
+/// Upper bound of the gas of a private transaction, for one that names more. A constant: all members must agree on it.
+pub const MAX_PRIVATE_GAS: u64 = 1_000_000_000;
 
 /// Puts the contract of a transaction where the group's rule has it; contracts made by contracts follow the usual one.
 #[derive(Default)]
@@ -83,7 +83,7 @@ pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
 pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     TxEnv {
         caller: sender,
-        gas_limit: PRIVATE_GAS,
+        gas_limit: fields.gas_limit.min(MAX_PRIVATE_GAS),
         // What it says, where that can be told: nothing is paid, and revm multiplies it.
         gas_price: fields.gas_price.min(u128::from(u64::MAX)),
         kind: fields.to.map_or(TxKind::Create, TxKind::Call),

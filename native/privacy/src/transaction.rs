@@ -1,4 +1,5 @@
-//! The private transaction: a list of twelve items, signed over all but its signature.
+//! The private transaction: a list of twelve items, signed over all but its signature; or, with the prefix 0x02, a list
+//! of fourteen items with the fees of EIP-1559, as web3j makes it.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -18,10 +19,23 @@ pub enum Recipients {
     Group(Bytes),
 }
 
+/// First byte of a private transaction with the fees of EIP-1559.
+const DYNAMIC_FEE_TYPE: u8 = 0x02;
+
+/// What a transaction of type 2 has beyond the legacy one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DynamicFee {
+    pub chain_id: u64,
+    pub max_priority_fee: u128,
+}
+
 /// What is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsigned {
+    /// None for a legacy transaction.
+    pub dynamic_fee: Option<DynamicFee>,
     pub nonce: u64,
+    /// Of type 2: the maximum fee per gas.
     pub gas_price: u128,
     pub gas_limit: u64,
     pub to: Option<Address>,
@@ -81,7 +95,13 @@ impl Recipients {
 
 impl Unsigned {
     fn encode_head(&self, out: &mut Vec<u8>) {
-        self.nonce.encode(out);
+        if let Some(fee) = &self.dynamic_fee {
+            fee.chain_id.encode(out);
+            self.nonce.encode(out);
+            fee.max_priority_fee.encode(out);
+        } else {
+            self.nonce.encode(out);
+        }
         self.gas_price.encode(out);
         self.gas_limit.encode(out);
         self.to.as_ref().map_or(&[][..], |to| to.as_slice()).encode(out);
@@ -95,24 +115,33 @@ impl Unsigned {
         self.restriction.encode(out);
     }
 
-    /// What is signed: the triple of the chain id lies between data and privateFrom.
+    /// The hash to sign. A legacy transaction has the triple of the chain id between data and privateFrom.
     pub fn signing_hash(&self, chain_id: Option<u64>) -> B256 {
         let mut payload = Vec::with_capacity(256 + self.data.len());
         self.encode_head(&mut payload);
-        if let Some(chain_id) = chain_id {
+        if let (Some(chain_id), None) = (chain_id, self.dynamic_fee) {
             chain_id.encode(&mut payload);
             payload.extend_from_slice(&[0x80, 0x80]);
         }
         self.encode_tail(&mut payload);
-        let mut out = Vec::with_capacity(payload.len() + 9);
-        put_list(&payload, &mut out);
-        keccak256(out)
+        keccak256(self.enveloped(&payload))
+    }
+
+    /// The list of these items, behind the type byte where there is one.
+    fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(payload.len() + 10);
+        if self.dynamic_fee.is_some() {
+            out.push(DYNAMIC_FEE_TYPE);
+        }
+        put_list(payload, &mut out);
+        out
     }
 
     pub fn sign(self, secret: &[u8], chain_id: Option<u64>) -> Result<PrivateTx> {
         let signature = keys::sign(&keys::secret_key(secret)?, self.signing_hash(chain_id).0);
         let parity = U256::from(signature[64]);
         let v = match chain_id {
+            _ if self.dynamic_fee.is_some() => parity,
             Some(chain_id) => U256::from(chain_id) * U256::from(2) + U256::from(35) + parity,
             None => U256::from(27) + parity,
         };
@@ -134,13 +163,22 @@ impl Unsigned {
 
 impl PrivateTx {
     pub fn decode(raw: &[u8]) -> Result<Self> {
-        let mut rest = raw;
+        let (is_dynamic, mut rest) = match raw.split_first() {
+            Some((&DYNAMIC_FEE_TYPE, rest)) => (true, rest),
+            _ => (false, raw),
+        };
         let mut items = Header::decode_bytes(&mut rest, true).map_err(|cause| wrong("the list", cause))?;
         if !rest.is_empty() {
             return Err(wrong("the list", format!("{} bytes too many", rest.len())));
         }
         let items = &mut items;
-        let (nonce, gas_price, gas_limit) = (take(items, "nonce")?, take(items, "gasPrice")?, take(items, "gasLimit")?);
+        let chain_id = if is_dynamic { Some(take(items, "chainId")?) } else { None };
+        let nonce = take(items, "nonce")?;
+        let dynamic_fee = match chain_id {
+            Some(chain_id) => Some(DynamicFee { chain_id, max_priority_fee: take(items, "maxPriorityFeePerGas")? }),
+            None => None,
+        };
+        let (gas_price, gas_limit) = (take(items, "gasPrice")?, take(items, "gasLimit")?);
         let to: Bytes = take(items, "to")?;
         let to = match to.len() {
             0 => None,
@@ -153,9 +191,20 @@ impl PrivateTx {
         let recipients = Recipients::decode(items)?;
         let restriction = take(items, "restriction")?;
         if !items.is_empty() {
-            return Err(wrong("the list", "more than twelve items"));
+            return Err(wrong("the list", "too many items"));
         }
-        let fields = Unsigned { nonce, gas_price, gas_limit, to, value, data, private_from, recipients, restriction };
+        let fields = Unsigned {
+            dynamic_fee,
+            nonce,
+            gas_price,
+            gas_limit,
+            to,
+            value,
+            data,
+            private_from,
+            recipients,
+            restriction,
+        };
         let found = PrivateTx { fields, v, r, s };
         found.parity()?;
         Ok(found)
@@ -168,14 +217,18 @@ impl PrivateTx {
         self.r.encode(&mut payload);
         self.s.encode(&mut payload);
         self.fields.encode_tail(&mut payload);
-        let mut out = Vec::with_capacity(payload.len() + 9);
-        put_list(&payload, &mut out);
-        out
+        self.fields.enveloped(&payload)
     }
 
-    /// 27 and 28 name no chain; from 37 on there is one.
+    /// Chain id and parity. Legacy: 27 and 28 name no chain; from 37 on there is one.
     fn parity(&self) -> Result<(Option<u64>, bool)> {
         let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
+        if let Some(fee) = &self.fields.dynamic_fee {
+            return match v {
+                0 | 1 => Ok((Some(fee.chain_id), v == 1)),
+                _ => Err(wrong("v", format!("{v} is neither 0 nor 1"))),
+            };
+        }
         match v {
             27 | 28 => Ok((None, v == 28)),
             37.. => {

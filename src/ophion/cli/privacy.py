@@ -24,6 +24,8 @@ from ophion.runtime.options import at_least, option, read_address
 
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
+_MAX_UNFOLLOWED: Final = 256
+"""Blocks without markers that the database may be ahead of the last one noted as executed."""
 _MAX_DAMAGED: Final = 1_000_000
 
 
@@ -171,6 +173,26 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
     return 0
 
 
+def purge(options: NoOptions, session: CommandSession) -> int:
+    """Delete payloads and groups of other enclaves that no marker on the chain refers to."""
+    # not for the other commands, which ask a node and open nothing
+    from ophion.enclave.purge import purge_unmarked
+    from ophion.privacy.private_executor import known_keys
+
+    path = session.part(DataConfig).data_path
+    with DataDirectory.open_existing(path) as directory, translated():
+        store = directory.store()
+        followed, head = PrivateLedger(store).followed(), store.head()
+        if followed is None or (head is not None and followed[1] + _MAX_UNFOLLOWED < head[1]):
+            raise CommandError(
+                "Nothing was deleted: private transactions have not been executed up to the head, so markers"
+                " may be missing. Start the node, wait until it has caught up, stop it, and purge then."
+            )
+        payloads, groups = purge_unmarked(store, known_keys(store))
+    print(f"Deleted {payloads} payloads and {groups} groups of other enclaves without a transaction on the chain.")
+    return 0
+
+
 COMMANDS = (
     KEYGEN,
     Command(
@@ -204,5 +226,12 @@ COMMANDS = (
         rebuild,
         uses=(DataConfig,),
         examples=("ophion privacy rebuild --data-path=data",),
+    ),
+    Command(
+        "purge",
+        "Delete payloads and groups of other enclaves without a transaction on the chain, while the node is stopped.",
+        purge,
+        uses=(DataConfig,),
+        examples=("ophion privacy purge --data-path=data",),
     ),
 )

@@ -1,16 +1,17 @@
 """The enclave: payloads that only their participants can read, and the groups they belong to.
 
-    contract     what the rest of the node knows of an enclave, inside or outside: `Enclave`, `Group`, `Received`
-    inside       `EmbeddedEnclave`: the enclave in this process
-      intake       what comes in is judged, numbered and written         rows        many writers, one commit
-      delivery     what goes out is pushed to its recipients             outbox      for those who are away
-      directory    who can be reached, by proven keys                    parcels     what is handed over, and over what
-      groups       groups that are known                                 group_ids, group_record
-      quota        what others may leave here unasked                    serving     what they may have of ours
-    outside      a client of an enclave in another process
-    keyfile      private and public keys on disk                         opening     those that the options name
-    texts        keys, ids and groups as people and tools write them     words       what troubles are called
-    options      the command line's side of it
+    interface        what the rest of the node knows of an enclave: `Enclave`, `Group`, `Received`
+    embedded         `EmbeddedEnclave`: the enclave in this process
+      payload_intake   validates and stores what other enclaves send    store_writer    many writers, one commit
+      unmarked         budget for what has no marker on the chain yet   purge           deletes it in a stopped node
+      delivery         pushes payloads to their recipients              outbox          payloads for absent recipients
+      peer_directory   connected enclaves by proven key                 parcels         units of delivery, connections
+      groups           known groups                                     group_ids, group_record
+      serving          what other enclaves may read here
+    remote           client of an enclave in another process
+    keyfile          private and public keys on disk                    key_loading     those that the options name
+    encoding         keys, ids and groups as text                       error_codes     codes of `EnclaveError`
+    options          command line options
 
-The lines to other enclaves are connections of `peers.priv`; `enclave_http` serves the enclave inside to tools.
+Connections to other enclaves are in `peers.priv`; `enclave_http` serves the embedded enclave to tools.
 """

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from ophion.enclave.encoding import base64_text
+from ophion.enclave.encoding import base64_text, printable
 from ophion.enclave.interface import DeliveryMode
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, LineLost, Parcel
@@ -75,7 +75,9 @@ class Delivery:
             if refusal is None:
                 continue
             if refusal is not LOST:
-                raise EnclaveError(f"the enclave of {base64_text(recipient)} refused it: {refusal}", _code(parcel))
+                raise EnclaveError(
+                    f"the enclave of {base64_text(recipient)} refused it: {printable(refusal)}", _code(parcel)
+                )
             if self.mode is DeliveryMode.ALL:
                 raise EnclaveError(f"the enclave of {base64_text(recipient)} did not acknowledge it", _code(parcel))
             late.append(recipient)
@@ -121,7 +123,12 @@ class Delivery:
                 is_lost = True
                 continue
             if refusal is not None:
-                log.warning("parcel refused to=%s id=0x%s: %s", base64_text(recipient), label.id.hex(), refusal)
+                log.warning(
+                    "enclave refused a parcel recipient=%s id=0x%s reason=%s",
+                    base64_text(recipient),
+                    label.id.hex(),
+                    printable(refusal),
+                )
             settled.append(self._outbox.take(recipient, key))
         await self._writer.write(settled)
         return not is_lost

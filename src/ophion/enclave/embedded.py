@@ -24,7 +24,7 @@ from ophion.enclave.delivery import Delivery
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_ids import SEED_SIZE, legacy_id
 from ophion.enclave.group_record import MAX_NAME_BYTES, GroupRecord
-from ophion.enclave.groups import GroupRegistry
+from ophion.enclave.groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.interface import (
     KEY_SIZE,
     MAX_MEMBERS,
@@ -37,14 +37,14 @@ from ophion.enclave.interface import (
 )
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
-from ophion.enclave.payload_intake import NO_ROOM, Intake
+from ophion.enclave.payload_intake import NO_ROOM, Intake, group_id_of
 from ophion.enclave.peer_directory import Directory
 from ophion.enclave.store_writer import ARRIVALS, CURSORS, PAYLOADS, StoreWriter, number_of, numbered
 from ophion.errors import EnclaveError
 from ophion.native.enclave import EnclaveKeyring, is_sound_enclave_key
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store
-from ophion.runtime.clock import Entropy
+from ophion.runtime.clock import Clock, Entropy, SystemClock
 from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,12 @@ class EnclaveSettings(Struct, frozen=True):
     mode: DeliveryMode = DeliveryMode.ALL
     always_send_to: tuple[bytes, ...] = ()
     """Keys that get a copy of every payload from here."""
+    accept_groups_from: frozenset[bytes] | None = None
+    """Enclave keys whose new groups are accepted; None for all."""
+    max_gas: int | None = None
+    """Highest gas limit of a private transaction that is accepted from others."""
+    is_restricted: bool = False
+    """Node permissions are on: over HTTP, new groups come from keys of the directory alone."""
 
 
 class EmbeddedEnclave:
@@ -83,6 +89,7 @@ class EmbeddedEnclave:
         lanes: Lanes,
         entropy: Entropy,
         settings: EnclaveSettings | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.keyring = keyring
         self.lanes = lanes
@@ -94,9 +101,11 @@ class EmbeddedEnclave:
         self._settings = settings or EnclaveSettings()
         self._own = frozenset(self.keys)
         self._writer = StoreWriter(store, lanes)
-        self._groups = GroupRegistry(store, self.keys)
+        self._groups = GroupRegistry(store, self.keys, self._settings.accept_groups_from)
         self._outbox = Outbox(store)
-        self._intake = Intake(store, keyring, lanes, self._groups, self._writer)
+        self._intake = Intake(
+            store, keyring, lanes, self._groups, self._writer, clock or SystemClock(), self._settings.max_gas
+        )
         self._delivery = Delivery(
             self._settings.mode, self.directory, self._outbox, self._writer, self.load, self._drain_soon
         )
@@ -161,9 +170,11 @@ class EmbeddedEnclave:
         return [one and _received(*one) for one in opened]
 
     def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
-        """These payloads are wanted by somebody: they do not count against their senders any more."""
-        senders = {one[2] for one in opened if one is not None}
-        self._intake.settle((key for key, one in zip(keys, opened, strict=True) if one is not None), senders)
+        """A marker refers to each of these payloads: they do not count against their senders any more."""
+        found = [(key, *one[1:]) for key, one in zip(keys, opened, strict=True) if one is not None]
+        if found:
+            payloads, groups, senders = zip(*found, strict=True)
+            self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
         """(inner base64, group, sender) of payloads; None where there is none for us."""
@@ -233,9 +244,20 @@ class EmbeddedEnclave:
 
     # --- what others ask and bring ---------------------------------------------------------------
 
-    async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes]) -> list[str | None]:
-        """Parcels that somebody with these keys pushes: None for each that is durable here, or why it is refused."""
-        return await self._take(parcels, proven, is_pushed=True)
+    async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
+        """Store parcels that the holder of these keys pushes: None for each that is durable, or why it is refused.
+
+        `is_peer`: the sender is a peer of the node, which node permissions have admitted.
+        """
+        if is_peer or not self._settings.is_restricted or proven.intersection(self.directory.known()):
+            return await self._take(parcels, proven, is_pushed=True)
+        known = [parcel for parcel in parcels if self.knows_group(group_id_of(parcel))]
+        refusals = iter(await self._take(known, proven, is_pushed=True))
+        return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
+
+    async def expire(self) -> int:
+        """Delete what others have left here without a marker and whose time is over; how many."""
+        return await self._intake.expire()
 
     def knows_group(self, group_id: bytes) -> bool:
         """Whether a group is here, active or not."""
@@ -258,8 +280,10 @@ class EmbeddedEnclave:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready()
+            await self._intake.upgrade()
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
+                await self._intake.expire()
                 # what a sender kept from us on purpose, others have: members stay equal without anybody asking
                 for line in self._lines():
                     self._catch_up_soon(line)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import Any, Final
 
 from ophion.enclave.interface import KEY_SIZE, Group
+
+MAX_REMOTE_TEXT: Final = 256
+"""Characters of another enclave's text that are shown."""
 
 
 def base64_text(value: bytes) -> str:
@@ -42,3 +45,9 @@ def group_object(group: Group) -> dict[str, Any]:
         "type": group.type.value,
         "members": [base64_text(member) for member in group.members],
     }
+
+
+def printable(text: str) -> str:
+    """A text of another enclave for logs and errors: bounded, without control characters."""
+    shown = text if len(text) <= MAX_REMOTE_TEXT else text[:MAX_REMOTE_TEXT] + "…"
+    return shown if shown.isprintable() else shown.encode("unicode_escape").decode("ascii")

@@ -14,9 +14,8 @@ from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Groups that one member may make here: a stranger does not fill the disk with them."""
-MAX_GROUPS: Final = 200_000
-"""Groups here, however many members make them; own ones do not count."""
+"""Groups that one other member may make here."""
+NOT_ACCEPTED: Final = "groups of its maker are not accepted here"
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
 _PAGE: Final = 1000
@@ -27,8 +26,10 @@ _MAX_FOUND: Final = 1000
 class GroupRegistry:
     """Groups by id, and by exactly their members. What is put is seen at once, also while it is on its way to disk."""
 
-    def __init__(self, store: Store, own: Sequence[bytes]) -> None:
+    def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
+        """`accepted_makers`: other enclaves whose groups are accepted; None for all."""
         self._store = store
+        self._accepted_makers = accepted_makers
         self._own = frozenset(own)
         self._kept: dict[bytes, GroupRecord] = {}
         self._unwritten: dict[bytes, GroupRecord] = {}
@@ -67,11 +68,15 @@ class GroupRegistry:
             return "this enclave is no member"
         if record.maker not in self._own and self._made[record.maker] >= MAX_GROUPS_OF_ONE:
             return "its maker has made too many groups"
-        if record.maker not in self._own and self.count >= MAX_GROUPS:
-            return "there are too many groups"
+        if not self.accepts_maker(record.maker):
+            return NOT_ACCEPTED
         if not all(self._is_sound(member) for member in record.members):
             return "a member's key is not sound"
         return None
+
+    def accepts_maker(self, maker: bytes) -> bool:
+        """Whether new groups of this enclave key are accepted."""
+        return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def strange(self, members: Iterable[bytes]) -> list[bytes]:
         """Keys that have not been looked at yet; a look takes a tenth of a millisecond."""
@@ -96,6 +101,14 @@ class GroupRegistry:
             changes.append((LOOKUP, lookup_id(record.members) + group_id, b""))
         self._unwritten[group_id] = record
         return changes
+
+    def forget(self, record: GroupRecord) -> None:
+        """A group is being deleted."""
+        group_id = record.id
+        self.count -= 1
+        self._made[record.maker] -= 1
+        self._kept.pop(group_id, None)
+        self._unwritten.pop(group_id, None)
 
     def written(self, record: GroupRecord) -> None:
         """What was put is on disk, or will never be: what the disk says counts again."""

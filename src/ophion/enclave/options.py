@@ -81,6 +81,15 @@ class EnclaveConfig(Options):
         needs=_SWITCH,
         help="Enclave keys (base64) that get a copy of every payload from here.",
     )
+    accept_groups_from: tuple[bytes, ...] = option(
+        "--privacy-accept-groups-from",
+        default=(),
+        metavar="KEY",
+        parse=_enclave_key,
+        needs=_SWITCH,
+        help="Enclave keys (base64) whose new groups are accepted. (default: all; with node permissions those of"
+        " peers and of --privacy-enclave-peers)",
+    )
     http_host: str = option(
         "--privacy-enclave-http-host",
         default="127.0.0.1",

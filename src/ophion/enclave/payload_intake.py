@@ -7,6 +7,7 @@ group. The first record under a key stays: nobody replaces it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,21 +16,28 @@ from typing import Final
 from msgspec.structs import replace
 
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.groups import GroupRegistry
+from ophion.enclave.groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.interface import MAX_MEMBERS, MAX_TEXT_BYTES
 from ophion.enclave.parcels import Kind, Label, Parcel
-from ophion.enclave.quota import Quota
+from ophion.enclave.purge import deleted_rows
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, Change, StoreWriter, number_of, numbered
+from ophion.enclave.unmarked import Expired, UnmarkedBudget
 from ophion.errors import DecodeError
 from ophion.native.enclave import MAX_SEALED_BOXES, EnclaveKeyring, SealedRecord, is_sound_enclave_key, read_sealed
 from ophion.native.exceptions import NativeError
+from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store
+from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
 
 MAX_RECORD_BYTES: Final = MAX_TEXT_BYTES + 256 + MAX_SEALED_BOXES * 80
 """A sealed record: the payload in base64, and its head."""
 UNKNOWN_GROUP: Final = "its group is unknown"
 NO_ROOM: Final = "too many payloads of its sender wait for their markers"
+TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
+_EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
 """More than these are opened in a lane."""
 
@@ -38,8 +46,16 @@ class Intake:
     """Numbers what arrives, and writes it."""
 
     def __init__(
-        self, store: Store, keyring: EnclaveKeyring, lanes: Lanes, groups: GroupRegistry, writer: StoreWriter
+        self,
+        store: Store,
+        keyring: EnclaveKeyring,
+        lanes: Lanes,
+        groups: GroupRegistry,
+        writer: StoreWriter,
+        clock: Clock,
+        max_gas: int | None = None,
     ) -> None:
+        """`max_gas`: pushed transactions with a higher gas limit are refused."""
         self._store = store
         self._keyring = keyring
         self._lanes = lanes
@@ -48,7 +64,9 @@ class Intake:
         self._own = frozenset(keyring.public_keys)
         self._unwritten: dict[bytes, bytes] = {}
         """Records by key that are on their way to disk."""
-        self._quota = Quota()
+        self._clock = clock
+        self._max_gas = max_gas
+        self._unmarked = UnmarkedBudget(store)
         last = (store.last_row(ARRIVALS, key) for key in self._own)
         self._number = max((number_of(row[0]) for row in last if row is not None), default=0)
 
@@ -56,9 +74,34 @@ class Intake:
         """Whether a payload is here."""
         return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
 
-    def settle(self, keys: Iterable[bytes], senders: Iterable[bytes]) -> None:
-        """Markers point at these payloads."""
-        self._quota.settle(keys, senders)
+    def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
+        """Markers refer to these payloads: they do not count against their senders any more, and do not expire."""
+        self._writer.write_soon(self._unmarked.mark(keys, groups, (one for one in senders if one not in self._own)))
+
+    async def upgrade(self) -> None:
+        """Store the known senders of a database that an older program wrote."""
+        await self._writer.write(self._unmarked.upgrade_rows())
+
+    async def expire(self) -> int:
+        """Delete payloads and groups of others that no marker has referred to in time; how many."""
+        expired = self._unmarked.expired(self._clock.now(), _EXPIRED_AT_ONCE)
+        ledger = PrivateLedger(self._store)
+        marked = [one for one in expired if _has_marker(ledger, one)]
+        self.mark((one.id for one in marked if not one.is_group), (one.id for one in marked if one.is_group), ())
+        dead = [one for one in expired if one not in marked]
+        if dead:
+            await self._writer.write(self._expiry_rows(dead))
+            log.info("deleted payloads and groups without a marker count=%d", len(dead))
+        return len(dead)
+
+    def _expiry_rows(self, dead: Sequence[Expired]) -> list[Change]:
+        changes = self._unmarked.forget(dead)
+        for one in dead:
+            changes += deleted_rows(self._store, one)
+            group = self._groups.get(one.id) if one.is_group else None
+            if group is not None:
+                self._groups.forget(group)
+        return changes
 
     async def keep(self, key: bytes, record: bytes, recipients: Sequence[bytes], group: GroupRecord) -> None:
         """Store a payload of our own, and its group where that is new."""
@@ -152,20 +195,23 @@ class Intake:
         members = tuple(recipients[: sealed.members])
         if sealed.sender not in members:
             return "its sender is no member"
-        refusal = self._take_its_group(sealed, members, proven is not None, changes, made)
-        if refusal is None and not self._has_room(sealed, len(parcel.body), is_pushed=proven is not None):
+        is_pushed = proven is not None
+        if is_pushed and self._max_gas is not None and (sealed.gas_limit or 0) > self._max_gas:
+            return f"the gas limit of its transaction is above {self._max_gas}, the maximum here"
+        size, now = len(parcel.body), self._clock.now()
+        admits = (
+            self._unmarked.admits_payload(sealed.sender, size, now)
+            if is_pushed
+            else self._unmarked.admits_fetched(size)
+        )
+        if not admits:
             return NO_ROOM
+        refusal = self._take_its_group(sealed, members, is_pushed, changes, made)
         if refusal is None:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)
+            if is_pushed:
+                changes.append(self._unmarked.add_payload(sealed.key, sealed.sender, size, now, self._number))
         return refusal
-
-    def _has_room(self, sealed: SealedRecord, size: int, is_pushed: bool) -> bool:
-        if not is_pushed:
-            return self._quota.fetch(size)
-        if not self._quota.admits(sealed.sender, size):
-            return False
-        self._quota.add(sealed.key, sealed.sender, size)
-        return True
 
     def _take_its_group(
         self,
@@ -179,6 +225,7 @@ class Intake:
         if group is not None:
             if is_pushed and not group.active:
                 return "its group was deleted"
+            changes += self._unmarked.refresh(sealed.group, self._clock.now())
             return None if set(group.members) == set(members) else "its recipients are not its group"
         if not sealed.is_legacy:
             return UNKNOWN_GROUP
@@ -186,10 +233,18 @@ class Intake:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
         # who is sent everything by the sender's choice is no member of the group, and needs none
-        refusal = self._groups.problem(group) if self._own.intersection(members) else None
-        if refusal is None and self._own.intersection(members):
+        if not self._own.intersection(members):
+            return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
+        return self._add_foreign_group(group, changes, made)
+
+    def _add_foreign_group(self, group: GroupRecord, changes: list[Change], made: list[GroupRecord]) -> str | None:
+        refusal, now = self._groups.problem(group), self._clock.now()
+        if refusal is None and not self._unmarked.admits_group(group.maker, now):
+            refusal = TOO_MANY_GROUPS
+        if refusal is None:
             made.append(group)
             changes += self._group_rows([group])
+            changes.append(self._unmarked.add_group(group.id, group.maker, now, self._number))
         return refusal
 
     def _take_group(
@@ -211,10 +266,7 @@ class Intake:
         else:
             # whoever brings a group counts as its maker: nobody uses up what another may make
             maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
-            record = replace(record, maker=maker)
-            refusal = self._groups.problem(record)
-            if refusal is not None:
-                return refusal
+            return self._add_foreign_group(replace(record, maker=maker), changes, made)
         made.append(record)
         changes += self._group_rows([record])
         return None
@@ -258,6 +310,10 @@ class Intake:
         await self._writer.write(changes, settled)
 
 
+def _has_marker(ledger: PrivateLedger, one: Expired) -> bool:
+    return bool(ledger.blocks(one.id, 0, 1) if one.is_group else ledger.markers_of(one.id))
+
+
 def _sound_ones(keys: list[bytes]) -> list[bytes]:
     return [key for key in keys if is_sound_enclave_key(key)]
 
@@ -268,3 +324,13 @@ def _sender(record: bytes) -> bytes | None:
         return read_sealed(record).sender
     except NativeError:
         return None
+
+
+def group_id_of(parcel: Parcel) -> bytes:
+    """The group that a parcel is, or belongs to; empty where it cannot be read."""
+    if parcel.label.kind is Kind.GROUP:
+        return parcel.label.id
+    try:
+        return read_sealed(parcel.body).group
+    except NativeError:
+        return b""

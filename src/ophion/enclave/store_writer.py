@@ -28,6 +28,7 @@ GROUPS = "groups"
 LOOKUP = "lookup"
 OUTBOX = "outbox"
 CURSORS = "cursors"
+UNMARKED = "unmarked"
 
 _CHECKED_AT_ONCE = 256
 
@@ -66,9 +67,16 @@ class StoreWriter:
             loop.call_soon(self._commit)
         await waiter
 
+    def write_soon(self, changes: Iterable[Change]) -> None:
+        """Write with the next commit; no caller waits for it."""
+        self._changes.extend(changes)
+        if self._changes and not self._is_busy:
+            self._is_busy = True
+            asyncio.get_running_loop().call_soon(self._commit)
+
     def _commit(self) -> None:
         changes, waiting = self._changes, self._waiting
-        if not waiting:
+        if not (changes or waiting):
             self._is_busy = False
             return
         self._changes, self._waiting = [], []

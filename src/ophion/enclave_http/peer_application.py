@@ -143,22 +143,22 @@ class PeerApplication:
         sealed = [read_sealed(one.body) for one in parcels]
         strangers = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
         await self._pay(sender, strangers * _MEMBER_BYTES)
-        refusals = await self._enclave.take(parcels, proven)
+        refusals = await self._enclave.take(parcels, proven, is_peer=False)
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
             # their sender has the groups
             labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
             with suppress(LineLost):
-                await self._enclave.take(await lines[0].fetch(list(labels)), proven)
-                refusals = await self._enclave.take(parcels, proven)
+                await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)
+                refusals = await self._enclave.take(parcels, proven, is_peer=False)
         return _acks(parcels, refusals)
 
     async def _take_groups(self, sender: bytes, asked: bytes) -> bytes:
         await self._pay(sender, len(asked) // KEY_SIZE * _MEMBER_BYTES)
         bodies = messages.read_groups(asked)
         parcels = [Parcel(Label(Kind.GROUP, GroupRecord.decode(body).id), body) for body in bodies]
-        return _acks(parcels, await self._enclave.take(parcels, frozenset((sender,))))
+        return _acks(parcels, await self._enclave.take(parcels, frozenset((sender,)), is_peer=False))
 
     async def _serve(self, sender: bytes, asked: bytes) -> bytes:
         request_id, labels = messages.read_request(asked)

@@ -10,6 +10,7 @@ from ophion._native import (
     decode_versioned,
     encode_versioned,
     private_contract_address,
+    private_gas_limit,
     sign_markers,
     sign_private_transaction,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "decode_versioned",
     "encode_versioned",
     "private_contract_address",
+    "private_gas_limit",
     "sign_markers",
     "sign_private_transaction",
 ]

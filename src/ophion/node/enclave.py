@@ -68,5 +68,12 @@ def _inside(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, ent
     chosen = config.enclave
     pairs = open_keys(chosen, data_path, entropy, lambda: bool(store.rows(PAYLOADS, b"", b"", 1)))
     keyring = EnclaveKeyring([pair.secret for pair in pairs])
-    settings = EnclaveSettings(chosen.delivery, chosen.always_send_to)
+    permissions = config.permissions
+    settings = EnclaveSettings(
+        chosen.delivery,
+        chosen.always_send_to,
+        frozenset(chosen.accept_groups_from) or None,
+        config.privacy.max_gas,
+        is_restricted=permissions.nodes_file_enabled or permissions.nodes_contract_enabled,
+    )
     return EmbeddedEnclave(store, keyring, lanes, entropy, settings)

@@ -73,7 +73,8 @@ def check_no_private_states(store: Store) -> None:
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
     """Build private transactions on this chain with this enclave."""
     chosen, queries = config.privacy, core.queries
-    follower = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, chosen.always_increments, chosen.flexible)
+    rules = (chosen.always_increments, chosen.flexible, chosen.max_gas)
+    follower = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, *rules)
 
     def account_nonce(address: Address) -> int:
         return queries.head_state.nonce(address)
@@ -86,7 +87,7 @@ def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes
         precompile = PRECOMPILE
         flexible = FlexibleGroups(follower.ledger, follower.hand_overs, enclave, lanes, lambda: queries.head_number)
     markers = Markers(core.pool, lanes, entropy, precompile, _marker_key(config), account_nonce)
-    submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce, flexible)
+    submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce, flexible, chosen.max_gas)
     return Privacy(enclave, follower, submission, queries, core.pool, precompile, chosen.multi_tenancy, flexible)
 
 

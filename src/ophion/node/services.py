@@ -309,7 +309,7 @@ def _private_services(
 
     filters = PrivateFilters(Filters(clock, entropy, max_filters), privacy.ledger)
     privacy.follower.events.listen(filters.on_followed)
-    return filters, PrivateSubscriptions(privacy.ledger, privacy.follower.events, lanes.private)
+    return filters, PrivateSubscriptions(privacy.ledger, privacy.follower.events, lanes.private, privacy.tenants)
 
 
 def _sync_text(status: SyncStatus | None) -> bytes:

@@ -1,20 +1,21 @@
-"""Private transactions: what is sent to a few, executed by them alone, and agreed upon through the public chain.
+"""Private transactions: distributed to their participants, ordered by the public chain, executed by participants alone.
 
     eea_sendRawTransaction ─> submission: decode, check ─> enclave: seal, store, deliver ─> marker ─> pool
-    chain: a block is committed ─> follower: markers ─> enclave: payloads ─> private states, receipts, logs ─> disk
+    chain: a block is committed ─> private_executor: markers ─> enclave: payloads ─> states, receipts, logs ─> disk
 
-Import waits for none of it. The follower goes where the canonical chain goes, one step behind; what it writes is kept
-under the hashes of public blocks, with a mark that says how far it has come, in one write transaction. A node that is
-killed goes on from the mark. What arrives late (a member that was away) is executed from its place in the chain on.
+Block import does not wait for it. The executor follows the canonical chain. It writes results under the hashes of
+public blocks, together with the block it has reached, and a killed node goes on from there. A payload that arrives
+after its marker is executed at its place in the chain, with everything of its group since.
 
-    submission   the checks of a private transaction, in order
-    markers      who signs markers, and with which nonce
-    follower     markers of the chain to private states; payloads that came after their markers
-    payloads     what the enclave has of markers
-    retries      what an enclave outside did not have yet
-    flexible     groups whose members a contract keeps
-    hand_overs   what happened in such a group before a member was added
-    results      receipts, logs and transactions as the interface shows them
-    service      `Privacy`: all of it together, for the interface
-    tenants      several owners of keys on one node
+    submission        validates a private transaction
+    markers           signs marker transactions
+    private_executor  walks the chain from marker to marker; executes payloads that came late
+    backlog           groups that need more time; backlog_executor runs them
+    payloads          reads payloads of markers from the enclave
+    retries           asks a remote enclave again for payloads that it did not have
+    flexible          groups whose members a contract keeps
+    payload_handover  earlier transactions of such a group for a new member
+    results           receipts, logs and transactions as JSON
+    service           `Privacy`: the entry point of the interface
+    tenants           authorisation when several tenants share a node
 """

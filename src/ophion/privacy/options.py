@@ -8,6 +8,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, between, option
 
 DEFAULT_PRECOMPILE = 126
+DEFAULT_MAX_GAS = 50_000_000
 
 
 class PrivacyConfig(Options):
@@ -45,6 +46,14 @@ class PrivacyConfig(Options):
         default=False,
         needs="--privacy-enabled",
         help="Groups whose members a contract keeps; all groups of this node, and of all members alike.",
+    )
+    max_gas: int = option(
+        "--privacy-max-transaction-gas",
+        default=DEFAULT_MAX_GAS,
+        check=between(21_000, 1_000_000_000),
+        needs="--privacy-enabled",
+        help="Highest gas limit of a private transaction that this node accepts and executes. A group with a higher one"
+        " is suspended here until the option is raised; results never depend on it.",
     )
     migration: bool = option(
         "--privacy-enable-database-migration",

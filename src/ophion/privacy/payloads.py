@@ -30,6 +30,8 @@ _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
 _RECIPIENTS: Final = 10
 """Their place among the items of a private transaction; instead of them stands the id of a group."""
+_DYNAMIC_FEE_TYPE: Final = b"\x02"
+"""First byte of a transaction with the fees of EIP-1559, which has two items more before its recipients."""
 HANDED: Final = "handed"
 """The table of what was handed over: key of a payload to sender, recipients and payload."""
 
@@ -163,8 +165,10 @@ class Payloads:
 
 
 def _names_recipients(transaction: bytes) -> bool:
+    is_dynamic_fee = transaction[:1] == _DYNAMIC_FEE_TYPE
+    place = _RECIPIENTS + 2 if is_dynamic_fee else _RECIPIENTS
     try:
-        return isinstance(rlp.decode_list(transaction)[_RECIPIENTS], list)
+        return isinstance(rlp.decode_list(transaction[1:] if is_dynamic_fee else transaction)[place], list)
     except (DecodeError, IndexError):
         return False
 

@@ -23,13 +23,19 @@ from ophion.chain.queries import BlockView
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.interface import KEY_SIZE, Enclave
 from ophion.native.privacy import PrivateBatch, PrivateLedger
+from ophion.native.store import Store
 from ophion.native.tracing import TraceStream
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
+from ophion.privacy.backlog import MAX_WALK_GAS, Backlog, by_group, gas_of
+from ophion.privacy.backlog_executor import BacklogExecutor, executions
+from ophion.privacy.execution_events import Executed, Followed
+from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.privacy.payload_handover import PayloadHandover
 from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
 from ophion.privacy.retries import MAX_REMEMBERED, Retries
-from ophion.runtime.lanes import Lanes
+from ophion.runtime.clock import Clock, SystemClock
+from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -43,21 +49,6 @@ _MARKERS_KEY: Final = "private-markers"
 flexible groups were too."""
 _KEYS_KEY: Final = "enclave-keys"
 """Under which the database keeps the keys of the enclave that has read the markers so far, one behind the other."""
-
-
-class Executed(Struct, frozen=True):
-    """A private transaction that has been run (or undone), by its marker."""
-
-    group: bytes
-    place: MarkerPlace
-    is_removed: bool = False
-
-
-class Followed(Struct, frozen=True):
-    """The follower has come on: what this node takes part in, in the order of the chain."""
-
-    executed: tuple[Executed, ...]
-    head: Hash32
 
 
 class Counts(Struct):
@@ -81,11 +72,16 @@ class PrivateExecutor:
         precompile: Address,
         always_increments: bool = False,
         is_flexible: bool = False,
+        max_gas: int = DEFAULT_MAX_GAS,
+        clock: Clock | None = None,
     ) -> None:
         self.ledger = PrivateLedger(chain.store)
         self.events: Topic[Followed] = Topic()
         self.counts = Counts()
         self.payloads = Payloads(chain.store, enclave, is_flexible)
+        self.backlog = Backlog(clock or SystemClock(), max_gas)
+        self._clock = clock or SystemClock()
+        self.backlog_executor = BacklogExecutor(self, chain, lanes, self.backlog, self._clock)
         self.hand_overs = PayloadHandover(chain.store, self.ledger, self.payloads, lanes)
         self._chain = chain
         self._enclave = enclave
@@ -119,6 +115,10 @@ class PrivateExecutor:
     def is_at_head(self) -> bool:
         """Whether everything of the canonical chain has been run."""
         return self._mark[0] == self._chain.head.hash
+
+    async def wait_for_group(self, group: bytes, limit_s: float) -> None:
+        """Wait until a group that is behind has been executed; not longer than the limit."""
+        await self.backlog.wait(group, limit_s)
 
     async def reach_head(self, limit_s: float) -> bool:
         """Wait until the head of this moment has been followed; False when it takes longer."""
@@ -154,13 +154,16 @@ class PrivateExecutor:
         await self._note_what_is_a_marker()
         if self._enclave.tells_late:
             await self._look_with_new_keys()
-            await self._follow()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.backlog_executor.run(), name="private backlog")
+                tasks.create_task(self._follow(), name="private transactions")
             return
         # those of before this start are among what is asked for again
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._retries.run(), name="late payloads")
+            tasks.create_task(self.backlog_executor.run(), name="private backlog")
             tasks.create_task(self._follow(), name="private transactions")
 
     async def _note_what_is_a_marker(self) -> None:
@@ -181,8 +184,7 @@ class PrivateExecutor:
     async def _look_with_new_keys(self) -> None:
         """Markers that were passed while the enclave had other keys may be for those that it has now."""
         store, keys = self._chain.store, self._enclave.keys
-        known = store.meta(_KEYS_KEY) or b""
-        before = {known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE)}
+        before = known_keys(store)
         if before == set(keys):
             return
         gone = [base64_text(key) for key in sorted(before.difference(keys))]
@@ -206,6 +208,7 @@ class PrivateExecutor:
     async def _step(self) -> None:
         """From the mark to the head, or as far as one batch goes."""
         removed = self._go_back()
+        self.backlog.begin_step()
         blocks, markers = await self._lanes.private.run(self._scan)
         if not blocks:
             return
@@ -214,13 +217,14 @@ class PrivateExecutor:
             await self._settle_late()
         executed: list[Executed] = []
         if markers:
-            batch = self._batch()
+            batch = self.new_batch()
             handed = self.hand_overs.places(markers) if self.payloads.is_flexible else []
             batch.note_markers([place.row() for place in (*markers, *handed)])
             for block in blocks:
                 executed += await self._run_block(batch, block, [one for one in markers if one.block == block.hash])
             last = blocks[-1]
-            await self._write(batch, (last.hash, last.number))
+            await self.write(batch, (last.hash, last.number))
+            await self._note_deferred(markers)
             # not before: a payload that turns up is noted as late where its marker is known
             self._retries.missed(self._missed)
             self._missed.clear()
@@ -229,12 +233,12 @@ class PrivateExecutor:
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
             if self._mark[1] >= self._written[1] + _BLOCKS_AT_ONCE:
-                await self._write(self._batch(), self._mark)
+                await self.write(self.new_batch(), self._mark)
         self.counts.markers += len(markers)
         self.counts.executed += len(executed)
-        self._publish((*removed, *executed))
+        self.publish((*removed, *executed))
 
-    def _publish(self, executed: tuple[Executed, ...]) -> None:
+    def publish(self, executed: tuple[Executed, ...]) -> None:
         if self._moved is not None:
             self._moved.set_result(None)
             self._moved = None
@@ -251,6 +255,8 @@ class PrivateExecutor:
             header = self._chain.header(hash)
             assert header is not None, "a block that was followed is in the database"
             hash, number = header.header.parent_hash, number - 1
+        if (hash, number) != self._mark:
+            self.backlog.rewind(number)
         self._mark = (hash, number)
         return undone
 
@@ -288,18 +294,50 @@ class PrivateExecutor:
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
     ) -> list[Executed]:
         """Run what this node can read of a block; `only` of one group where one is named."""
-        payloads = await self._payloads(places, only)
-        if payloads:
-            view = BlockView(self._chain, block.header, block.hash)
-            await self._lanes.private.run(lambda: batch.run_block(view.state, view.env, block.hash, payloads))
-        by_hash = {place.hash: place for place in places}
-        return [Executed(payload[3], by_hash[payload[0]]) for payload in payloads]
+        payloads = await self.load_payloads(places, only)
+        done: list[Payload] = []
+        waiting: dict[bool, list[Payload]] = {True: [], False: []}
+        """By whether the group is established: a few groups are run together."""
 
-    def _batch(self) -> PrivateBatch:
+        async def flush(is_established: bool) -> None:
+            chunk, waiting[is_established] = waiting[is_established], []
+            if chunk:
+                began = self._clock.monotonic()
+                await self.run_payloads(self._lanes.private, batch, block, chunk)
+                self.backlog.charge_walk(chunk, self._clock.monotonic() - began, is_established)
+                done.extend(chunk)
+
+        for group, theirs in by_group(payloads).items():
+            is_established = self.backlog_executor.is_established(group, block.number)
+            if self.backlog.needs_backlog(theirs, is_established):
+                self.backlog.put(block.number, theirs, is_established)
+                continue
+            waiting[is_established] += theirs
+            if sum(map(gas_of, waiting[is_established])) > MAX_WALK_GAS:
+                await flush(is_established)
+        await flush(True)
+        await flush(False)
+        return executions(done, places)
+
+    async def run_payloads(self, lane: Lane, batch: PrivateBatch, block: HashedHeader, payloads: list[Payload]) -> None:
+        view = BlockView(self._chain, block.header, block.hash)
+        await lane.run(lambda: batch.run_block(view.state, view.env, block.hash, payloads))
+
+    # --- groups that need more time ---------------------------------------------------------------
+
+    async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
+        """Keep payloads that the walk left out as late ones; the database itself notes those of an embedded enclave."""
+        if not self._enclave.tells_late:
+            keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
+            if keys:
+                await self._lanes.write.run(partial(self.ledger.note_late, keys))
+        self.backlog.wake()
+
+    def new_batch(self) -> PrivateBatch:
         chain = self._chain
         return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
-    async def _payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
+    async def load_payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
         """What this node can read of these markers, as the extension takes it."""
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.tells_late:
@@ -310,14 +348,14 @@ class PrivateExecutor:
     async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
         """What starts a trace of a transaction that has been executed."""
         places = [one for one in self.markers_in(place.block, place.number) if one.index <= place.index]
-        payloads = await self._payloads(places, group)
+        payloads = await self.load_payloads(places, group)
         header = self._chain.header(place.block)
         assert header is not None, "the block of a marker is in the database"
         view = BlockView(self._chain, header.header, header.hash)
-        batch = self._batch()
+        batch = self.new_batch()
         return lambda: batch.trace(view.state, view.env, header.hash, payloads, limit_s)
 
-    async def _write(
+    async def write(
         self, batch: PrivateBatch, followed: tuple[Hash32, int] | None, settled: Sequence[bytes] = ()
     ) -> None:
         await self._lanes.write.run(lambda: batch.commit(self._chain.store, followed, list(settled)))
@@ -328,26 +366,41 @@ class PrivateExecutor:
 
     async def _settle_late(self) -> None:
         """Execute payloads that arrived after their markers, and everything of their groups since."""
-        while keys := self.ledger.late(_LATE_AT_ONCE):
+        start = b""
+        while keys := self.ledger.late(start, _LATE_AT_ONCE):
+            start = keys[-1] + b"\0"
+            keys = [key for key in keys if self.backlog.group_of(key) is None]
+            if not keys:
+                continue
             places = [MarkerPlace(*row) for key in keys for row in self.ledger.markers_of(key)]
             places = [one for one in places if one.number <= self._mark[1]]
             if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
+                start = b""
                 continue  # with what happened before
-            places = [one for one in places if not self._has_receipt(one)]
+            late = {place.hash for place in places if not self.has_receipt(place)}
             read = await self.payloads.read([place.payload_key for place in places])
+            readable = [(place, found.group) for place, found in zip(places, read, strict=True) if found is not None]
             first: dict[bytes, int] = {}
-            for place, found in zip(places, read, strict=True):
-                if found is not None:
-                    first[found.group] = min(place.number, first.get(found.group, place.number))
+            for place, group in readable:
+                first[group] = min(place.number, first.get(group, place.number))
             late_blocks = {place.number for place in places}
-            batch = self._batch()
+            batch = self.new_batch()
             executed = []
             for group, number in first.items():
-                executed += await self._run_again(batch, group, number, late_blocks)
-            await self._write(batch, None, keys)
-            late = {place.hash for place in places}
+                if group not in self.backlog.groups:
+                    executed += await self._run_again(batch, group, number, late_blocks)
+            for place, group in readable:
+                if group in self.backlog.groups:
+                    self.backlog.add(group, place.number, place.payload_key)
+            # a group that went to the backlog begins again at its first payload there, also after a restart
+            deferred = [
+                key for group in first if group in self.backlog.groups for key in self.backlog.groups[group].keys
+            ]
+            if deferred:
+                await self._lanes.write.run(partial(self.ledger.note_late, deferred))
+            await self.write(batch, None, [key for key in keys if self.backlog.group_of(key) is None])
             self.counts.late += len(late)
-            self._publish(tuple(one for one in executed if one.place.hash in late))
+            self.publish(tuple(one for one in executed if one.place.hash in late))
 
     async def look_again(self) -> int:
         """Ask the enclave for every payload that could not be read so far; how many can be now."""
@@ -369,7 +422,7 @@ class PrivateExecutor:
             self._wake.set()
         return turned_up
 
-    def _has_receipt(self, place: MarkerPlace) -> bool:
+    def has_receipt(self, place: MarkerPlace) -> bool:
         return self.ledger.receipt(place.block, place.hash) is not None
 
     async def _run_again(
@@ -383,5 +436,13 @@ class PrivateExecutor:
             header = self._chain.canonical(number)
             if header is None or number > self._mark[1]:
                 break
+            if group in self.backlog.groups:  # since a block of this run: the backlog goes on from there
+                break
             executed += await self._run_block(batch, header, self.markers_in(header.hash, number), only=group)
         return executed
+
+
+def known_keys(store: Store) -> frozenset[bytes]:
+    """Keys of the enclave that has read the markers so far."""
+    known = store.meta(_KEYS_KEY) or b""
+    return frozenset(known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE))

@@ -58,6 +58,18 @@ def log_objects(
     ]
 
 
+def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
+    """Type and fees of a transaction of type 2; nothing for a legacy one, as Besu 21.10 shows it."""
+    if transaction.max_priority_fee is None:
+        return {}
+    return {
+        "type": "0x2",
+        "chainId": quantity(transaction.chain_id or 0),
+        "maxFeePerGas": quantity(transaction.gas_price),
+        "maxPriorityFeePerGas": quantity(transaction.max_priority_fee),
+    }
+
+
 def transaction_object(transaction: PrivateTransaction) -> dict[str, Any]:
     """A private transaction with its own hash, and for whom it is."""
     v, r, s = transaction.signature
@@ -66,6 +78,7 @@ def transaction_object(transaction: PrivateTransaction) -> dict[str, Any]:
         "from": None if sender is None else data(sender),
         "gas": quantity(transaction.gas_limit),
         "gasPrice": quantity(transaction.gas_price),
+        **_fees(transaction),
         "hash": data(transaction.hash),
         "input": data(transaction.data),
         "nonce": quantity(transaction.nonce),

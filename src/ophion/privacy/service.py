@@ -8,7 +8,7 @@ from typing import Any, Final
 from ophion.chain.queries import BlockView, Queries
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.interface import KEY_SIZE, Enclave, Group
-from ophion.errors import EnclaveError
+from ophion.errors import EnclaveError, PrivacyRefused
 from ophion.native.executor import State
 from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction, decode_private_transaction
 from ophion.pool.pool import TxPool
@@ -19,11 +19,12 @@ from ophion.privacy.flexible import FlexibleGroups
 from ophion.privacy.payloads import MarkerPlace
 from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.submission import Submission
-from ophion.privacy.tenants import Tenants
+from ophion.privacy.tenants import TenantAuthorizer
 
 FOLLOW_LIMIT_S: Final = 5.0
 """How long a question waits for private states to reach the head."""
 _SHOWN_GROUPS: Final = 256
+_NOT_OURS: Final = "this tenant is not a participant, or the payload has not arrived; priv_catchUp asks for it"
 _STATUS: Final = {0: "failed", 1: "executed", 2: "invalid"}
 
 
@@ -48,7 +49,7 @@ class Privacy:
         """What markers of this node call."""
         self.flexible = flexible
         members = (lambda group: None) if flexible is None else flexible.members
-        self.tenants = Tenants(enclave, is_shared, members)
+        self.tenants = TenantAuthorizer(enclave, is_shared, members)
         self._submission = submission
         self._queries = queries
         self._pool = pool
@@ -69,10 +70,11 @@ class Privacy:
         """Wait until private states have reached the head of this moment; not for ever."""
         await self.follower.reach_head(FOLLOW_LIMIT_S)
 
-    async def enter(self, group: bytes) -> None:
-        """Before a question about a group: it is for whoever asks, and private states have reached the head."""
-        await self.tenants.check_group(group)
+    async def enter(self, group: bytes, named: Sequence[bytes] = ()) -> None:
+        """Authorize a request about a group, then wait until private states have reached the head."""
+        await self.tenants.authorize(group, named)
         await self.settled()
+        await self.follower.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
         """What became of a transaction; None when its marker is not mined, or it is not for whoever asks."""
@@ -81,6 +83,11 @@ class Privacy:
         if place is None:
             return None
         record = self.ledger.receipt(place.block, marker)
+        if record is None and (key := self._payload_key(place)) is not None:
+            group = self.follower.backlog.group_of(key)
+            if group is not None:
+                await self.follower.wait_for_group(group, FOLLOW_LIMIT_S)
+                record = self.ledger.receipt(place.block, marker)
         if record is None or not await self.tenants.may_see(record):
             return None
         return record, MarkerPlace(record.payload_key, place.number, place.index, place.block, marker)
@@ -97,9 +104,12 @@ class Privacy:
         found = self._queries.transaction_position(marker)
         return None if found is None else MarkerPlace(b"", found[1], found[2], found[0], marker)
 
-    async def nonce(self, group: bytes, account: Address) -> int:
-        """Private transactions of an account in a group that have been executed."""
-        await self.enter(group)
+    async def nonce(self, group: bytes, account: Address, named: Sequence[bytes] = ()) -> int:
+        """Private transactions of an account in a group that have been executed.
+
+        `named`: the keys from which the id of the group was computed.
+        """
+        await self.enter(group, named)
         return self.ledger.nonce(group, account, self._queries.head_number)
 
     # --- states ---------------------------------------------------------------------------------
@@ -124,7 +134,7 @@ class Privacy:
     async def delete_group(self, group: bytes) -> bytes:
         """Mark a group as deleted."""
         self._refuse_flexible()
-        await self.tenants.check_group(group)
+        await self.tenants.authorize(group)
         known = await self.enclave.group(group)
         return await self.enclave.delete_group(group, self._self_among(() if known is None else known.members))
 
@@ -168,9 +178,23 @@ class Privacy:
         if key is None:
             return found | {"state": "not a marker", "reason": "the transaction does not call the privacy precompile"}
         found["payloadKey"] = data(key)
-        if record is not None:
-            return found | {"state": "not ours", "reason": "this tenant is not a participant"}
+        waiting = self.follower.backlog.group_of(key)
+        if waiting is not None and await self._may_see_group(waiting):
+            return found | self._backlogged(waiting)
+        if self.tenants.key() is not None:  # the same for a payload of another tenant as for none at all
+            return found | {"state": "not ours", "reason": _NOT_OURS}
         return found | await self._without_result(key)
+
+    async def _may_see_group(self, group: bytes) -> bool:
+        key = self.tenants.key()
+        return key is None or await self.tenants.is_member(key, group)
+
+    def _backlogged(self, group: bytes) -> dict[str, Any]:
+        found = {"privacyGroupId": base64_text(group)}
+        if self.follower.backlog.groups[group].is_suspended:
+            reason = "a transaction of its group names more gas than --privacy-max-transaction-gas"
+            return found | {"state": "suspended", "reason": reason}
+        return found | {"state": "waiting", "reason": "its group is executed in the backlog"}
 
     async def _without_result(self, key: bytes) -> dict[str, Any]:
         (read,) = await self.follower.payloads.read_now([key])
@@ -190,8 +214,9 @@ class Privacy:
             "state": _STATUS[record.status],
             "payloadKey": data(record.payload_key),
             "privacyGroupId": base64_text(record.group),
-            "stateRoot": data(record.root),
         }
+        if _STATUS[record.status] != "invalid":  # the sender of an invalid one need not be a member
+            found["stateRoot"] = data(record.root)
         if record.reason:
             words = revert_reason(record.revert_data) if record.revert_data else None
             found["reason"] = record.reason if words is None else f"{record.reason}: {words}"
@@ -203,15 +228,21 @@ class Privacy:
 
     async def catch_up(self, group: bytes | None) -> int:
         """Ask the other members for payloads that are missing; how many came. They are executed by themselves."""
+        is_tenant = self.tenants.key() is not None
         if group is not None:
-            await self.tenants.check_group(group)
+            await self.tenants.authorize(group)
+        elif is_tenant:
+            raise PrivacyRefused("Name the privacy group: a tenant asks for the payloads of one group")
         fetched = await self.enclave.fetch_missing(group)
         found = await self.follower.look_again()
         await self.settled()
-        return max(fetched, found)
+        # what was found counts the payloads of all tenants
+        return fetched if is_tenant else max(fetched, found)
 
     def status(self) -> dict[str, Any]:
-        """Keys, peers, groups, outbox, and how far execution has come."""
+        """Keys, peers, groups, outbox, and how far execution has come; refused with multi-tenancy."""
+        if self.tenants.is_shared:
+            raise PrivacyRefused("priv_status shows all tenants of this node: the operator reads the metrics instead")
         number = self._queries.head_number
         ids = self.ledger.groups(bytes(KEY_SIZE), _SHOWN_GROUPS)
         follower = self.follower

@@ -18,6 +18,7 @@ from ophion.native.privacy import PrivateTransaction, decode_private_transaction
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible import FlexibleGroups
 from ophion.privacy.markers import Draft, MarkerRequest, Markers
+from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.batching import Batches
 from ophion.runtime.lanes import Lanes
 
@@ -27,6 +28,7 @@ WRONG_TYPE: Final = "Unimplemented private transaction type"
 NOT_OUR_KEY: Final = "Private from does not match enclave public key"
 NO_GROUP: Final = "Offchain Privacy group does not exist."
 NONCE_TOO_LOW: Final = "Private transaction nonce too low"
+GAS_TOO_HIGH: Final = "Private transaction gas limit exceeds --privacy-max-transaction-gas"
 _RESTRICTED: Final = b"restricted"
 _SHORT_BYTES: Final = 8 * 1024
 
@@ -49,9 +51,11 @@ class Submission:
         chain_id: int,
         private_nonce: Callable[[bytes, Address], int],
         flexible: FlexibleGroups | None = None,
+        max_gas: int = DEFAULT_MAX_GAS,
     ) -> None:
         """`private_nonce`: of an account in a group, as far as the follower has come. `flexible`: all groups are so."""
         self._flexible = flexible
+        self._max_gas = max_gas
         self._enclave = enclave
         self._markers = markers
         self._chain_id = chain_id
@@ -86,6 +90,8 @@ class Submission:
             raise PrivacyRefused(WRONG_TYPE)
         if transaction.private_from not in keys:
             raise PrivacyRefused(NOT_OUR_KEY)
+        if transaction.gas_limit > self._max_gas:
+            raise PrivacyRefused(f"{GAS_TOO_HIGH} ({self._max_gas})")
         group = await self._group_of(transaction)
         if transaction.chain_id is not None and transaction.chain_id != self._chain_id:
             raise PoolRejected("private-chain-id", "Wrong Chain ID in transaction signature")

@@ -1,6 +1,8 @@
-"""Several owners of enclave keys on one node: whoever asks is the owner of the key that the token names.
+"""`TenantAuthorizer`: which private groups and results a tenant may see.
 
-Without `--privacy-multi-tenancy-enabled` whoever may use the methods sees all that this node sees.
+With `--privacy-multi-tenancy-enabled` the token names an enclave key, and its owner sees the groups of that key alone.
+A group that this node does not know is refused with the same text as a group of other tenants. Without the option every
+client that may call the methods sees everything that this node sees.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ophion.enclave.encoding import read_key
+from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import Enclave
 from ophion.errors import PrivacyRefused
 from ophion.native.privacy import PrivateReceiptRecord
@@ -18,27 +21,29 @@ NO_KEY: Final = "The token names no privacy public key of this node"
 NOT_A_MEMBER: Final = "Privacy group must contain the enclave public key"
 
 
-class Tenants:
-    """What of this node's private world belongs to whoever asks."""
+class TenantAuthorizer:
+    """Checks membership for every method, filter, subscription and trace of private transactions."""
 
     def __init__(
         self,
         enclave: Enclave,
         is_shared: bool,
-        flexible: Callable[[bytes], Sequence[bytes] | None] = lambda group: None,
+        flexible_members: Callable[[bytes], Sequence[bytes] | None] = lambda group: None,
     ) -> None:
-        """`flexible`: the members of a group whose contract keeps them."""
+        """`flexible_members`: the members of a flexible group by its contract; None for any other group."""
         self.is_shared = is_shared
         self._enclave = enclave
-        self._flexible = flexible
+        self._flexible_members = flexible_members
 
     def key(self) -> bytes | None:
-        """The key of whoever asks; None where all of them are his."""
+        """The enclave key of the tenant that sent the request; None without multi-tenancy.
+
+        Raises `PrivacyRefused` when the token names no key of this node.
+        """
         if not self.is_shared:
             return None
-        named = TENANT.get()
         try:
-            key = read_key(named)
+            key = read_key(TENANT.get())
         except ValueError:
             key = b""
         if key not in self._enclave.keys:
@@ -46,32 +51,36 @@ class Tenants:
         return key
 
     def keys(self) -> tuple[bytes, ...]:
-        """The keys in whose name transactions may be sent; the first is the default."""
+        """The keys that a transaction of this request may name as privateFrom; the first is the default."""
         key = self.key()
         return self._enclave.keys if key is None else (key,)
 
-    async def check_group(self, group_id: bytes) -> None:
-        """Refuse what is asked about a group that is not his; a group that nobody has used is everybody's."""
+    async def authorize(self, group_id: bytes, named: Sequence[bytes] = ()) -> None:
+        """Raise `PrivacyRefused` unless the tenant is a member of the group now.
+
+        `named`: keys from which the id was computed. They are the members where no such group exists yet.
+        """
         key = self.key()
-        if key is None:
-            return
-        members = await self._members(group_id)
-        if members is not None and key not in members:
+        if key is not None and not await self.is_member(key, group_id, named):
             raise PrivacyRefused(NOT_A_MEMBER)
 
+    async def is_member(self, key: bytes, group_id: bytes, named: Sequence[bytes] = ()) -> bool:
+        """Whether a key belongs to a group now; False for a group that this node does not know."""
+        members = self._flexible_members(group_id)
+        if members is None:
+            group = await self._enclave.group(group_id)
+            if group is None and group_id == legacy_id([key]):
+                return True  # the group of this key alone, before its first transaction
+            members = named if group is None else group.members
+        return key in members
+
     async def may_see(self, record: PrivateReceiptRecord) -> bool:
-        """Whether a result is for whoever asks."""
+        """Whether the tenant may see a result: as sender or recipient, or as a member of its group now."""
         key = self.key()
-        if key is None or key == record.private_from:
+        if key is None:
             return True
         if record.private_for is not None:
-            return key in record.private_for
-        members = await self._members(record.group)
-        return members is not None and key in members
-
-    async def _members(self, group_id: bytes) -> Sequence[bytes] | None:
-        found = self._flexible(group_id)
-        if found is None:
-            group = await self._enclave.group(group_id)
-            found = None if group is None else group.members
-        return found
+            return key == record.private_from or key in record.private_for
+        # a remote enclave forgets the members of a deleted group: its sender still sees what it sent
+        named = (record.private_from,)
+        return await self.is_member(key, record.group, named)

@@ -8,6 +8,7 @@
     parse    one thread: large requests of clients, before their method is known.
     pack     one thread: compression of replies, a small piece per client at a time.
     private  one thread: private transactions, executed behind the chain.
+    private_backlog  two threads: private transactions that need more time, of established and of new groups.
     prune    one thread: search for states that can be deleted.
     files    one thread: the node's own small files (pool journal, permission lists).
     mine     one thread: proof of work, which uses further threads in Rust.
@@ -197,6 +198,8 @@ class Lanes(Protocol):
     @property
     def private(self) -> Lane: ...
     @property
+    def private_backlog(self) -> Lane: ...
+    @property
     def prune(self) -> Lane: ...
     @property
     def files(self) -> Lane: ...
@@ -223,13 +226,15 @@ class ThreadLanes:
         self.pack = ThreadLane("pack", 1, None)
         self.prune = ThreadLane("prune", 1, None)
         self.private = ThreadLane("private", 1, None)
+        self.private_backlog = ThreadLane("private_backlog", 2, None)
         self.files = ThreadLane("files", 1, None)
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
         """Refuse new jobs and wait for running ones: a commit is never interrupted."""
         self.decoding.close()
-        reading = (self.mine, self.prune, self.private, self.pack, self.parse, self.peers, self.trace, self.read)
+        private = (self.private_backlog, self.private)
+        reading = (self.mine, self.prune, *private, self.pack, self.parse, self.peers, self.trace, self.read)
         for lane in (*reading, self.files, self.build, self.write):
             lane.close()
 
@@ -249,6 +254,7 @@ class InlineLanes:
         self.pack = InlineLane("pack")
         self.prune = InlineLane("prune")
         self.private = InlineLane("private")
+        self.private_backlog = InlineLane("private_backlog")
         self.files = InlineLane("files")
         self.mine = InlineLane("mine")
 

@@ -13,7 +13,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store, open_store
 from ophion.peers.priv.protocol import PrivProtocol
-from ophion.runtime.clock import SystemClock, SystemEntropy
+from ophion.runtime.clock import Clock, SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes, Lanes
 from ophion.testing.memory_connection import Host, MemoryConnection
 from ophion.testing.wait_for import until
@@ -37,6 +37,7 @@ class Member:
         self.secrets = [bytes([number, index]) * 16 for index in range(keys)]
         self.node_key = PrivateKey(bytes([100 + number]) * 32)
         self.late: list[bytes] = []
+        self.clock: Clock = SystemClock()
         self.open()
 
     def open(self, settings: EnclaveSettings | None = None) -> None:
@@ -44,7 +45,7 @@ class Member:
         self.store: Store = open_store(self.path)
         keyring = EnclaveKeyring(self.secrets)
         settings = settings or EnclaveSettings(self.mode)
-        self.enclave = EmbeddedEnclave(self.store, keyring, self.lanes, SystemEntropy(), settings)
+        self.enclave = EmbeddedEnclave(self.store, keyring, self.lanes, SystemEntropy(), settings, self.clock)
         self.enclave.on_late = self.late.extend
         self.key = self.enclave.keys[0]
         clock = SystemClock()

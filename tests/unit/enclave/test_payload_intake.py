@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave import groups as group_limits
-from ophion.enclave import quota
+from ophion.enclave import unmarked
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import MAX_PAYLOAD_BYTES, GroupType
 from ophion.enclave.parcels import Kind, Label, Parcel
+from ophion.enclave.payload_intake import TOO_MANY_GROUPS
 from ophion.native.enclave import EnclaveKeyring
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemEntropy
@@ -194,17 +195,17 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
 def test_payloads_without_markers_are_bounded_until_somebody_wants_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota, "MAX_BYTES", 100 * quota.MAX_BYTES // quota.MAX_PAYLOADS)
+    monkeypatch.setattr(unmarked, "MAX_BYTES", 100 * unmarked.MAX_BYTES // unmarked.MAX_PAYLOADS)
     member, evil = Member(tmp_path, 1), Hostile()
     both = [member.key, evil.key]
     parcels = [evil.seal(b"text %d" % number, both) for number in range(250)]
     refusals = taken(member, *parcels, proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 100 + [False] * 150
     assert refusals[-1] == "too many payloads of its sender wait for their markers"
-    # markers of fifty of them are seen: then there is room for the sender alone, beside that of newcomers
+    # markers of fifty of them are seen: the sender is known then, and has a budget of its own for the other fifty
     assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
     refusals = taken(member, *parcels[100:], proven=evil.proven)
-    assert sum(one is None for one in refusals) == 100
+    assert sum(one is None for one in refusals) == 50
 
 
 LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f") for low in ("ec", "ed", "ee"))]
@@ -251,7 +252,7 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
         accepted += taken(member, *parcels, proven=frozenset([maker])).count(None)
     seconds, grown = time.perf_counter() - began, resident() - before
     print(f"{wanted} groups: {accepted} kept, {seconds:.1f} s, {grown >> 20} MiB more in memory")
-    assert accepted == min(wanted, group_limits.MAX_GROUPS_OF_ONE if wanted <= 20_000 else group_limits.MAX_GROUPS)
+    assert accepted == min(wanted, unmarked.MAX_UNKNOWN_GROUPS)
     assert member.enclave.status()["groups"] == accepted
     assert grown < 256 << 20
     # others, and oneself, go on as before
@@ -259,8 +260,19 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
     assert asyncio.run(member.enclave.group(own.id)) == own
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
-    refused = "there are too many groups" if accepted == group_limits.MAX_GROUPS else None
-    assert taken(member, parcel, proven=frozenset([honest.key])) == [refused]
+    is_full = accepted == unmarked.MAX_UNKNOWN_GROUPS
+    assert taken(member, parcel, proven=frozenset([honest.key])) == [TOO_MANY_GROUPS if is_full else None]
+    # a member with a marker on the chain has a budget of its own, also after a restart
+    asyncio.run(marked(member, honest.key))
+    member.close()
+    member.open()
+    assert taken(member, parcel, proven=frozenset([honest.key])) == [None]
+
+
+async def marked(member: Member, sender: bytes) -> None:
+    """A marker refers to a payload of this sender."""
+    member.enclave.settle([bytes(32)], [(b"", bytes(32), sender)])
+    await asyncio.sleep(0.01)
 
 
 def resident() -> int:

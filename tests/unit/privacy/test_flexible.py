@@ -54,6 +54,8 @@ class Flexible:
         starts = [64 + int.from_bytes(content[64 + 32 * n : 96 + 32 * n], "big") for n in range(count)]
         keys = [text(content[start + 32 : start + 64]) for start in starts]
         (found,) = self.private.ask("privx_findFlexiblePrivacyGroup", keys)
+        for older in ("privx_findOnchainPrivacyGroup", "privx_findOnChainPrivacyGroup"):
+            assert self.private.ask(older, keys) == [found | {"type": "ONCHAIN"}]
         assert found == {
             "privacyGroupId": text(GROUP),
             "name": "",
@@ -269,9 +271,9 @@ def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path)
         found = [private.ask("priv_getTransactionReceipt", one["transactionHash"]) for one in receipts]
         assert [one and one["status"] for one in found] == [None, None, None, "0x2", "0x2"]
         private.node.chain.store.write_rows([("payloads", index, record)])
-        assert private.privacy.ledger.late(10) == [index], "noted by the database itself, so it survives a crash"
+        assert private.privacy.ledger.late(b"", 10) == [index], "noted by the database itself, so it survives a crash"
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
-        private.run(until(lambda: not private.privacy.ledger.late(1)))
+        private.run(until(lambda: not private.privacy.ledger.late(b"", 1)))
         assert private.ask("priv_debugGetStateRoot", text(GROUP), "latest") == root
         assert [private.ask("priv_getTransactionReceipt", one["transactionHash"]) for one in receipts] == expected
 

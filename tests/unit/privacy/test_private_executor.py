@@ -60,13 +60,13 @@ def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> N
         assert [one and one["status"] for one in statuses] == ["0x1", None, "0x2", "0x2"]
         assert private.ask("priv_explain", markers[1])["state"] == "no payload"
         private.node.chain.store.write_rows([("payloads", late, payloads[keys[1]])])
-        assert private.privacy.ledger.late(10) == [late], "noted by the database itself, so it survives a crash"
+        assert private.privacy.ledger.late(b"", 10) == [late], "noted by the database itself, so it survives a crash"
     with open_private(tmp_path) as private:
-        private.run(until(lambda: not private.privacy.ledger.late(1)))
+        private.run(until(lambda: not private.privacy.ledger.late(b"", 1)))
         assert root(private) == expected
         assert [private.ask("priv_getTransactionReceipt", one)["status"] for one in markers] == ["0x1"] * 4
         assert int(private.ask("priv_call", text(GROUP), GET), 16) == 3
-        assert private.privacy.ledger.late(10) == []
+        assert private.privacy.ledger.late(b"", 10) == []
 
 
 def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: 
             return found
 
         enclave.receive_many = look_too_early  # type: ignore[method-assign]
-        private.run(until(lambda: private.privacy.follower.is_at_head and not private.privacy.ledger.late(1)))
+        private.run(until(lambda: private.privacy.follower.is_at_head and not private.privacy.ledger.late(b"", 1)))
         assert private.ask("priv_getTransactionReceipt", marker) == receipt
         assert root(private) == expected
 

@@ -59,7 +59,9 @@ class PrivateInterface(Interface):
         follower = self.privacy.follower
         filters = PrivateFilters(Filters(node.clock, entropy), self.privacy.ledger)
         follower.events.listen(filters.on_followed)
-        self.subscriptions = PrivateSubscriptions(self.privacy.ledger, follower.events, lanes.private)
+        self.subscriptions = PrivateSubscriptions(
+            self.privacy.ledger, follower.events, lanes.private, self.privacy.tenants
+        )
         self.context = replace(
             self.context,
             privacy=self.privacy,
@@ -75,7 +77,7 @@ class PrivateInterface(Interface):
         usual: dict[str, Any] = {
             "nonce": 0,
             "gas_price": 10**9,
-            "gas_limit": 100_000,
+            "gas_limit": 3_000_000,
             "to": None,
             "private_from": FROM,
             "chain_id": self.node.chain.spec.chain_id,

@@ -1,7 +1,8 @@
 //! The enclave's keys as Python sees them: private keys go in and never come out.
 
 use ophion_enclave::{
-    Costs, Keyring, MAX_BOXES, RANDOMNESS, Sealed, agrees, group_id, is_sound, lock, public_of, unlock,
+    Costs, Keyring, MAX_BOXES, RANDOMNESS, Sealed, agrees, group_id, is_sound, lock, payload_gas_limit, public_of,
+    unlock,
 };
 use ophion_primitives::errors::{Error, Result};
 use ophion_primitives::keys::fixed;
@@ -28,6 +29,8 @@ pub struct SealedRecord {
     opens: bool,
     #[pyo3(get)]
     agrees: bool,
+    #[pyo3(get)]
+    gas_limit: Option<u64>,
 }
 
 impl SealedRecord {
@@ -41,6 +44,7 @@ impl SealedRecord {
             members: sealed.members,
             opens: payload.is_some(),
             agrees: payload.is_some_and(|payload| agrees(payload, sealed)),
+            gas_limit: payload.and_then(payload_gas_limit),
         }
     }
 }

@@ -128,9 +128,9 @@ impl PrivateLedger {
         Ok(py.detach(|| inner.note_late(&keys))?)
     }
 
-    #[pyo3(signature = (most, /))]
-    fn late<'py>(&self, py: Python<'py>, most: usize) -> Answer<Vec<Bound<'py, PyBytes>>> {
-        let found = self.read(py, |snapshot| snapshot.late(most))?;
+    #[pyo3(signature = (start, most, /))]
+    fn late<'py>(&self, py: Python<'py>, start: PyBackedBytes, most: usize) -> Answer<Vec<Bound<'py, PyBytes>>> {
+        let found = self.read(py, |snapshot| snapshot.late(&start, most))?;
         Ok(found.iter().map(|key| to_bytes(py, key)).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_privacy::marker::signed_marker;
-use ophion_privacy::transaction::{self, Decoded, Recipients, Unsigned};
+use ophion_privacy::transaction::{self, Decoded, DynamicFee, Recipients, Unsigned};
 use ophion_privacy::{flexible, group};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -42,6 +42,12 @@ impl PrivateTransaction {
     #[getter]
     fn gas_price(&self) -> u128 {
         self.decoded.tx.fields.gas_price
+    }
+
+    /// None for a legacy transaction; otherwise `gas_price` is the maximum fee per gas.
+    #[getter]
+    fn max_priority_fee(&self) -> Option<u128> {
+        self.decoded.tx.fields.dynamic_fee.map(|fee| fee.max_priority_fee)
     }
 
     #[getter]
@@ -113,6 +119,13 @@ fn opened(raw: &[u8]) -> Answer<PrivateTransaction> {
     Ok(PrivateTransaction { decoded, raw: Bytes::copy_from_slice(raw) })
 }
 
+/// The gas limit of a private transaction, read without its signature; None for anything else.
+#[pyfunction]
+#[pyo3(signature = (raw, /))]
+fn private_gas_limit(raw: &[u8]) -> Option<u64> {
+    ophion_enclave::gas_limit(raw)
+}
+
 #[pyfunction]
 #[pyo3(signature = (raw, /))]
 fn decode_private_transaction(py: Python<'_>, raw: &[u8]) -> Answer<PrivateTransaction> {
@@ -135,7 +148,7 @@ fn decode_private_transactions(py: Python<'_>, raws: Vec<PyBackedBytes>) -> PyRe
 }
 
 #[pyfunction]
-#[pyo3(signature = (secret, *, nonce, gas_price, gas_limit, to, data, private_from, private_for=None, privacy_group_id=None, chain_id=None, value=0, restriction=None))]
+#[pyo3(signature = (secret, *, nonce, gas_price, gas_limit, to, data, private_from, private_for=None, privacy_group_id=None, chain_id=None, value=0, restriction=None, max_priority_fee=None))]
 #[allow(clippy::too_many_arguments)]
 fn sign_private_transaction<'py>(
     py: Python<'py>,
@@ -151,12 +164,15 @@ fn sign_private_transaction<'py>(
     chain_id: Option<u64>,
     value: u64,
     restriction: Option<Raw>,
+    max_priority_fee: Option<u128>,
 ) -> Answer<Bound<'py, PyBytes>> {
     let recipients = match privacy_group_id {
         Some(id) => Recipients::Group(id.0),
         None => Recipients::Keys(private_for.unwrap_or_default().into_iter().map(|key| key.0).collect()),
     };
+    let chain = chain_id.unwrap_or_default();
     let fields = Unsigned {
+        dynamic_fee: max_priority_fee.map(|fee| DynamicFee { chain_id: chain, max_priority_fee: fee }),
         nonce,
         gas_price,
         gas_limit,
@@ -218,6 +234,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PrivateTransaction>()?;
     module.add_function(wrap_pyfunction!(decode_private_transaction, module)?)?;
     module.add_function(wrap_pyfunction!(decode_private_transactions, module)?)?;
+    module.add_function(wrap_pyfunction!(private_gas_limit, module)?)?;
     module.add_function(wrap_pyfunction!(sign_private_transaction, module)?)?;
     module.add_function(wrap_pyfunction!(sign_markers, module)?)?;
     module.add_function(wrap_pyfunction!(encode_versioned, module)?)?;

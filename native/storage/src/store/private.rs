@@ -386,10 +386,10 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Payloads that arrived after their markers were processed.
-    pub fn late(&self, max: usize) -> Result<Vec<B256>> {
+    /// Payloads that arrived after their markers were processed, from a key on.
+    pub fn late(&self, start: &[u8], max: usize) -> Result<Vec<B256>> {
         // LMDB rejects empty keys
-        let entries = self.tables().private_late.from(self.txn(), &[0])?;
+        let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;
         entries.take(max).map(|entry| Ok(B256::from_slice(&entry?.0[..32]))).collect()
     }
 

@@ -245,7 +245,8 @@ impl Tables {
 }
 
 /// Names of the tables of other packages.
-pub const ROW_TABLES: [&str; 7] = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"];
+pub const ROW_TABLES: [&str; 8] =
+    ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed", "unmarked"];
 
 /// Those tables, open; None if the database has none yet.
 pub type RowTables = [Option<Table>; ROW_TABLES.len()];

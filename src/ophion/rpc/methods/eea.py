@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.group_ids import legacy_id
-from ophion.errors import EnclaveError, OphionError, PrivacyRefused, RpcError
+from ophion.errors import EnclaveError, OphionError, RpcError
 from ophion.primitives.hexcodec import data
 from ophion.privacy.results import receipt_object, transaction_object
 from ophion.rpc.errors import NO_PRECOMPILE, PRIVACY_OFF, RESPONSE_TOO_LARGE, as_rpc_error
@@ -27,7 +27,6 @@ from ophion.rpc.schema.wire_types import (
 )
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_logs import MAX_LOGS
-from ophion.runtime.principal import TENANT
 
 if TYPE_CHECKING:
     from ophion.privacy.service import Privacy  # a node without private transactions does not load it
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"
 _FIND = "Error finding privacy group"
+_ONCHAIN = "ONCHAIN"
 _NONCE = "Unable to determine nonce for account in group."
 
 PrivateReceiptJson = Annotated[
@@ -122,9 +122,9 @@ async def get_eea_transaction_count(
     ctx: RpcContext, address: AddressParam, private_from: KeyParam, private_for: KeysParam
 ) -> Quantity:
     """The same for the group of a sender and his recipients."""
-    privacy = private(ctx)
+    privacy, members = private(ctx), [private_from, *private_for]
     try:
-        return await privacy.nonce(legacy_id([private_from, *private_for]), address)
+        return await privacy.nonce(legacy_id(members), address, members)
     except EnclaveError as error:
         raise _told(error, _NONCE) from error
 
@@ -169,11 +169,17 @@ async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJso
 
 
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-@method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
-@method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
     """The groups of exactly these members whose contracts keep them (`--privacy-flexible-groups-enabled`)."""
     return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
+
+
+@method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
+@method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
+async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
+    """The same groups under the type name ONCHAIN: clients that use this name of the method know no FLEXIBLE."""
+    groups = await private(ctx).find_flexible_groups(addresses)
+    return [group_object(group) | {"type": _ONCHAIN} for group in groups]
 
 
 # --- for people ----------------------------------------------------------------------------------
@@ -201,7 +207,4 @@ async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quanti
 @method("priv_status", needs={"privacy"}, without=PRIVACY_OFF)
 def status(ctx: RpcContext) -> StatusJson:
     """Keys, peers, groups and outbox of the enclave, and how far private states have followed the chain."""
-    privacy = private(ctx)
-    if privacy.tenants.is_shared and TENANT.get():
-        raise PrivacyRefused("Not for tenants: ask the operator")
-    return privacy.status()
+    return private(ctx).status()

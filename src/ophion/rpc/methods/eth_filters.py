@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import cast
 
+from ophion.errors import PrivacyRefused
 from ophion.primitives.hexcodec import data
+from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND
 from ophion.rpc.schema.registry import WEBSOCKET, Caller, Example, client_of, method
 from ophion.rpc.schema.schemas import FilterChangesJson, LogsJson
 from ophion.rpc.schema.wire_types import Boolean, Quantity, Text, TextParam, encode_json
@@ -66,18 +68,50 @@ def new_pending_transaction_filter(ctx: RpcContext, caller: Caller) -> Text:
 
 
 @method("eth_uninstallFilter", examples=[Example(["0x31"], False)])
-def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean:
-    """Remove a filter; whether there was one."""
-    return ctx.filters.uninstall(filter_id)
+def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean | Awaitable[Boolean]:
+    """Remove a filter, also one of `priv_newFilter`; whether there was one."""
+    is_removed = ctx.filters.uninstall(filter_id)
+    if is_removed or ctx.private_filters is None:
+        return is_removed
+    return _uninstall_private(ctx, filter_id)
+
+
+async def _uninstall_private(ctx: RpcContext, filter_id: str) -> bool:
+    group = await _private_group(ctx, filter_id)
+    return group is not None and ctx.private_filters is not None and ctx.private_filters.uninstall(group, filter_id)
+
+
+async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
+    """The group of a filter of `priv_newFilter`; None for an unknown filter and for one of another tenant."""
+    group = None if ctx.private_filters is None else ctx.private_filters.group_of(filter_id)
+    if group is None or ctx.privacy is None:
+        return None
+    try:
+        await ctx.privacy.enter(group)
+    except PrivacyRefused:
+        return None
+    return group
 
 
 @method("eth_getFilterChanges", needs={"chain"})
 def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJson | Awaitable[FilterChangesJson]:
-    """What a filter has found since it was last asked. Filters nobody asks for ten minutes are removed."""
+    """What a filter has found since the last call. A filter without a call for ten minutes is removed.
+
+    An id of `priv_newFilter` gives the private logs of its group, as Besu answers it.
+    """
+    if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
+        return _private_changes(ctx, filter_id)
     changes = ctx.filters.changes(filter_id)
     if isinstance(changes, LogChanges):
         return _log_changes(ctx, changes)
     return encode_json([data(found) for found in changes])
+
+
+async def _private_changes(ctx: RpcContext, filter_id: str) -> bytes:
+    group = await _private_group(ctx, filter_id)
+    if group is None or ctx.private_filters is None:
+        raise FILTER_NOT_FOUND()
+    return encode_json(await ctx.private_filters.changes(group, filter_id, ctx.lanes.read))
 
 
 async def _log_changes(ctx: RpcContext, changes: LogChanges) -> bytes:
@@ -93,8 +127,17 @@ async def _log_changes(ctx: RpcContext, changes: LogChanges) -> bytes:
 async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
     """Every log that a log filter's range, addresses and topics match, asked before or not.
 
-    A filter from the newest block to one that the chain has passed since has none left.
+    A filter from the newest block to one that the chain has passed since has none left. An id of `priv_newFilter`
+    gives private logs.
     """
+    if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
+        group = await _private_group(ctx, filter_id)
+        if group is None:
+            raise LOGS_FILTER_NOT_FOUND()
+        # a node without private transactions does not load it
+        from ophion.rpc.services import private_logs
+
+        return encode_json(await private_logs.search(ctx, ctx.private_filters.query(group, filter_id)))
     query = ctx.filters.log_query(filter_id)
     return log_search.NOTHING if query.is_passed(ctx.queries.head_number) else await log_search.search(ctx, query)
 

@@ -120,7 +120,7 @@ async def new_filter(ctx: RpcContext, caller: Caller, group: GroupIdParam, filte
 @method("priv_uninstallFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> Boolean:
     """Remove a filter of a group; whether there was one."""
-    await private(ctx).tenants.check_group(group)
+    await private(ctx).tenants.authorize(group)
     return _filters(ctx).uninstall(group, filter_id)
 
 
@@ -143,11 +143,12 @@ async def subscribe(
     ctx: RpcContext, caller: Caller, group: GroupIdParam, kind: AnyParam = None, options: OptionsParam = None
 ) -> Quantity:
     """Be told of the logs of a group on this connection; the id of the subscription. The one kind is `logs`."""
-    await private(ctx).tenants.check_group(group)
+    await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).subscribe(cast(Subscriber, caller), group, kind, options)
 
 
 @method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
-def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
+async def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
     """End a subscription of this connection."""
+    await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).unsubscribe(caller, group, read_id(subscription))

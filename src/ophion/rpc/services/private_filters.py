@@ -17,7 +17,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.private_executor import Followed  # a node without private transactions does not load it
+    from ophion.privacy.execution_events import Followed  # a node without private transactions does not load it
 
 
 class PrivateFilters:
@@ -39,6 +39,11 @@ class PrivateFilters:
     def install(self, group: bytes, query: LogQuery, client: str) -> str:
         """A new filter on the logs of a group."""
         return self._filters.install(FilterKind.LOGS, of_group(query, group), client)
+
+    def group_of(self, filter_id: str) -> bytes | None:
+        """The group of a filter; None for an unknown filter."""
+        query = self._filters.find(filter_id)
+        return query.group if isinstance(query, PrivateQuery) else None
 
     def uninstall(self, group: bytes, filter_id: str) -> bool:
         """Whether there was such a filter of this group."""

@@ -7,6 +7,7 @@ itself; should this service fall behind its queue, subscribers are disconnected 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.enclave.encoding import base64_text
-from ophion.errors import RpcError
+from ophion.errors import EnclaveError, RpcError
 from ophion.native.privacy import PrivateLedger
 from ophion.privacy.results import log_objects
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
@@ -29,7 +30,10 @@ from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.private_executor import Followed  # a node without private transactions does not load it
+    from ophion.privacy.execution_events import Followed  # a node without private transactions does not load it
+    from ophion.privacy.tenants import TenantAuthorizer
+
+log = logging.getLogger(__name__)
 
 _MOST: Final = 16_384
 _MAX_BYTES: Final = 8 * MEBIBYTE
@@ -44,6 +48,8 @@ class _Subscription(Struct, frozen=True, eq=False):
     caller: Subscriber
     query: PrivateQuery
     client: str
+    tenant: bytes | None
+    """Enclave key of the tenant that subscribed; None without multi-tenancy."""
 
     def send(self, log: bytes) -> None:
         self.caller.notify(
@@ -57,9 +63,10 @@ class PrivateSubscriptions:
 
     name = "private subscriptions"
 
-    def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane) -> None:
-        """`lane`: one of the node's own, since nobody may miss anything."""
+    def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane, tenants: TenantAuthorizer) -> None:
+        """`lane`: one of the node's own, so that no notification is refused."""
         self._ledger = ledger
+        self._tenants = tenants
         self._lane = lane
         self._events = events
         self._by_id: dict[int, _Subscription] = {}
@@ -83,7 +90,7 @@ class PrivateSubscriptions:
             raise TOO_MANY_SUBSCRIPTIONS()
         self._allowances.keep(client, query.weight)
         self._last_id += 1
-        one = self._by_id[self._last_id] = _Subscription(self._last_id, caller, query, client)
+        one = self._by_id[self._last_id] = _Subscription(self._last_id, caller, query, client, self._tenants.key())
         self._of_caller.setdefault(caller, {})[one.id] = one
         return self._last_id
 
@@ -116,9 +123,21 @@ class PrivateSubscriptions:
         ready()
         await follow(self._events, self, self._send)
 
+    async def _is_allowed(self, one: _Subscription) -> bool:
+        """Check membership again before a delivery; the subscription of a former member ends."""
+        try:
+            is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
+        except EnclaveError as error:  # a remote enclave is away: unknown means refused
+            log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
+            return False
+        if not is_member and self._by_id.get(one.id) is one:
+            self._remove(one)
+        return is_member
+
     async def _send(self, event: Followed) -> None:
         for executed in event.executed:
             subscribers = [one for one in self._by_id.values() if one.query.group == executed.group]
+            subscribers = [one for one in subscribers if await self._is_allowed(one)]
             if not subscribers:
                 continue
             place = executed.place

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.metrics.requests import RequestMetrics
+from ophion.native.executor import LatestRead
 from ophion.rpc.auth.permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table

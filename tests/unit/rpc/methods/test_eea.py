@@ -91,7 +91,7 @@ def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface
 def test_the_marker_is_what_the_reference_says(private: PrivateInterface) -> None:
     marker = private.ask("eth_getTransactionByHash", private.send())
     assert (marker["to"], marker["value"], marker["v"] in ("0x1b", "0x1c")) == ("0x" + "0" * 38 + "7e", "0x0", True)
-    assert (marker["gasPrice"], marker["gas"]) == (hex(10**9), hex(100_000))
+    assert (marker["gasPrice"], marker["gas"]) == (hex(10**9), hex(3_000_000))
     assert len(marker["input"]) == 66
     assert marker["from"] == "0x" + DEV_KEYS[1].address.hex(), "the configured key"
 
@@ -110,6 +110,21 @@ def test_the_private_transaction_is_shown_to_participants(private: PrivateInterf
     assert shown["input"] == "0x" + NUMBER_CONTRACT.hex()
     decoded = decode_private_transaction(bytes.fromhex(raw[2:]))
     assert [int(shown[name], 16) for name in "vrs"] == list(decoded.signature)
+
+
+def test_a_private_transaction_of_type_2_is_executed(private: PrivateInterface) -> None:
+    """As web3j signs it: 0x02 and a list of fourteen items."""
+    raw = private.signed(max_priority_fee=7)
+    assert raw.startswith("0x02f9")
+    marker = private.ask("eea_sendRawTransaction", raw)
+    private.seal()
+    assert private.ask("priv_getTransactionReceipt", marker)["contractAddress"] == CONTRACT
+    shown = private.ask("priv_getPrivateTransaction", marker)
+    assert (shown["type"], shown["maxPriorityFeePerGas"], shown["maxFeePerGas"]) == ("0x2", "0x7", hex(10**9))
+    assert (shown["from"], shown["v"] in ("0x0", "0x1")) == (SENDER, True)
+    assert private.ask("eth_getTransactionByHash", marker)["gasPrice"] == hex(10**9)
+    wrong = private.signed(max_priority_fee=7, nonce=1, chain_id=5)
+    assert private.error("eea_sendRawTransaction", wrong) == (-32000, "Wrong Chain ID in transaction signature")
 
 
 def test_nonces_are_counted_by_account_and_group(private: PrivateInterface) -> None:

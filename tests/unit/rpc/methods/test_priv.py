@@ -130,6 +130,21 @@ def test_filters(private: PrivateInterface) -> None:
     assert private.ask("priv_uninstallFilter", text(GROUP), filter_id) is False
 
 
+def test_an_id_of_a_private_filter_answers_on_the_public_methods(private: PrivateInterface) -> None:
+    """As in Besu: web3j polls `eth_getFilterChanges` with an id of `priv_newFilter`."""
+    private.send(LOGGER)
+    filter_id = private.ask("priv_newFilter", text(GROUP), {"fromBlock": "earliest"})
+    private.send(bytes.fromhex(word(3)[2:]), nonce=1, to=CONTRACT)
+    found = private.ask("eth_getFilterChanges", filter_id)
+    assert [log["topics"] for log in found] == [[word(3)]]
+    assert private.ask("eth_getFilterChanges", filter_id) == []
+    assert private.ask("eth_getFilterLogs", filter_id) == found
+    assert private.ask("eth_uninstallFilter", filter_id) is True
+    assert private.ask("eth_uninstallFilter", filter_id) is False
+    assert private.error("eth_getFilterChanges", filter_id) == (-32000, "Filter not found")
+    assert private.error("eth_getFilterLogs", filter_id) == (-32000, "Logs filter not found")
+
+
 class Listening:
     """A connection that remembers what it was told."""
 

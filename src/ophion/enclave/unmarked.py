@@ -1,0 +1,252 @@
+"""`UnmarkedBudget`: what other enclaves may leave here before a marker on the chain refers to it.
+
+A payload or a group costs its sender nothing until a marker is mined, and anyone can make up enclave keys. So payloads
+and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that has had a
+marker on the chain is known, and has a budget of its own. The rows are on disk, so a restart renews nothing.
+
+    p + payload key    sender (32), bytes (8), time (8), number of arrival (8)
+    g + group id       maker (32), 1 (8), time (8), number of arrival (8)
+    s + enclave key    nothing: the sender is known
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.enclave.store_writer import PAYLOADS, UNMARKED, Change
+from ophion.native.enclave import read_sealed
+from ophion.native.exceptions import NativeError
+from ophion.native.privacy import PrivateLedger
+from ophion.native.store import Store
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES: Final = 256 * 1024 * 1024
+"""Payloads of one known sender, or of all unknown senders together."""
+MAX_KNOWN_BYTES: Final = 4 * 1024 * 1024 * 1024
+"""Payloads of all known senders together."""
+RESERVED_BYTES: Final = 1024 * 1024
+"""What a known sender may leave even when that total is used up."""
+MAX_PAYLOADS: Final = 200_000
+_MIN_COST: Final = MAX_BYTES // MAX_PAYLOADS
+"""A small payload counts as so many bytes: rows and indexes take space too."""
+MAX_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
+"""Payloads that this node fetched from members in one run, after it had lost its own."""
+MAX_UNKNOWN_GROUPS: Final = 10_000
+"""Groups without a marker that unknown senders made, all together."""
+MAX_GROUPS_OF_ONE: Final = 10_000
+"""Groups without a marker of one known sender."""
+UNKNOWN_EXPIRY_S: Final = 3 * 24 * 3600.0
+KNOWN_EXPIRY_S: Final = 30 * 24 * 3600.0
+_WARNING_INTERVAL_S: Final = 600.0
+_UNKNOWN: Final = b""
+_PAYLOAD, _GROUP, _SENDER = b"p", b"g", b"s"
+_PAGE: Final = 1000
+_NOTHING: Final = b"\0"
+
+
+class _Unmarked(Struct, frozen=True):
+    """A payload or a group of another enclave without a marker."""
+
+    kind: bytes
+    sender: bytes
+    cost: int
+    time: float
+    number: int
+
+    def row(self, id: bytes) -> Change:
+        numbers = (self.cost, int(self.time), self.number)
+        return UNMARKED, self.kind + id, self.sender + b"".join(one.to_bytes(8, "big") for one in numbers)
+
+
+class Expired(Struct, frozen=True):
+    """A payload or a group whose time is over."""
+
+    is_group: bool
+    id: bytes
+    number: int | None
+    """Of its rows among the arrivals, where that is known."""
+
+
+class UnmarkedBudget:
+    """Bytes and groups by sender."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._open: dict[bytes, _Unmarked] = {}
+        """By kind and id."""
+        self._bytes: Counter[bytes] = Counter()
+        self._groups: Counter[bytes] = Counter()
+        self._known: set[bytes] = set()
+        self._fetched = 0
+        self._warned_at = -_WARNING_INTERVAL_S
+        self._is_upgrade = not store.rows(UNMARKED, b"", b"", 1)
+        self._load()
+
+    # --- admission -------------------------------------------------------------------------------
+
+    def admits_payload(self, sender: bytes, size: int, now: float) -> bool:
+        """Whether one more payload of this size is kept."""
+        account, cost = self._account(sender), max(size, _MIN_COST)
+        used = self._bytes[account] + cost
+        known_bytes = self._bytes.total() - self._bytes[_UNKNOWN]
+        is_full = account != _UNKNOWN and known_bytes + cost > MAX_KNOWN_BYTES and used > RESERVED_BYTES
+        if used <= MAX_BYTES and not is_full:
+            return True
+        self._warn("payloads", account, now)
+        return False
+
+    def admits_group(self, maker: bytes, now: float) -> bool:
+        """Whether one more group without a marker is kept."""
+        account = self._account(maker)
+        if self._groups[account] < (MAX_UNKNOWN_GROUPS if account == _UNKNOWN else MAX_GROUPS_OF_ONE):
+            return True
+        self._warn("groups", account, now)
+        return False
+
+    def admits_fetched(self, size: int) -> bool:
+        """Whether one more payload that this node asked for is kept; they count until the process ends."""
+        if self._fetched + size > MAX_FETCHED_BYTES:
+            return False
+        self._fetched += size
+        return True
+
+    # --- records ---------------------------------------------------------------------------------
+
+    def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
+        """Count a payload; the row that makes it last."""
+        return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
+
+    def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
+        """Count a group; the row that makes it last."""
+        return self._add(group_id, _Unmarked(_GROUP, maker, 1, now, number))
+
+    def _add(self, id: bytes, one: _Unmarked) -> Change:
+        self._drop(one.kind + id)
+        self._open[one.kind + id] = one
+        self._count(one, 1)
+        return one.row(id)
+
+    def _drop(self, key: bytes) -> None:
+        one = self._open.pop(key, None)
+        if one is not None:
+            self._count(one, -1)
+
+    def _count(self, one: _Unmarked, sign: int) -> None:
+        counter = self._bytes if one.kind == _PAYLOAD else self._groups
+        counter[self._account(one.sender)] += sign * one.cost
+
+    def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
+        """Markers refer to these payloads; the rows to change."""
+        changes: list[Change] = []
+        for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
+            for id in ids:
+                if kind + id in self._open:
+                    self._drop(kind + id)
+                    changes.append((UNMARKED, kind + id, None))
+        for sender in senders:
+            if sender not in self._known:
+                self._become_known(sender)
+                changes.append((UNMARKED, _SENDER + sender, _NOTHING))
+        return changes
+
+    def _become_known(self, sender: bytes) -> None:
+        """What the sender has left here so far counts for itself from now on."""
+        theirs = [one for one in self._open.values() if one.sender == sender]
+        for one in theirs:
+            self._count(one, -1)
+        self._known.add(sender)
+        for one in theirs:
+            self._count(one, 1)
+
+    def refresh(self, group_id: bytes, now: float) -> list[Change]:
+        """A payload has come for a group: a group without a marker does not expire before its payloads."""
+        one = self._open.get(_GROUP + group_id)
+        return [] if one is None else [self._add(group_id, replace(one, time=now))]
+
+    def expired(self, now: float, most: int) -> list[Expired]:
+        """Payloads and groups to delete, at most so many."""
+        found: list[Expired] = []
+        for key, one in self._open.items():
+            if now - one.time > (KNOWN_EXPIRY_S if one.sender in self._known else UNKNOWN_EXPIRY_S):
+                found.append(Expired(one.kind == _GROUP, key[1:], one.number))
+                if len(found) == most:
+                    break
+        return found
+
+    def forget(self, expired: Iterable[Expired]) -> list[Change]:
+        """These have been deleted; the rows to delete with them."""
+        changes: list[Change] = []
+        for one in expired:
+            key = (_GROUP if one.is_group else _PAYLOAD) + one.id
+            self._drop(key)
+            changes.append((UNMARKED, key, None))
+        return changes
+
+    # --- pieces ----------------------------------------------------------------------------------
+
+    def _account(self, sender: bytes) -> bytes:
+        return sender if sender in self._known else _UNKNOWN
+
+    def _warn(self, what: str, account: bytes, now: float) -> None:
+        if now - self._warned_at < _WARNING_INTERVAL_S:
+            return
+        self._warned_at = now
+        log.warning(
+            "refusing private %s without a marker: the budget is used up senders=%s payload_bytes=%d groups=%d."
+            " They expire by themselves; `ophion privacy purge` deletes them now, and --privacy-accept-groups-from"
+            " names the members whose groups are accepted",
+            what,
+            "unknown" if account == _UNKNOWN else account.hex(),
+            self._bytes[account],
+            self._groups[account],
+        )
+
+    def _load(self) -> None:
+        rows = list(all_rows(self._store, UNMARKED))
+        self._known.update(key[1:] for key, _ in rows if key[:1] == _SENDER)
+        if self._is_upgrade:
+            self._known.update(senders_with_markers(self._store))
+        for key, value in rows:
+            if key[:1] in (_PAYLOAD, _GROUP):
+                cost, time, number = (int.from_bytes(value[at : at + 8], "big") for at in (32, 40, 48))
+                one = self._open[key] = _Unmarked(key[:1], value[:32], cost, float(time), number)
+                self._count(one, 1)
+
+    def upgrade_rows(self) -> list[Change]:
+        """The known senders of a database that an older program wrote, to be stored once."""
+        return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
+
+
+def unmarked_rows(store: Store) -> Iterable[Expired]:
+    """Every payload and group without a marker, whether its time is over or not."""
+    for key, value in all_rows(store, UNMARKED):
+        if key[:1] in (_PAYLOAD, _GROUP):
+            yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))
+
+
+def all_rows(store: Store, table: str) -> Iterable[tuple[bytes, bytes]]:
+    """The rows of a table, page by page."""
+    after = b""
+    while rows := store.rows(table, b"", after, _PAGE):
+        yield from rows
+        after = rows[-1][0]
+
+
+def senders_with_markers(store: Store) -> set[bytes]:
+    """Senders of stored payloads that a marker on the canonical chain refers to."""
+    ledger, found = PrivateLedger(store), set[bytes]()
+    for key, record in all_rows(store, PAYLOADS):
+        try:
+            sender = read_sealed(record).sender
+        except NativeError:
+            continue
+        if sender not in found and ledger.markers_of(key):
+            found.add(sender)
+    return found
