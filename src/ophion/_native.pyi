@@ -182,6 +182,10 @@ class Transaction:
     is_low_s: bool
     cost: int
     """Most that the sender may have to pay: value, gas and blobs."""
+    @staticmethod
+    def impersonated(raw: bytes, sender: bytes, /) -> Transaction:
+        """A transaction of a sender that has not signed it; only development networks run such ones."""
+
     def intrinsic_gas(self, fork: str, /) -> int:
         """Gas that must at least be offered under that fork (floor of EIP-7623 included)."""
 
@@ -300,7 +304,10 @@ class ChainRules:
         deposit_contract: bytes | None = None,
         withdrawal_request_contract: bytes | None = None,
         consolidation_request_contract: bytes | None = None,
-    ) -> ChainRules: ...
+        is_relaxed: bool = False,
+    ) -> ChainRules:
+        """`is_relaxed`: a development chain, on which senders may have code and no cap limits a transaction's gas."""
+
 
 @final
 class BlockEnv:
@@ -738,6 +745,13 @@ class Store:
 
         `removed`: canonical hashes to take off, old head first. `added`: hashes to put on, ascending, the last one
         becoming the head; each must be stored already or be among `blocks`. Both empty: side-chain blocks only."""
+
+    def rewind(self, hash: bytes, state_root: bytes, /) -> None:
+        """Make a committed block the head again, with this state after it. Costs the same whatever lies above it: rows
+        of blocks above the head stay until others take their place."""
+
+    def edit_state(self, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
+        """Write a state with these changes; it belongs to the block with this number. For development networks."""
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
         """Put rows (table, key, value) into tables of other rooms, delete those without a value, in ONE transaction.

@@ -1,6 +1,7 @@
 //! Blocks: run, grown, begun at genesis.
 
 mod dao;
+pub mod edit;
 pub mod genesis;
 pub mod incremental_builder;
 pub mod plain_check;
