@@ -42,10 +42,14 @@ class FeeOracle:
         self._floor = floor
         self._samples = PriceSamples(queries.store, sampling)
         self._lanes = lanes
+        self.suggested_tip: int | None = None
+        """A fixed priority fee in place of that of recent blocks; for presets of the development network."""
         self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
 
     async def gas_price(self) -> int:
         """The middle of recent gas prices, capped, and never below what this node and the next block ask for."""
+        if self.suggested_tip is not None:
+            return (self._queries.next_base_fee() or 0) + self.suggested_tip
         median, _ = await self._medians()
         floor = max(self._floor.min_gas_price, self._queries.next_base_fee() or 0)
         return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
@@ -56,6 +60,8 @@ class FeeOracle:
         Clients add this to the base fee. Where the base fee is below the minimum gas price, a suggestion without the
         difference would make transactions that the pool refuses.
         """
+        if self.suggested_tip is not None:
+            return self.suggested_tip
         _, median = await self._medians()
         missing = self._floor.min_gas_price - (self._queries.next_base_fee() or 0)
         return max(median or 0, self._floor.min_priority_fee, missing)

@@ -96,6 +96,7 @@ class ImportCore:
         # hashes of the ancestors of the block after `_window_end`, newest first, as BlockEnv takes them
         self._window = b""
         self._window_end: Hash32 = b""
+        self._has_rewound = False
 
     # --- HeaderReader: committed blocks and staged ones ---
 
@@ -129,8 +130,9 @@ class ImportCore:
     # --- the two steps ---
 
     def is_known(self, block_hash: Hash32) -> bool:
-        """Whether the block is committed or staged."""
-        return self.header(block_hash) is not None
+        """Whether the block is committed or staged; one that a development node has taken off counts as new."""
+        found = self.header(block_hash)
+        return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
         """Verify and execute a block and keep it for `commit`. An `execution` left by the builder is not repeated."""
@@ -241,7 +243,7 @@ class ImportCore:
         staged = self._pending(parent.hash)
         if staged is not None:
             return staged.execution.state
-        return self.chain.store.state(parent.header.state_root)
+        return self.chain.store.state(self.chain.root_after(parent.header))
 
     def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
         """Hashes of the ancestors of a block on `parent`; None when they are all on the canonical chain."""
@@ -320,6 +322,12 @@ class ImportCore:
                 record = self.chain.engine.checkpoint(header, self)
                 if record is not None:
                     yield checkpoint_key(header.hash), record
+
+    def rewind(self, tip: Tip) -> None:
+        """Go on from another committed block; for development nodes, after `Store.rewind`."""
+        self._tip = tip
+        self._has_rewound = True
+        self.discard()
 
     def discard(self) -> None:
         """Forget everything staged."""

@@ -338,6 +338,10 @@ class TxPool:
         """The pooled transaction of this sender with this nonce."""
         return self._queue.find(sender, nonce)
 
+    def order_by_arrival(self) -> None:
+        """Build blocks of what came first, whatever it pays."""
+        self._queue.by_arrival = True
+
     def transactions(self) -> list[PooledTransaction]:
         """Every pooled transaction, pending and queued, in the order of arrival."""
         return list(self._queue.by_hash.values())
@@ -403,6 +407,14 @@ class TxPool:
             for transaction in block.body.transactions:
                 if transaction.hash not in mined:
                     self._consider(transaction, False, now, batch)
+        self._enter(batch)
+
+    def readmit(self, transactions: Sequence[Transaction]) -> None:
+        """Take these in place of all that wait; a development node restores a snapshot."""
+        self.drop(tuple(self._queue.by_hash), DropReason.STALE)
+        batch, now = _Batch(self._sequence), self._clock.now()
+        for transaction in transactions:
+            self._consider(transaction, True, now, batch)
         self._enter(batch)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
