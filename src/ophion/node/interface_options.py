@@ -17,10 +17,13 @@ class ApiGroup(Enum):
     """Groups of methods that can be switched on for each service."""
 
     ADMIN = "admin"
+    ANVIL = "anvil"
     CLIQUE = "clique"
     DEBUG = "debug"
     EEA = "eea"
     ETH = "eth"
+    EVM = "evm"
+    HARDHAT = "hardhat"
     IBFT = "ibft"
     MINER = "miner"
     NET = "net"
@@ -32,6 +35,9 @@ class ApiGroup(Enum):
     TXPOOL = "txpool"
     WEB3 = "web3"
 
+
+CHEAT_CODES = frozenset({ApiGroup.ANVIL, ApiGroup.EVM, ApiGroup.HARDHAT})
+"""Groups of methods that edit a development chain."""
 
 DEFAULT_GROUPS = (ApiGroup.ETH, ApiGroup.NET, ApiGroup.WEB3)
 
