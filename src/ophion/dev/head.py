@@ -115,7 +115,7 @@ class HeadControl:
                 draft = chain.engine.prepare(parent, replace(wishes, timestamp=timestamp), core)
                 built = builder.open(draft, state).complete(draft)
                 parent, state = chain.engine.hashed(built.header), built.state
-                core.stage(parent, built.body, built.execution)
+                core.adopt(parent, built.body, built.execution)
             return core.commit()
         finally:
             core.discard()
