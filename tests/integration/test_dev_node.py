@@ -55,7 +55,7 @@ def test_cheat_codes_need_a_chain_without_peers(tmp_path: Path) -> None:
 def test_a_development_node_with_peers_has_none(tmp_path: Path) -> None:
     peers = ("--p2p-enabled=true", "--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
     with dev(tmp_path / "data", *peers) as (node, _):
-        assert node.error("evm_snapshot") == -32604
+        assert node.error("evm_snapshot") == -32601
 
 
 # --- plain `ophion dev` --------------------------------------------------------------------------

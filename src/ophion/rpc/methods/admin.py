@@ -95,7 +95,7 @@ def _host_and_port(host: str, port: int) -> str:
 def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Identity of this node and the chain it follows."""
     queries = ctx.queries
-    if ctx.peers is None and queries.spec.is_dev:
+    if ctx.peers is None and ctx.dev is not None:
         # tools ask a development node too, which has no peers and no address for them
         service, enode = None, Enode(ctx.node.node_id, "127.0.0.1", 0, 0)
     else:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
-from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema.registry import method
-from ophion.rpc.schema.wire_types import AddressParam, DataParam, HashParam, HashResult, TextParam
+from ophion.rpc.schema.wire_types import AddressParam, BlockParam, DataParam, HashParam, HashResult, TextParam
+from ophion.rpc.services.block_reference import view_at
 from ophion.rpc.services.cheat_codes import FlagParam, Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.transaction_request import UnreadRequestParam, decode_transaction_request, filled
@@ -52,6 +54,33 @@ async def send_unsigned(ctx: RpcContext, transaction: UnreadRequestParam) -> Has
     request = decode_transaction_request(transaction)
     unsigned = await filled(ctx, request)
     return await ctx.pool.send_decoded(dev_of(ctx).unsigned(unsigned, request.sender))
+
+
+@method("eth_requestAccounts", needs={"dev", "accounts"})
+def request_accounts(ctx: RpcContext) -> Json:
+    """Accounts that this node signs for, by the name that wallets use."""
+    assert ctx.accounts is not None
+    return [data(address) for address in ctx.accounts.addresses]
+
+
+@method("eth_networkId", needs={"dev"})
+def network_id(ctx: RpcContext) -> Json:
+    """As `net_version`."""
+    return str(ctx.queries.spec.chain_id)
+
+
+@method("eth_getAccountInfo", needs={"dev"})
+def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Json:
+    """Nonce, balance and code of an account in one answer."""
+    view = view_at(ctx, block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    state = view.state
+    return {
+        "nonce": hex(state.nonce(address)),
+        "balance": hex(state.balance(address)),
+        "code": data(state.code(address)),
+    }
 
 
 # --- pool ----------------------------------------------------------------------------------------
