@@ -440,6 +440,9 @@ def genesis_state(
 ) -> Execution:
     """(address, nonce, balance, code, ((slot, value) ...)) of each account; committed like any block."""
 
+def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
+    """Write a state with these changes; it belongs to the block with this number. For development networks."""
+
 # --- calls --------------------------------------------------------------------------------------
 
 @final
@@ -749,9 +752,6 @@ class Store:
     def rewind(self, hash: bytes, state_root: bytes, /) -> None:
         """Make a committed block the head again, with this state after it. Costs the same whatever lies above it: rows
         of blocks above the head stay until others take their place."""
-
-    def edit_state(self, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
-        """Write a state with these changes; it belongs to the block with this number. For development networks."""
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
         """Put rows (table, key, value) into tables of other rooms, delete those without a value, in ONE transaction.

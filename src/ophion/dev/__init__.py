@@ -13,7 +13,7 @@ State is addressed by its root:
     snapshot   head, edited root of the head, waiting transactions, clock and settings. Nothing is copied.
     revert     one row of the database (`Store.rewind`): the cost is the same for one block and for a million. Rows of
                blocks above the head stay until others take their place; queries do not look above the head.
-    edit       a new root with the changes (`Store.edit_state`), registered for the head (`Chain.edited_roots`). The
+    edit       a new root with the changes (`edit_state`), registered for the head (`Chain.edited_roots`). The
                state of `latest` shows it at once, and the next block builds upon it. The header keeps its own root.
 
 One lock (`DevSealer.turn`) covers everything that moves the head: sealing, mining, reverting, editing.

@@ -15,7 +15,7 @@ from ophion.chain.importer import Importer
 from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.errors import OphionError
 from ophion.native.exceptions import translated
-from ophion.native.executor import AccountOverride
+from ophion.native.executor import AccountOverride, edit_state
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
@@ -53,7 +53,7 @@ class HeadControl:
         def job(core: ImportCore) -> HeadChange | None:
             with translated():
                 state = chain.store.state(chain.root_after(header))
-                edited = chain.store.edit_state(state, changes, header.number)
+                edited = edit_state(chain.store, state, changes, header.number)
             self._register(tip.header, edited.root)
             return None
 

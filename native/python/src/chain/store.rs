@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
 use alloy_primitives::B256;
-use ophion_execution::block::edit::edited;
 use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
 use ophion_rendering::chain::blocks;
@@ -20,7 +19,6 @@ use pyo3::types::PyBytes;
 
 use super::body::Body;
 use super::state::{Execution, State};
-use crate::execution::call::{AccountOverride, plain};
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes, to_int};
 use crate::values::errors::Answer;
 
@@ -135,24 +133,6 @@ impl Store {
     fn rewind(&self, py: Python<'_>, hash: Hash, state_root: Hash) -> Answer<()> {
         let inner = self.inner()?;
         Ok(py.detach(|| inner.rewind(hash.0, state_root.0))?)
-    }
-
-    #[pyo3(signature = (state, changes, number, /))]
-    fn edit_state(
-        &self,
-        py: Python<'_>,
-        state: &Bound<'_, State>,
-        changes: Vec<Py<AccountOverride>>,
-        number: u64,
-    ) -> Answer<State> {
-        let (inner, state) = (self.inner()?, &state.get().data);
-        let changes = plain(&changes);
-        let data = py.detach(|| {
-            let (effects, after) = edited(state, &changes)?;
-            inner.commit_state(&effects, number)?;
-            StateData::at(&inner.snapshot()?, after.root)
-        })?;
-        Ok(State { data })
     }
 
     #[pyo3(signature = (changes, /))]
