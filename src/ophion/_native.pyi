@@ -181,6 +181,10 @@ class Transaction:
     is_low_s: bool
     cost: int
     """Maximum cost for the sender: value, gas and blobs."""
+    @staticmethod
+    def impersonated(raw: bytes, sender: bytes, /) -> Transaction:
+        """A transaction of a sender that has not signed it; only development networks run such ones."""
+
     def intrinsic_gas(self, fork: str, /) -> int:
         """Minimum gas limit under a fork, including the floor of EIP-7623."""
 
@@ -296,7 +300,10 @@ class ChainRules:
         deposit_contract: bytes | None = None,
         withdrawal_request_contract: bytes | None = None,
         consolidation_request_contract: bytes | None = None,
-    ) -> ChainRules: ...
+        is_relaxed: bool = False,
+    ) -> ChainRules:
+        """`is_relaxed`: a development chain, on which senders may have code and no cap limits a transaction's gas."""
+
 
 @final
 class BlockEnv:
@@ -425,6 +432,9 @@ def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
 ) -> Execution:
     """(address, nonce, balance, code, ((slot, value) ...)) of each account; committed like any block."""
+
+def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
+    """Write a state with these changes; it belongs to the block with this number. For development networks."""
 
 # --- calls --------------------------------------------------------------------------------------
 
@@ -727,6 +737,10 @@ class Store:
         """Write blocks and named values, and move the canonical chain, in one transaction. `removed`: hashes to
         remove from the canonical chain, old head first. `added`: hashes to add, ascending, the last becomes the
         head; each is stored already or among `blocks`. Both empty: side blocks only."""
+
+    def rewind(self, hash: bytes, state_root: bytes, /) -> None:
+        """Make a committed block the head again, with this state after it. Costs the same whatever lies above it: rows
+        of blocks above the head stay until others take their place."""
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
         """Write rows (table, key, value) of key-value tables in one transaction; None deletes. Tables:

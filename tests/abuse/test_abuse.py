@@ -24,9 +24,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[abuse.Stage]:
         yield opened
 
 
-ELSEWHERE = {
-    f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "flooded_door", "packet_flood")
-} | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")} | {"peers.byzantine_validator"}
+ELSEWHERE = (
+    {f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "flooded_door", "packet_flood")}
+    | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")}
+    | {"peers.byzantine_validator"}
+)
 """In their short form: test_hostile_peers.py, and tests/faults/test_byzantine_validators.py. Networks take minutes."""
 NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 

@@ -84,8 +84,10 @@ def test_the_network_is_drawn(page: Browser) -> None:
     page.until("document.querySelectorAll('.network .down').length === 0")
 
 
-VIEWS = {"overview": "#/", "blocks": "#/blocks", "block": "#/block/1", "consensus": "#/consensus",
-         "playground": "#/playground", "graphql": "#/graphql", "contracts": "#/contracts", "search": "#/search/nothing"}  # fmt: skip
+VIEWS = {
+    "overview": "#/", "blocks": "#/blocks", "block": "#/block/1", "consensus": "#/consensus", "playground": "#/playground",
+    "graphql": "#/graphql", "contracts": "#/contracts", "search": "#/search/nothing",
+}  # fmt: skip
 SCREENSHOTS = os.environ.get("OPHION_SCREENSHOTS")
 """Where screenshots are written; docs/images/web-interface.png is `overview-wide-light.png` of a run with it."""
 

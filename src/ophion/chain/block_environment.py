@@ -31,14 +31,18 @@ class EnvOverrides(Struct, frozen=True):
 _NOTHING = EnvOverrides()
 
 
-def chain_rules(spec: ChainSpec) -> ChainRules:
-    """The part of the environment that all blocks of a network share."""
+def chain_rules(spec: ChainSpec, is_relaxed: bool = False) -> ChainRules:
+    """The part of the environment that all blocks of a network share.
+
+    `is_relaxed`: a development chain, on which senders may have code and no cap limits a transaction's gas.
+    """
     return ChainRules(
         chain_id=spec.chain_id,
         contract_size_limit=spec.contract_size_limit,
         deposit_contract=spec.deposit_contract,
         withdrawal_request_contract=spec.withdrawal_request_contract,
         consolidation_request_contract=spec.consolidation_request_contract,
+        is_relaxed=is_relaxed,
     )
 
 

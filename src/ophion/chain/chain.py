@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ophion.chain.block import ommers_of
 from ophion.chain.block_environment import chain_rules
-from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
+from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged, Rewound
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.header_cache import HeaderCache
 from ophion.chainspec.config_compatibility import RULES_KEY, check_rules, encode_rules, lasting_rules
@@ -36,9 +36,13 @@ class Chain:
         self.engine = engine
         self.rules = chain_rules(spec)
         self.genesis = genesis
+        self.is_relaxed = False
+        """A development chain, on which senders may have code and no cap limits a transaction's gas."""
         self.events: Topic[ChainEvent] = Topic()
         self.state_history: int | None = None
         """Blocks before the head with kept states; None keeps all. The genesis state is always kept."""
+        self.edited_roots: dict[tuple[int, Hash32], Hash32] = {}
+        """Roots of states that a development node has edited, by number and state root of their blocks."""
         self._headers = HeaderCache(store)
         self._tip = self._stored_tip()
 
@@ -123,9 +127,15 @@ class Chain:
         if not self.keeps_state(header.number):
             raise MissingStateError(f"The state of block {header.number} is not kept (--state-history).")
         try:
-            return self.store.state(header.state_root)
+            return self.store.state(self.root_after(header))
         except MissingState as error:
             raise as_ophion_error(error) from error
+
+    def root_after(self, header: Header) -> Hash32:
+        """Root of the state that the next block builds upon: the header's, unless a development node has edited it."""
+        if not self.edited_roots:
+            return header.state_root
+        return self.edited_roots.get((header.number, header.state_root), header.state_root)
 
     def is_canonical(self, header: HashedHeader) -> bool:
         """Whether a block is on the canonical chain."""
@@ -149,6 +159,14 @@ class Chain:
             event = Extended(added)
         self.events.publish(event)
         return event
+
+    def rewind(self, tip: Tip) -> None:
+        """Make a committed block the head and announce it; for development nodes, after `Store.rewind`.
+
+        With the tip that the chain has already, announces that the state of the head has changed.
+        """
+        self._tip = tip
+        self.events.publish(Rewound((), tip.header))
 
     def _block(self, header: HashedHeader, bodies: dict[Hash32, Body]) -> ChainBlock:
         body = bodies.get(header.hash) or self.store.body(header.hash)

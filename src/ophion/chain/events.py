@@ -47,4 +47,18 @@ class Reorged(Struct, frozen=True):
         return self.added[-1].header
 
 
+class Rewound(Extended, frozen=True):
+    """A development node has set the head back, or has edited the state of the head. No block has joined the chain.
+
+    `blocks` is empty, so listeners that collect blocks have nothing to do.
+    """
+
+    header: HashedHeader
+
+    @property
+    def head(self) -> HashedHeader:
+        """The head from now on."""
+        return self.header
+
+
 ChainEvent: TypeAlias = Extended | Reorged

@@ -44,16 +44,22 @@ class FeeOracle:
         self._floor = floor
         self._samples = PriceSamples(queries.store, sampling)
         self._lanes = lanes
+        self.suggested_tip: int | None = None
+        """A fixed priority fee in place of that of recent blocks; for presets of the development network."""
         self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
 
     async def gas_price(self) -> int:
         """Return the median of recent gas prices, capped, and at least the minimum gas price and the next base fee."""
+        if self.suggested_tip is not None:
+            return (self._queries.next_base_fee() or 0) + self.suggested_tip
         median, _ = await self._medians()
         floor = max(self._floor.min_gas_price, self._queries.next_base_fee() or 0)
         return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
 
     async def max_priority_fee(self) -> int:
         """Return the median of recent priority fees, and at least what the pool requires."""
+        if self.suggested_tip is not None:
+            return self.suggested_tip
         _, median = await self._medians()
         return max(median or 0, self._required_tip())
 

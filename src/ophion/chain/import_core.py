@@ -94,6 +94,7 @@ class ImportCore:
         # hashes of the ancestors of the block after `_window_end`, newest first, for `BlockEnv`
         self._window = b""
         self._window_end: Hash32 = b""
+        self._has_rewound = False
 
     # --- HeaderReader: committed blocks and staged ones ---
 
@@ -127,8 +128,9 @@ class ImportCore:
     # --- the two steps ---
 
     def is_known(self, block_hash: Hash32) -> bool:
-        """Whether the block is committed or staged."""
-        return self.header(block_hash) is not None
+        """Whether the block is committed or staged; one that a development node has taken off counts as new."""
+        found = self.header(block_hash)
+        return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
         """Verify and execute a block and keep it for `commit`; reuses an `execution` of the builder."""
@@ -137,6 +139,12 @@ class ImportCore:
         if self.chain.engine.prefers(staged.tip, self._best, self):
             self._best = staged.tip
         return staged
+
+    def adopt(self, header: HashedHeader, body: Body, execution: Execution) -> None:
+        """Keep an empty block of a development node, made just now on the best one, for `commit`. Checks no rule."""
+        total_difficulty = self._best.total_difficulty + header.header.difficulty
+        staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, ())
+        self._best = staged.tip
 
     def check(
         self,
@@ -238,7 +246,7 @@ class ImportCore:
         staged = self._pending(parent.hash)
         if staged is not None:
             return staged.execution.state
-        return self.chain.store.state(parent.header.state_root)
+        return self.chain.store.state(self.chain.root_after(parent.header))
 
     def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
         """Return the hashes of the ancestors of a block on `parent`; None when all are canonical."""
@@ -301,6 +309,12 @@ class ImportCore:
                 record = self.chain.engine.checkpoint(header, self)
                 if record is not None:
                     yield checkpoint_key(header.hash), record
+
+    def rewind(self, tip: Tip) -> None:
+        """Go on from another committed block; for development nodes, after `Store.rewind`."""
+        self._tip = tip
+        self._has_rewound = True
+        self.discard()
 
     def discard(self) -> None:
         """Drop everything staged."""

@@ -115,6 +115,10 @@ class Importer:
             lambda batch: self._publish(batch.change, {block.header.hash: block.body for block in blocks}),
         )
 
+    async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
+        """Run a job of a development node in the write lane, and publish the change of the head that it returns."""
+        await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, {}))
+
     async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
         return await self._in_write_lane(
             lambda: self._stage_and_commit(header, body, execution),

@@ -164,6 +164,11 @@ def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int
     return parse_genesis(json.dumps(_document(fork.lower())), is_dev=True, overrides=overrides)
 
 
+def dev_document(fork: str = DEFAULT_DEV_FORK) -> dict[str, Any]:
+    """The genesis file of the development network, for presets that change it."""
+    return _document(fork.lower())
+
+
 def check_network(name: str) -> None:
     """Whether a network is built in; public ones are refused by name."""
     folded = name.lower()

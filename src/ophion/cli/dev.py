@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from ophion.cli.command import Command, CommandSession
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
-from ophion.node.dev_preset import command_line, with_dev_preset
+from ophion.node.dev_options import DevOrder, DevPreset
+from ophion.node.dev_preset import command_line, with_dev_preset, with_tokens
 from ophion.node.launch import launch
 from ophion.runtime.options import Options, load, misspelt_variables, option, specs_of, warnings_of
 
@@ -17,11 +19,81 @@ class DevOptions(Options):
     """Options."""
 
     print_command: bool = option("--print-command", default=False, help="Show the equivalent command line and exit.")
+    preset: DevPreset | None = option(
+        "--preset", default=None, help="Chain id, accounts, prices and name as Anvil or Hardhat's node have them."
+    )
+    mnemonic: str | None = option("--mnemonic", "-m", default=None, metavar="WORDS", help="Words of the accounts.")
+    accounts: int | None = option("--accounts", "-a", default=None, help="How many accounts are derived.")
+    balance: float | None = option("--balance", default=None, metavar="ETHER", help="Ether of each account.")
+    derivation_path: str | None = option(
+        "--derivation-path", default=None, metavar="PATH", help="Path of the accounts; their number is added."
+    )
+    chain_id: int | None = option("--chain-id", default=None, help="Chain id; 31337 with a preset.")
+    host: str | None = option("--host", default=None, help="Address on which JSON-RPC listens.")
+    port: int | None = option("--port", "-p", default=None, help="Port of JSON-RPC over HTTP.")
+    no_mining: bool = option("--no-mining", "--no-mine", default=False, help="Make blocks only on demand.")
+    block_time: float | None = option(
+        "--block-time", "-b", default=None, metavar="SECONDS", help="Make a block every so many seconds."
+    )
+    hardfork: str | None = option("--hardfork", default=None, metavar="FORK", help="Latest fork of the chain.")
+    timestamp: int | None = option("--timestamp", default=None, help="Timestamp of the genesis block.")
+    gas_limit: int | None = option("--gas-limit", default=None, help="Gas limit of blocks.")
+    base_fee: int | None = option(
+        "--block-base-fee-per-gas", "--base-fee", default=None, metavar="WEI", help="Base fee of the genesis block."
+    )
+    code_size_limit: int | None = option("--code-size-limit", default=None, help="Most bytes of a contract's code.")
+    is_unlimited: bool = option("--disable-code-size-limit", default=False, help="Let contracts have code of any size.")
+    order: DevOrder | None = option("--order", default=None, help="Order of transactions in blocks.")
+    auto_impersonate: bool = option(
+        "--auto-impersonate", default=False, help="Take transactions of all accounts unsigned."
+    )
+    state: Path | None = option(
+        "--state", default=None, help="File that is loaded at the start and written at the end."
+    )
+    load_state: Path | None = option("--load-state", default=None, help="File that is loaded at the start.")
+    dump_state: Path | None = option("--dump-state", default=None, help="File that is written at the end.")
+    config_out: Path | None = option("--config-out", default=None, help="JSON file that gets accounts and keys.")
+    silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
+
+    def tokens(self) -> list[str]:
+        """The node's own options that do the same."""
+        state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
+        plain = (
+            ("--dev-preset", None if self.preset is None else self.preset.value),
+            ("--dev-mnemonic", self.mnemonic),
+            ("--dev-accounts", self.accounts),
+            ("--dev-balance", self.balance),
+            ("--dev-derivation-path", self.derivation_path),
+            ("--override-genesis-config", None if self.chain_id is None else f"chainId={self.chain_id}"),
+            ("--rpc-http-host", self.host),
+            ("--rpc-http-port", self.port),
+            ("--dev-automine", "false" if self.no_mining else None),
+            ("--block-period", self.block_time),
+            ("--dev-fork", None if self.hardfork is None else _fork(self.hardfork)),
+            ("--dev-timestamp", self.timestamp),
+            ("--dev-gas-limit", self.gas_limit),
+            ("--dev-base-fee", self.base_fee),
+            ("--dev-code-size-limit", 2**31 - 1 if self.is_unlimited else self.code_size_limit),
+            ("--dev-order", None if self.order is None else self.order.value),
+            ("--dev-auto-impersonate", "true" if self.auto_impersonate else None),
+            ("--dev-load-state", state_in),
+            ("--dev-dump-state", self.dump_state or self.state),
+            ("--dev-config-out", self.config_out),
+            ("--logging", "OFF" if self.silent else None),
+        )
+        return [f"{flag}={value}" for flag, value in plain if value is not None]
+
+
+def _fork(name: str) -> str:
+    """A fork by the name that other nodes use."""
+    folded = name.lower()
+    return {"paris": "london", "merge": "london", "latest": "osaka", "muirglacier": "istanbul"}.get(folded, folded)
 
 
 def start(options: DevOptions, session: CommandSession) -> int:
     """Add the preset, then run the node."""
-    loaded = with_dev_preset(session.settings)
+    settings = with_tokens(session.settings, options.tokens())
+    loaded = with_dev_preset(settings)
     if not session.settings.is_given("--dev-unlocked-accounts"):
         _refuse_exposed_signers(loaded.config)
     if options.print_command:
@@ -53,6 +125,7 @@ COMMANDS = (
         DevOptions,
         examples=(
             "ophion dev",
+            "ophion dev --preset=anvil",
             "ophion dev --data-path=data --block-period=5",
             "ophion dev --print-command",
         ),

@@ -1,4 +1,4 @@
-"""One direction of a tunnel: what arrives at one end is written to the other, when there is time for it (`FairScheduler`).
+"""One direction of a tunnel: bytes that arrive at one end are written to the other, in time slices.
 
 Passing bytes on is little work, but thousands of tunnels that have something to pass at the same moment are a second of
 it, in which nobody else would be served. So what arrives when a turn is over waits for another one, and nothing more is

@@ -44,6 +44,7 @@ from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 
 if TYPE_CHECKING:
+    from ophion.dev.node import DevNode
     from ophion.producer.bft_driver import BftDriver
 
 JOURNAL_NAME = "local-transactions.journal"
@@ -68,6 +69,8 @@ class Core(Struct, frozen=True):
     """Members to vote for or against; None where there is no proof of authority."""
     bft: BftDriver | None = None
     """Consensus of an IBFT 2.0 or QBFT network."""
+    dev: DevNode | None = None
+    """Cheat codes of a development network."""
 
 
 def build_core(
@@ -86,7 +89,16 @@ def build_core(
     permissions = permissions or Permissions()
     _check_production(config, spec)
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
+    node_clock, dev = clock, None
+    if config.has_cheat_codes:
+        # loaded where it is used: other networks do without
+        from ophion.node.dev_core import DevBuild
+
+        dev = DevBuild(config, spec, clock, entropy)
+        engine, clock = dev.engine, dev.clock
     chain = Chain.open(store, genesis, engine)
+    if dev is not None:
+        dev.relax(chain)
     chain.state_history = config.storage.states_kept
     is_authority = _is_authority(spec)
     keeps_revert_data = config.access.revert_reason_enabled
@@ -95,7 +107,7 @@ def build_core(
         # imported here: a node without rules starts faster
         from ophion.permissions.audit import NAME, AuditLog
 
-        permissions.record_changes(AuditLog(data_path / NAME, clock, lanes.write), chain)
+        permissions.record_changes(AuditLog(data_path / NAME, node_clock, lanes.write), chain)
     importer = Importer(chain, lanes, clock, keeps_revert_data, permissions.sender_check)
     read_contracts(chain, importer.state_after)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
@@ -103,7 +115,7 @@ def build_core(
     access = config.access
     sampling = PriceSampling(access.gas_price_blocks, access.gas_price_percentile, access.gas_price_max)
     journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
-    pool = TxPool(config.pool, floor, lanes, clock, pool_head(queries), permissions.account_refusal, journal)
+    pool = TxPool(config.pool, floor, lanes, node_clock, pool_head(queries), permissions.account_refusal, journal)
     if permissions.listed_accounts is not None:
         permissions.listed_accounts.changed.listen(lambda change: pool.forget_accounts())
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
@@ -115,6 +127,10 @@ def build_core(
     pool.events.listen(lambda event: queries.forget_pending())
     queries.serve_pending(lambda: assembler.preview(_PENDING_DEADLINE_S))
     fees = FeeOracle(queries, floor, sampling, lanes)
+    if dev is not None:
+        mining, cheat_codes = dev.finish(chain, importer, builder, queries, pool, assembler, settings, floor, lanes)
+        fees.suggested_tip = dev.suggested_tip
+        return Core(chain, importer, queries, fees, pool, assembler, mining, permissions, dev=cheat_codes)
     if not is_authority:
         mining = _mining(config, spec, assembler, settings, floor, lanes, entropy)
         return Core(chain, importer, queries, fees, pool, assembler, mining, permissions)
@@ -153,6 +169,7 @@ def pool_head(queries: Queries) -> PoolHead:
         init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,
         state=queries.head_state,
         blob_limit=0 if fork.blobs is None else _blob_limit(fork, fork.blobs.max),
+        has_gas_cap=not queries.chain.is_relaxed,
         has_still_base_fee=spec.is_dev,
     )
 

@@ -11,12 +11,21 @@ from pathlib import Path
 
 from msgspec import field
 
+from ophion.chainspec.dev import DevAccount
 from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
 from ophion.node.datadir import DataConfig
-from ophion.node.interface_options import AccessConfig, ApiGroup, GraphqlConfig, HttpConfig, WebSocketConfig
+from ophion.node.dev_options import DevConfig
+from ophion.node.interface_options import (
+    CHEAT_CODES,
+    AccessConfig,
+    ApiGroup,
+    GraphqlConfig,
+    HttpConfig,
+    WebSocketConfig,
+)
 from ophion.node.limit_options import LimitConfig
 from ophion.node.network import NetworkConfig
 from ophion.node.security_options import (
@@ -87,6 +96,7 @@ class NodeConfig(Options):
 
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    dev: DevConfig = field(default_factory=DevConfig)
     http: HttpConfig = field(default_factory=HttpConfig)
     http_auth: HttpAuthConfig = field(default_factory=HttpAuthConfig)
     http_tls: HttpTlsConfig = field(default_factory=HttpTlsConfig)
@@ -118,7 +128,25 @@ class NodeConfig(Options):
         services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
         return self.privacy.enabled or any(service.enabled for service in services)
 
+    @property
+    def accounts(self) -> tuple[DevAccount, ...]:
+        """Accounts with funds and known keys; the development network has some."""
+        own = self.dev.accounts if self.network.name is not None else None
+        return self.network.accounts if own is None else own
+
+    @property
+    def has_cheat_codes(self) -> bool:
+        """Whether clients may edit the chain: a development network without peers whose services offer the methods."""
+        services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
+        return any(is_on and not CHEAT_CODES.isdisjoint(groups) for is_on, groups in services)
+
     def problems(self) -> Iterator[str]:
+        if self.has_cheat_codes and self.network.name is None:
+            yield "The groups ANVIL, EVM and HARDHAT edit the chain: they belong to --network=dev."
+        elif self.has_cheat_codes and self.peers.enabled:
+            yield "The groups ANVIL, EVM and HARDHAT edit the chain: they need --p2p-enabled=false."
+        if self.network.name is None and self.dev.is_used:
+            yield "--dev-preset and the other --dev options belong to --network=dev, not to --genesis-file."
         encrypted = (
             (self.http_tls.enabled, "--rpc-http-tls-enabled"),
             (self.websocket_tls.enabled, "--rpc-ws-tls-enabled"),

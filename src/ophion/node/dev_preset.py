@@ -13,10 +13,11 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from ophion.node.config import NodeConfig
-from ophion.node.interface_options import ApiGroup
+from ophion.node.interface_options import CHEAT_CODES, ApiGroup
 from ophion.runtime.options import Given, Loaded, OptionSource, OptionSpec, load, read_flag, specs_of
 
 _EVERY_GROUP = ",".join(group.name for group in ApiGroup)
+_GROUPS_WITHOUT_CHEATS = ",".join(group.name for group in ApiGroup if group not in CHEAT_CODES)
 _LOCAL_PAGES = ",".join(
     (
         "http://localhost:*",
@@ -50,6 +51,9 @@ DEV_OPTIONS = (
 )
 """The host allow list keeps its default, because everything listens on loopback."""
 
+PRESET_OPTIONS = ("--rpc-tx-feecap=0", "--miner-coinbase=0x0000000000000000000000000000000000000000")
+"""What a preset brings besides."""
+
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
     "dev-unlocked-accounts": ("genesis-file",),
@@ -69,11 +73,28 @@ _LEFT_OUT_WITH = {
 """Options of the preset that are left out beside one of these options."""
 
 
+def with_tokens(loaded: Loaded[NodeConfig], tokens: Iterable[str]) -> Loaded[NodeConfig]:
+    """The configuration with options of the `dev` command in the spelling of the node; those given already stay."""
+    options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
+    given = dict(loaded.given)
+    for token in tokens:
+        found = read_flag(token, deque(), options)
+        given.setdefault(found.spec.name, found)
+    return load(NodeConfig, given.values())
+
+
 def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
     """Add the options of the preset that are not set."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
-    for token in DEV_OPTIONS:
+    # cheat codes are for chains that no other node follows
+    has_peers = any(name in given for name in _LEFT_OUT_WITH["p2p-enabled"])
+    if "p2p-enabled" in given:
+        has_peers = loaded.config.peers.enabled
+    is_alone = "genesis-file" not in given and not has_peers
+    for token in (*(PRESET_OPTIONS if "dev-preset" in given else ()), *DEV_OPTIONS):
+        if not is_alone and token.endswith(f"={_EVERY_GROUP}"):
+            token = token.replace(_EVERY_GROUP, _GROUPS_WITHOUT_CHEATS)
         found = read_flag(token, deque(), options)
         name = found.spec.name
         if name in given or any(other in given for other in _LEFT_OUT_WITH.get(name, ())):

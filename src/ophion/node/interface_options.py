@@ -18,10 +18,13 @@ class ApiGroup(Enum):
     """API groups that can be enabled for each service."""
 
     ADMIN = "admin"
+    ANVIL = "anvil"
     CLIQUE = "clique"
     DEBUG = "debug"
     EEA = "eea"
     ETH = "eth"
+    EVM = "evm"
+    HARDHAT = "hardhat"
     IBFT = "ibft"
     MINER = "miner"
     NET = "net"
@@ -33,6 +36,9 @@ class ApiGroup(Enum):
     TXPOOL = "txpool"
     WEB3 = "web3"
 
+
+CHEAT_CODES = frozenset({ApiGroup.ANVIL, ApiGroup.EVM, ApiGroup.HARDHAT})
+"""Groups of methods that edit a development chain."""
 
 DEFAULT_GROUPS = (ApiGroup.ETH, ApiGroup.NET, ApiGroup.WEB3)
 

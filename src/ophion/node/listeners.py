@@ -95,6 +95,16 @@ def json_rpc_port(
     return http_service(context, settings, health, measured)
 
 
+def share_port(http: PortService, websocket: PortService) -> None:
+    """Take WebSocket clients on the port of JSON-RPC over HTTP too, where neither is encrypted."""
+    from ophion.rpc.transport.websocket.upgrade import UpgradableConnection
+
+    assert isinstance(http, HttpService)
+    assert isinstance(websocket, WebSocketService)
+    if not http.is_encrypted and not websocket.is_encrypted:
+        http.make_connection = lambda policy: UpgradableConnection(policy, lambda: websocket.prepare()())
+
+
 def graphql_port(
     config: NodeConfig, context: RpcContext, commons: SharedResources, auth: AuthSetup | None
 ) -> HttpService:

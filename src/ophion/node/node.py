@@ -28,7 +28,7 @@ from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.interrupts import stop_signals
 from ophion.runtime.lanes import Lanes, ThreadLanes
-from ophion.runtime.supervisor import Supervisor
+from ophion.runtime.supervisor import Service, Supervisor
 
 if TYPE_CHECKING:
     from ophion.chain.pruning import StatePruner
@@ -82,6 +82,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
                 core.pool,
                 core.mining,
                 *upkeep,
+                *_dev_files(config, core),
                 *permissions.services(lanes),
                 *with_enclave,
                 *with_peers,
@@ -107,6 +108,15 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
         lanes.close()
         if not config.storage.durable:
             store.sync()
+
+
+def _dev_files(config: NodeConfig, core: Core) -> tuple[Service, ...]:
+    files = (config.dev.load_state, config.dev.dump_state, config.dev.config_out)
+    if core.dev is None or not any(files):
+        return ()
+    from ophion.node.dev_core import DevFiles
+
+    return (DevFiles(config, core.dev, core.chain.spec.chain_id),)
 
 
 def _pruner(core: Core, lanes: Lanes, clock: Clock, states_kept: int) -> StatePruner:
@@ -176,7 +186,7 @@ async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: 
             endpoints=interface.urls(),
             network=config.network.name or str(config.network.genesis_file),
             chain_id=genesis.spec.chain_id,
-            accounts=config.network.accounts,
+            accounts=config.accounts,
             is_mining=core.mining.is_mining,
             head=core.queries.head_number,
             data_path=data_path,

@@ -27,6 +27,7 @@ from ophion.node.listeners import (
     json_rpc_port,
     metrics_port,
     metrics_push,
+    share_port,
     tools_port,
     websocket_port,
 )
@@ -202,6 +203,7 @@ def build_interface(
         streams=Streams(limits.max_traces, limits.max_response_bytes),
         receipt_waits=receipt_waits,
         accounts=_keyring(config),
+        dev=core.dev,
         bad_blocks=core.importer.bad_blocks,
         permissions=core.permissions,
         clique=core.proposals if genesis.spec.engine is EngineKind.CLIQUE else None,
@@ -250,6 +252,9 @@ def _listeners(
         listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, http_auth())
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, commons, requests)
+        if config.has_cheat_codes and config.http.enabled:
+            # tools for development know one port
+            share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, commons, http_auth())
     if config.metrics.enabled:
@@ -276,7 +281,7 @@ def _listeners(
 def _node_info(config: NodeConfig, genesis: Genesis, core: Core, node_key: PrivateKey) -> NodeInfo:
     network_id = config.network.network_id
     return NodeInfo(
-        client_version=client_version(config.peers.identity),
+        client_version=config.dev.client_version or client_version(config.peers.identity),
         node_id=node_key.public_key,
         network_id=genesis.spec.chain_id if network_id is None else network_id,
         genesis_hash=core.chain.genesis.hash,
@@ -334,4 +339,4 @@ def _keyring(config: NodeConfig) -> Keyring | None:
         return None
     from ophion.wallet.keyring import Keyring
 
-    return Keyring(account.private_key for account in network.accounts)
+    return Keyring(account.private_key for account in config.accounts)

@@ -69,6 +69,8 @@ class PoolHead(Struct, frozen=True):
     """State of the head; None during initial sync."""
     blob_limit: int = 0
     """Maximum number of blobs of one transaction."""
+    has_gas_cap: bool = True
+    """Whether the cap of EIP-7825 limits a transaction's gas."""
     has_still_base_fee: bool = False
     """Whether the base fee is constant: a transaction below it would wait forever."""
 
@@ -99,6 +101,10 @@ class Gate(Struct, frozen=True):
         return Gate.at(self.head, self.floor, self.fee_cap, self.needs_chain_id)
 
 
+def _is_capped(head: PoolHead, rank: int) -> bool:
+    return head.has_gas_cap and rank >= _RANK["osaka"]
+
+
 def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> Bounds | None:
     """Return `CHECKS` as numeric limits for the fast path."""
     if head.chain_id is None or head.state is None:
@@ -111,7 +117,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
         chain_id=head.chain_id,
         # set-code transactions take the slow path, which judges their authorities
         last_type=max(type for type, since in enumerate(_TYPE_FROM[:SET_CODE_TYPE]) if rank >= since),
-        max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if rank >= _RANK["osaka"] else head.gas_limit,
+        max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if _is_capped(head, rank) else head.gas_limit,
         base_fee=head.base_fee,
         min_fee=max(price, head.base_fee) if head.has_still_base_fee else price,
         min_price=price,
@@ -243,7 +249,7 @@ def gas_covers_intrinsic(applicant: Applicant, gate: Gate) -> PoolRejected | Non
 def gas_fits_block(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     if applicant.gas_limit > gate.head.gas_limit:
         return PoolRejected("gas-limit", "Transaction gas limit exceeds block gas limit")
-    if applicant.gas_limit > TRANSACTION_GAS_CAP and gate.rank >= _RANK["osaka"]:
+    if applicant.gas_limit > TRANSACTION_GAS_CAP and _is_capped(gate.head, gate.rank):
         return PoolRejected("gas-limit-cap", f"Transaction gas limit exceeds {TRANSACTION_GAS_CAP} (EIP-7825)")
     return None
 

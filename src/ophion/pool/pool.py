@@ -202,6 +202,10 @@ class TxPool:
     def by_sender_nonce(self, sender: Address, nonce: int) -> PooledTransaction | None:
         return self._queue.find(sender, nonce)
 
+    def order_by_arrival(self) -> None:
+        """Build blocks of what came first, whatever it pays."""
+        self._queue.by_arrival = True
+
     def transactions(self) -> list[PooledTransaction]:
         """Return every transaction, pending and queued, in the order of arrival."""
         return list(self._queue.by_hash.values())
@@ -260,6 +264,14 @@ class TxPool:
             for transaction in block.body.transactions:
                 if transaction.hash not in mined:
                     self._admitter.admit(transaction, False, now, batch)
+        self._announce(batch)
+
+    def readmit(self, transactions: Sequence[Transaction]) -> None:
+        """Replace all pending transactions: a development node restores a snapshot."""
+        self.drop(tuple(self._queue.by_hash), DropReason.STALE)
+        batch, now = self._admitter.begin_batch(), self._clock.now()
+        for transaction in transactions:
+            self._admitter.admit(transaction, True, now, batch)
         self._announce(batch)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:

@@ -110,6 +110,8 @@ class Queue:
     """All pooled transactions."""
 
     def __init__(self, limit: int, limit_bytes: int = MAX_BYTES) -> None:
+        self.by_arrival = False
+        """Whether blocks take what came first, whatever it pays."""
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.bytes = 0
@@ -228,7 +230,7 @@ class Queue:
                 item = queue.by_nonce[queue.start]
                 tip = item.tip(base_fee)
                 if tip >= least_tip:
-                    heap.append((-tip, item.sequence, item, queue))
+                    heap.append((0 if self.by_arrival else -tip, item.sequence, item, queue))
         heapify(heap)
         while heap:
             _, _, item, queue = heappop(heap)
@@ -238,7 +240,7 @@ class Queue:
                 item = queue.by_nonce[following]
                 tip = item.tip(base_fee)
                 if tip >= least_tip:
-                    heappush(heap, (-tip, item.sequence, item, queue))
+                    heappush(heap, (0 if self.by_arrival else -tip, item.sequence, item, queue))
 
     def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
         """Yield a transaction and those that follow it in the run, as far as prices allow."""

@@ -99,7 +99,7 @@ class Assembler:
         try:
             draft = self._builder.draft(parent, wishes)
             if state is None:
-                state = self.chain.store.state(parent.header.state_root)
+                state = self.chain.store.state(self.chain.root_after(parent.header))
         except (OphionError, NativeError) as error:
             log.debug("the next block is not begun ahead error=%s", error)
             return
@@ -151,7 +151,7 @@ class Assembler:
         filled = await self._grown(parent, wishes)
         if filled is None:
             draft = self._builder.draft(parent, wishes)
-            state = self.chain.store.state(parent.header.state_root)
+            state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
         # what does not fit a block on another parent may well fit one on the head
         if self.chain.head.hash == parent.hash:
@@ -169,7 +169,7 @@ class Assembler:
         """As `assemble`, for a preview: the pool stays as it is, and no block of ours waits for it."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
-        state = self.chain.store.state(parent.header.state_root)
+        state = self.chain.store.state(self.chain.root_after(parent.header))
         return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:

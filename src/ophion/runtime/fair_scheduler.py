@@ -178,4 +178,3 @@ class FairScheduler:
         self._first = None
         if waiting or line:
             self._renew_soon()
-

@@ -1,6 +1,7 @@
 //! Blocks: execution, incremental building, genesis.
 
 mod dao;
+pub mod edit;
 pub mod genesis;
 pub mod incremental_builder;
 pub mod plain_check;

@@ -64,6 +64,9 @@ fn eip1283_prices() -> GasParams {
 pub struct ChainRules {
     pub chain_id: u64,
     pub contract_size_limit: Option<usize>,
+    /// A development chain with impersonation: senders may have code (EIP-3607), and no cap on a transaction's gas
+    /// (EIP-7825).
+    pub is_relaxed: bool,
     pub deposit_contract: Address,
     pub withdrawal_request_contract: Address,
     pub consolidation_request_contract: Address,
@@ -75,6 +78,7 @@ impl ChainRules {
         ChainRules {
             chain_id,
             contract_size_limit: None,
+            is_relaxed: false,
             deposit_contract: alloy_eips::eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS,
             withdrawal_request_contract: alloy_eips::eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
             consolidation_request_contract: alloy_eips::eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
@@ -143,6 +147,10 @@ impl BlockEnv {
         // Limit of one transaction; the block limit is checked over all of them.
         cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
         cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
+        if self.rules.is_relaxed {
+            cfg.disable_eip3607 = true;
+            cfg.tx_gas_limit_cap = Some(u64::MAX);
+        }
         cfg
     }
 

@@ -31,6 +31,15 @@ pub struct Transaction {
 
 #[pymethods]
 impl Transaction {
+    /// A transaction of a sender that has not signed it; only development networks run such ones.
+    #[staticmethod]
+    #[pyo3(signature = (raw, sender, /))]
+    fn impersonated(raw: Raw, sender: Addr) -> Answer<Self> {
+        let tx = Tx::decode(raw.0)?;
+        let known = Known { hash: tx.hash(), sender: sender.0 };
+        Ok(Transaction { tx: Arc::new(tx), known })
+    }
+
     #[getter]
     fn raw<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         to_bytes(py, &self.tx.raw)

@@ -129,6 +129,12 @@ impl Store {
         Ok(py.detach(|| inner.commit(&records, &removed, &added, &named))?)
     }
 
+    #[pyo3(signature = (hash, state_root, /))]
+    fn rewind(&self, py: Python<'_>, hash: Hash, state_root: Hash) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.rewind(hash.0, state_root.0))?)
+    }
+
     #[pyo3(signature = (changes, /))]
     fn write_rows(&self, py: Python<'_>, changes: Vec<(String, PyBackedBytes, Option<PyBackedBytes>)>) -> Answer<()> {
         let inner = self.inner()?;

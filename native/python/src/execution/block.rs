@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, U256};
+use ophion_execution::block::edit::edited;
 use ophion_execution::block::genesis::{GenesisAccount, genesis};
 use ophion_execution::block::incremental_builder::{self, Candidate, IncrementalBuilder};
 use ophion_execution::block::run;
@@ -11,6 +12,7 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::StateData;
 use pyo3::prelude::*;
 
+use super::call::{AccountOverride, plain};
 use super::env::BlockEnv;
 use crate::chain::body::{Body, Transaction, Withdrawal, withdrawals_of};
 use crate::chain::state::{Execution, State};
@@ -136,9 +138,28 @@ fn genesis_state(py: Python<'_>, store: &Bound<'_, Store>, alloc: Vec<AllocAccou
     Ok(Execution { data: Arc::new(data) })
 }
 
+#[pyfunction]
+#[pyo3(signature = (store, state, changes, number, /))]
+fn edit_state(
+    py: Python<'_>,
+    store: &Bound<'_, Store>,
+    state: &Bound<'_, State>,
+    changes: Vec<Py<AccountOverride>>,
+    number: u64,
+) -> Answer<State> {
+    let (inner, state, changes) = (store.get().inner()?, &state.get().data, plain(&changes));
+    let data = py.detach(|| {
+        let (effects, after) = edited(state, &changes)?;
+        inner.commit_state(&effects, number)?;
+        StateData::at(&inner.snapshot()?, after.root)
+    })?;
+    Ok(State { data })
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TakeResult>()?;
     module.add_class::<OpenBlock>()?;
     module.add_function(wrap_pyfunction!(execute, module)?)?;
+    module.add_function(wrap_pyfunction!(edit_state, module)?)?;
     module.add_function(wrap_pyfunction!(genesis_state, module)?)
 }

@@ -17,15 +17,16 @@ pub struct ChainRules {
 #[pymethods]
 impl ChainRules {
     #[new]
-    #[pyo3(signature = (*, chain_id, contract_size_limit=None, deposit_contract=None, withdrawal_request_contract=None, consolidation_request_contract=None))]
+    #[pyo3(signature = (*, chain_id, contract_size_limit=None, deposit_contract=None, withdrawal_request_contract=None, consolidation_request_contract=None, is_relaxed=false))]
     fn new(
         chain_id: u64,
         contract_size_limit: Option<usize>,
         deposit_contract: Option<Addr>,
         withdrawal_request_contract: Option<Addr>,
         consolidation_request_contract: Option<Addr>,
+        is_relaxed: bool,
     ) -> Self {
-        let mut rules = env::ChainRules { contract_size_limit, ..env::ChainRules::of(chain_id) };
+        let mut rules = env::ChainRules { contract_size_limit, is_relaxed, ..env::ChainRules::of(chain_id) };
         for (contract, given) in [
             (&mut rules.deposit_contract, deposit_contract),
             (&mut rules.withdrawal_request_contract, withdrawal_request_contract),

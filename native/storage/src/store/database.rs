@@ -11,7 +11,7 @@ use heed::{CompactionOption, Env, RoTxn, RwTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
-use super::block::BlockRecord;
+use super::block::{BlockRecord, Effects};
 use super::flat_state::FlatChanges;
 use super::log_index::folds;
 use super::node_writer::NodeWriter;
@@ -180,6 +180,59 @@ impl Database {
         outcome
     }
 
+    /// Make a committed block the head again, whatever lies above it.
+    ///
+    /// Costs the same for one block and for a million: rows of blocks above the head stay until others take their place,
+    /// and nothing above the head is read. The flat tables follow with the next commit.
+    pub fn rewind(self: &Arc<Self>, hash: B256, state_root: B256) -> Result<()> {
+        let trie = self.write_alone(|txn, tables| {
+            let (number, _, _) = read_header(tables, txn, &hash)?.ok_or_else(|| unknown(hash))?;
+            let mut head = hash.to_vec();
+            head.extend_from_slice(&number.to_be_bytes());
+            tables.meta.put(txn, meta::HEAD, &head)?;
+            tables.canonical.put(txn, &number.to_be_bytes(), hash.as_slice())?;
+            self.stored_trie(txn, state_root)
+        })?;
+        let mut live = self.live.lock().expect("no panic while locked");
+        live.before = live.head.replace(HeadTrie { root: state_root, trie, weight: 0 });
+        Ok(())
+    }
+
+    /// Write a state that belongs to no block of its own: the head's, edited by a development node.
+    pub fn commit_state(self: &Arc<Self>, effects: &Effects, number: u64) -> Result<()> {
+        let mut failed = self.writer()?;
+        let outcome = self.write_state(effects, number);
+        if let Err(cause) = &outcome {
+            *failed = Some(stopped(cause));
+            self.forget_live();
+        }
+        outcome
+    }
+
+    fn write_state(self: &Arc<Self>, effects: &Effects, block_number: u64) -> Result<()> {
+        let mut txn = self.env.write_txn()?;
+        let tables = &self.tables;
+        let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
+        let mut writer = NodeWriter::new(tables.nodes, next);
+        self.write_trie(&mut txn, &mut writer, effects, block_number)?;
+        writer.flush(&mut txn)?;
+        tables.meta.put(&mut txn, meta::NEXT_NODE, &writer.next.to_be_bytes())?;
+        let flat_root = tables.meta.get(&txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice);
+        if flat_root == effects.parent_root {
+            let mut changes = FlatChanges::default();
+            changes.follow(&effects.flat);
+            changes.write(&mut txn, tables)?;
+            tables.meta.put(&mut txn, meta::FLAT_ROOT, effects.state_root.as_slice())?;
+        } else {
+            effects.flat.note_addresses(&mut txn, tables)?;
+        }
+        txn.commit()?;
+        let head = HeadTrie { root: effects.state_root, trie: effects.trie.clone(), weight: effects.weight };
+        let mut live = self.live.lock().expect("no panic while locked");
+        live.before = live.head.replace(head);
+        Ok(())
+    }
+
     /// Reject a block whose parent state was pruned since execution: it would refer to deleted nodes.
     fn refuse_rootless(&self, blocks: &[Arc<BlockRecord>]) -> Result<()> {
         let txn = self.read_txn()?;
@@ -259,20 +312,7 @@ impl Database {
     fn write_block(&self, txn: &mut RwTxn<'_>, writer: &mut NodeWriter, block: &BlockRecord) -> Result<()> {
         let tables = &self.tables;
         let effects = &block.effects;
-        if let Some(root) = &effects.trie.root {
-            let before = match self.writes_changes.load(Ordering::Relaxed) {
-                true => root_id(tables, txn, &effects.parent_root)?,
-                false => None,
-            };
-            let id = save_root(root, before, &mut writer.beside(txn))?;
-            note_root(tables, txn, &effects.state_root, id, block.number)?;
-        }
-        for (hash, code) in &effects.codes {
-            tables.code.put(txn, hash.as_slice(), code)?;
-        }
-        for (hash, preimage) in &effects.preimages {
-            tables.preimages.put(txn, hash.as_slice(), preimage)?;
-        }
+        self.write_trie(txn, writer, effects, block.number)?;
         let mut record = Vec::with_capacity(HEADER_AT + block.header.len());
         record.extend_from_slice(&block.number.to_be_bytes());
         record.extend_from_slice(&block.total_difficulty.to_be_bytes::<32>());
@@ -286,6 +326,31 @@ impl Database {
         record.extend_from_slice(&block.body.encode());
         tables.bodies.put(txn, block.hash.as_slice(), &record)?;
         tables.receipts.put(txn, block.hash.as_slice(), &receipts::store(&effects.receipts))
+    }
+
+    fn write_trie(
+        &self,
+        txn: &mut RwTxn<'_>,
+        writer: &mut NodeWriter,
+        effects: &Effects,
+        block_number: u64,
+    ) -> Result<()> {
+        let tables = &self.tables;
+        if let Some(root) = &effects.trie.root {
+            let before = match self.writes_changes.load(Ordering::Relaxed) {
+                true => root_id(tables, txn, &effects.parent_root)?,
+                false => None,
+            };
+            let id = save_root(root, before, &mut writer.beside(txn))?;
+            note_root(tables, txn, &effects.state_root, id, block_number)?;
+        }
+        for (hash, code) in &effects.codes {
+            tables.code.put(txn, hash.as_slice(), code)?;
+        }
+        for (hash, preimage) in &effects.preimages {
+            tables.preimages.put(txn, hash.as_slice(), preimage)?;
+        }
+        Ok(())
     }
 
     fn take_off(&self, txn: &mut RwTxn<'_>, hash: B256) -> Result<()> {

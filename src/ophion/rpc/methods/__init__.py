@@ -10,6 +10,8 @@ perm_explain  perm_explain, perm_dryRun, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs
+dev_blocks   snapshots, mining and time of a development node (evm_*, anvil_*, hardhat_*)
+dev_state    its accounts and next header      dev_accounts  impersonation, pool and identity
 eth_accounts what a node with keys can do, and filling in what a transaction lacks
 """
 
@@ -42,6 +44,9 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "perm_explain": ("perm", "txpool"),
     "eea": ("eea", "priv", "privx"),
     "priv": ("priv",),
+    "dev_blocks": ("anvil", "evm", "hardhat"),
+    "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
+    "dev_accounts": ("anvil", "eth", "hardhat"),
 }
 """The groups of the methods in each file. Files of one group are loaded in this order, so what most clients ask for
 comes first."""

@@ -94,10 +94,15 @@ def _host_and_port(host: str, port: int) -> str:
 @method("admin_nodeInfo", needs={"chain"})
 def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Identity of this node and the chain it follows."""
-    service, queries = require_p2p(ctx), ctx.queries
-    enode = local_enode(service)
+    queries = ctx.queries
+    if ctx.peers is None and ctx.dev is not None:
+        # tools ask a development node too, which has no peers and no address for them
+        service, enode = None, Enode(ctx.node.node_id, "127.0.0.1", 0, 0)
+    else:
+        service = require_p2p(ctx)
+        enode = local_enode(service)
     discovery = {"discovery": enode.udp_port} if enode.udp_port else {}
-    record = {} if service.discovery is None else {"enr": service.discovery.record.text}
+    record = {} if service is None or service.discovery is None else {"enr": service.discovery.record.text}
     return {
         "enode": enode.url,
         **record,

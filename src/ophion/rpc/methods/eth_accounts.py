@@ -36,7 +36,10 @@ from ophion.wallet.unsigned import BLOB
 @method("eth_accounts", examples=[Example([], [])])
 def accounts(ctx: RpcContext) -> AddressList:
     """Accounts that this node signs for: those of the development network, where it was told to; none elsewhere."""
-    return [] if ctx.accounts is None else [data(address) for address in ctx.accounts.addresses]
+    if ctx.accounts is None:
+        return []
+    impersonated = () if ctx.dev is None else sorted(ctx.dev.impersonated.difference(ctx.accounts.addresses))
+    return [data(address) for address in (*ctx.accounts.addresses, *impersonated)]
 
 
 @method("eth_sendTransaction")
@@ -53,13 +56,16 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
             f"to {name}.",
         )
     request = decode_transaction_request(transaction)
-    key = _key(ctx, request.sender)
+    key = _signer(ctx, request.sender)
     unsigned = await filled(ctx, request)
     if unsigned.type == BLOB:
         raise invalid_params("blob transactions are signed by who has the blobs: use eth_sendRawTransaction")
-    async with ctx.accounts.turns[key.address]:
+    async with ctx.accounts.turns[request.sender]:
         if request.call.nonce is None:
-            unsigned = replace(unsigned, nonce=next_nonce(ctx, key.address))
+            unsigned = replace(unsigned, nonce=next_nonce(ctx, request.sender))
+        if key is None:
+            assert ctx.dev is not None
+            return await ctx.pool.send_decoded(ctx.dev.unsigned(unsigned, request.sender))
         return await ctx.pool.send(unsigned.signed_by(key))
 
 
@@ -131,6 +137,13 @@ def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDat
             raise invalid_params(error.message) from None
 
     return ctx.lanes.read.run(signed)
+
+
+def _signer(ctx: RpcContext, address: Address) -> PrivateKey | None:
+    """The key of an account; None for one that a development node impersonates."""
+    assert ctx.accounts is not None
+    key = ctx.accounts.get(address)
+    return None if key is None and ctx.dev is not None and ctx.dev.impersonates(address) else _key(ctx, address)
 
 
 def _key(ctx: RpcContext, address: Address) -> PrivateKey:

@@ -18,10 +18,13 @@ from ophion.rpc.schema.wire_types import Wire
 _SPECIFICATION: Final = "1.3.2"
 _GROUPS: Final[Mapping[str, str]] = {
     "admin": "the operator's methods",
+    "anvil": "cheat codes of development nodes, by the names of Anvil",
     "clique": "signers and votes on networks with Clique",
     "debug": "traces, raw data and what lies beneath",
     "eea": "private transactions",
     "eth": "chain, state, transactions, logs",
+    "evm": "cheat codes of development nodes that all of them have",
+    "hardhat": "cheat codes of development nodes, by the names of Hardhat",
     "ibft": "validators and votes on networks with IBFT 2.0",
     "miner": "block production",
     "net": "the network",

@@ -32,6 +32,7 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
+    from ophion.dev.node import DevNode  # only development nodes pay for loading it
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
     from ophion.privacy.service import Privacy  # only nodes with privacy pay for loading it
@@ -114,6 +115,8 @@ class RpcContext(Struct, frozen=True):
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None
     """Keys of accounts that this node signs for; None where it holds none."""
+    dev: DevNode | None = None
+    """Cheat codes of a development network; None on any other."""
     bad_blocks: BadBlocks | None = None
     """Blocks that broke a rule."""
     clique: LocalProposals | None = None

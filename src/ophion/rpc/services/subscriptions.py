@@ -278,7 +278,7 @@ class Subscriptions:
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
         is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _FEW
-        if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) > 1:
+        if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) != 1:
             return
         heads = self._of(Kind.NEW_HEADS)
         if any(one.in_full for one in heads):

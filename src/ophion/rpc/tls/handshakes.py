@@ -5,9 +5,9 @@ that begin a handshake and do not go on would each hold a socket and some hundre
 accepted, counted, and secured here; when there are too many, the oldest gives way, since an honest client needs
 milliseconds.
 
-A handshake is a millisecond of work, and all of those under way can send their first message at the same moment. So
-they stand in line when the turn of the loop is over (`FairScheduler`), and some come in with each turn. What cannot be the
-beginning of a handshake is closed before OpenSSL hears of it: who speaks something else costs a look at some bytes.
+A handshake takes a millisecond, and all pending ones may start at the same moment. The fair scheduler queues them and
+starts some in each iteration of the loop. Bytes that cannot start a handshake close the connection before OpenSSL sees
+them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Handshakes:
         return True
 
     def work(self) -> None:
-        """The turn of those in line has come (`FairScheduler`); as one, so that those who are in already wait for few."""
+        """Start some queued handshakes; called by the fair scheduler."""
         left = _AT_A_TIME
         while self._line and left:
             newcomer = self._line.popleft()

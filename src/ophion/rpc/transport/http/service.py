@@ -37,6 +37,8 @@ class HttpService(Listener[HttpConnection]):
         self._origins = origins
         self._limits = limits
         self._application = application
+        self.make_connection: Callable[[HttpPolicy], HttpConnection] = HttpConnection
+        """What serves a client; a development node takes WebSocket clients on the same port."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
@@ -53,4 +55,5 @@ class HttpService(Listener[HttpConnection]):
             guard,
             self._commons,
         )
-        return application, lambda: HttpConnection(policy)
+        make = self.make_connection
+        return application, lambda: make(policy)

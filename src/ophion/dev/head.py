@@ -1,0 +1,121 @@
+"""`HeadControl`: moves the head of a development chain back, edits its state, and adds many empty blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from ophion.chain.builder import Builder
+from ophion.chain.chain import Chain
+from ophion.chain.fork_choice import HeadChange
+from ophion.chain.import_core import ImportCore
+from ophion.chain.importer import Importer
+from ophion.consensus.engine import BlockPreferences, Tip
+from ophion.errors import OphionError
+from ophion.native.exceptions import translated
+from ophion.native.executor import AccountOverride, edit_state
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Hash32
+
+_BLOCKS_PER_COMMIT = 256
+
+
+class UnknownHead(OphionError):
+    """There is no such block to go back to."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"There is no block {number} on this chain to go back to")
+
+
+class HeadControl:
+    """The caller holds the lock of the sealer."""
+
+    def __init__(self, chain: Chain, importer: Importer, builder: Builder) -> None:
+        self._chain = chain
+        self._importer = importer
+        self._builder = builder
+        self._edited: list[tuple[int, Hash32]] = []
+        """Keys of `Chain.edited_roots`, oldest block first."""
+
+    @property
+    def edited_root(self) -> Hash32 | None:
+        """Root of the edited state of the head; None where nothing was edited."""
+        header = self._chain.head.header
+        return self._chain.edited_roots.get((header.number, header.state_root))
+
+    async def edit(self, changes: Sequence[AccountOverride]) -> None:
+        """Change accounts in the state of the head."""
+        chain, tip = self._chain, self._chain.tip
+        header = tip.header.header
+
+        def job(core: ImportCore) -> HeadChange | None:
+            with translated():
+                state = chain.store.state(chain.root_after(header))
+                edited = edit_state(chain.store, state, changes, header.number)
+            self._register(tip.header, edited.root)
+            return None
+
+        await self._importer.run(job)
+        chain.rewind(tip)
+
+    def _register(self, header: HashedHeader, root: Hash32 | None) -> None:
+        """Make `root` the state of the head; None for that of its header."""
+        key, roots = (header.number, header.header.state_root), self._chain.edited_roots
+        if root is None or root == header.header.state_root:
+            if roots.pop(key, None) is not None:
+                self._edited.remove(key)
+            return
+        if key not in roots:
+            self._edited.append(key)
+        roots[key] = root
+
+    async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
+        """Make a committed block the head again, with the edited state that it had."""
+        chain = self._chain
+        total_difficulty = chain.total_difficulty(head.hash)
+        if total_difficulty is None:
+            raise UnknownHead(head.number)
+        tip = Tip(head, total_difficulty)
+        while self._edited and self._edited[-1][0] > head.number:
+            chain.edited_roots.pop(self._edited.pop(), None)
+        self._register(head, edited_root)
+
+        def job(core: ImportCore) -> HeadChange | None:
+            with translated():
+                chain.store.rewind(head.hash, chain.root_after(head.header))
+            core.rewind(tip)
+            return None
+
+        await self._importer.run(job)
+        chain.rewind(tip)
+
+    async def rewind_to(self, number: int) -> None:
+        """As `rewind`, by number; edits of that block stay."""
+        found = self._chain.canonical(number) if 0 <= number <= self._chain.head.number else None
+        if found is None:
+            raise UnknownHead(number)
+        await self.rewind(found, self._chain.edited_roots.get((number, found.header.state_root)))
+
+    async def add_empty(self, count: int, wishes: BlockPreferences, interval: int) -> None:
+        """Add empty blocks, `interval` seconds apart; far cheaper than one at a time."""
+        while count > 0:
+            share = min(count, _BLOCKS_PER_COMMIT)
+            await self._importer.run(partial(self._stage_empty, share, wishes, interval))
+            count -= share
+
+    def _stage_empty(self, count: int, wishes: BlockPreferences, interval: int, core: ImportCore) -> HeadChange | None:
+        chain, builder = self._chain, self._builder
+        parent = chain.head
+        try:
+            state = core.state_after(parent)
+            for _ in range(count):
+                timestamp = max(wishes.timestamp, parent.timestamp) if interval == 0 else parent.timestamp + interval
+                draft = chain.engine.prepare(parent, replace(wishes, timestamp=timestamp), core)
+                built = builder.open(draft, state).complete(draft)
+                parent, state = chain.engine.hashed(built.header), built.state
+                core.adopt(parent, built.body, built.execution)
+            return core.commit()
+        finally:
+            core.discard()

@@ -1,0 +1,283 @@
+"""`DevNode`: what a test may do with a development node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.chain.block_environment import chain_rules
+from ophion.chain.builder import Builder
+from ophion.chain.chain import Chain
+from ophion.chain.events import ChainEvent
+from ophion.chain.importer import Importer
+from ophion.chain.queries import Queries
+from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
+from ophion.dev.engine import DevEngine, NextHeader
+from ophion.dev.head import HeadControl
+from ophion.dev.sealer import DevSealer
+from ophion.native.executor import AccountOverride
+from ophion.native.transactions import Transaction
+from ophion.pool.events import DropReason
+from ophion.pool.pool import TxPool
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import Address, Hash32
+from ophion.producer.block_assembly import Assembler
+from ophion.wallet.unsigned import UnsignedTransaction
+
+
+class Snapshot(Struct, frozen=True):
+    """Everything that a revert brings back."""
+
+    head: HashedHeader
+    edited_root: Hash32 | None
+    pool: tuple[Transaction, ...]
+    clock: ClockState
+    asked: NextHeader
+    coinbase: Address | None
+    chain_id: int
+    mode: tuple[bool, float]
+
+
+class Identity(Struct, frozen=True):
+    """How a development node presents itself to tools."""
+
+    preset: str | None = None
+    instance_id: Hash32 = bytes(32)
+    """Differs from run to run; tools keep their manifests by it."""
+    client_version: str | None = None
+
+
+class DevNode:
+    """Cheat codes of a development chain. Belongs to the event loop."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        importer: Importer,
+        builder: Builder,
+        queries: Queries,
+        pool: TxPool,
+        assembler: Assembler,
+        engine: DevEngine,
+        clock: DevClock,
+        sealer: DevSealer,
+        identity: Identity,
+    ) -> None:
+        self.chain = chain
+        self.queries = queries
+        self.pool = pool
+        self.clock = clock
+        self.engine = engine
+        self.sealer = sealer
+        self.identity = identity
+        self.head = HeadControl(chain, importer, builder)
+        self.impersonated: set[Address] = set()
+        self.impersonates_all = False
+        self.signatures: dict[bytes, Address] = {}
+        """Addresses that ecrecover answers for a signature (`anvil_impersonateSignature`)."""
+        self.logs_requests = True
+        self.instance_id = identity.instance_id
+        self._assembler = assembler
+        self._snapshots: dict[int, Snapshot] = {}
+        self._last_snapshot = -1
+        clock.last = chain.head.timestamp
+        chain.events.listen(self._on_chain_event, is_early=True)
+
+    def _on_chain_event(self, event: ChainEvent) -> None:
+        if getattr(event, "blocks", None) or getattr(event, "added", None):
+            self.clock.on_block(event.head.timestamp)
+            self.engine.on_block()
+        else:
+            self.clock.last = event.head.timestamp
+
+    # --- snapshots ------------------------------------------------------------------------------
+
+    async def snapshot(self) -> int:
+        """Remember where the chain is; gives the number to revert to."""
+        async with self.sealer.turn:
+            self._last_snapshot += 1
+            self._snapshots[self._last_snapshot] = Snapshot(
+                head=self.chain.head,
+                edited_root=self.head.edited_root,
+                pool=tuple(item.transaction for item in self.pool.transactions()),
+                clock=self.clock.state(),
+                asked=replace(self.engine.next),
+                coinbase=self._assembler.settings.coinbase,
+                chain_id=self.chain.spec.chain_id,
+                mode=(self.sealer.is_automatic, self.sealer.interval_s),
+            )
+            return self._last_snapshot
+
+    def snapshots(self) -> dict[int, HashedHeader]:
+        """Heads of the snapshots that are kept."""
+        return {number: snapshot.head for number, snapshot in self._snapshots.items()}
+
+    async def revert(self, number: int) -> bool:
+        """Go back to a snapshot; it and later ones are gone afterwards. False where there is none."""
+        async with self.sealer.turn:
+            snapshot = self._snapshots.get(number)
+            if snapshot is None:
+                return False
+            for later in [one for one in self._snapshots if one >= number]:
+                del self._snapshots[later]
+            self.engine.next = replace(snapshot.asked)
+            self._assembler.settings.coinbase = snapshot.coinbase
+            if snapshot.chain_id != self.chain.spec.chain_id:
+                self._use_chain_id(snapshot.chain_id)
+            if snapshot.mode != (self.sealer.is_automatic, self.sealer.interval_s):
+                self.sealer.set_mode(*snapshot.mode)
+            self.clock.restore(snapshot.clock, snapshot.head.timestamp)
+            await self.head.rewind(snapshot.head, snapshot.edited_root)
+            if len(self.pool) or snapshot.pool:
+                self.pool.readmit(snapshot.pool)
+            return True
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    async def mine(self, count: int = 1, interval: int | None = None, is_first_normal: bool = False) -> None:
+        """Make blocks; the first ones take what waits. `interval` is the seconds between them.
+
+        The interval counts from the present for the first block too, unless `is_first_normal`.
+        """
+        async with self.sealer.turn:
+            made = 0
+            while made < count and (made == 0 or self.pool.has_executable or self.clock.exact is not None):
+                if interval is not None and (made or not is_first_normal):
+                    self.clock.increase(interval)
+                await self.sealer.make_block_in_turn()
+                made += 1
+            if made == count:
+                return
+            step = self.clock.interval if interval is None else interval
+            await self.head.add_empty(count - made, self._assembler.wishes(), step or 0)
+            if interval:
+                self.clock.increase(interval * (count - made))
+
+    async def mine_at(self, timestamp: int | None) -> None:
+        """Make one block, with this timestamp where one is given."""
+        async with self.sealer.turn:
+            if timestamp is not None:
+                self.clock.set_next(timestamp)
+            await self.sealer.make_block_in_turn()
+
+    def set_automine(self, is_on: bool) -> None:
+        """Make a block for each transaction, or only on demand."""
+        self.sealer.set_mode(is_on, 0.0 if is_on else self.sealer.interval_s)
+
+    def set_interval(self, seconds: float) -> None:
+        """Make a block every so many seconds; 0 for none."""
+        self.sealer.set_mode(False, seconds)
+
+    # --- state ----------------------------------------------------------------------------------
+
+    async def edit(self, *changes: AccountOverride) -> None:
+        """Change accounts; the state of `latest` shows it at once."""
+        async with self.sealer.turn:
+            await self.head.edit(changes)
+
+    async def change(self, make: Callable[[], Sequence[AccountOverride]]) -> None:
+        """As `edit`, for changes that depend on the state as it is."""
+        async with self.sealer.turn:
+            await self.head.edit(make())
+
+    async def set_chain_id(self, chain_id: int) -> None:
+        """Another chain id from the next transaction on."""
+        async with self.sealer.turn:
+            self._use_chain_id(chain_id)
+            self.chain.rewind(self.chain.tip)
+
+    def _use_chain_id(self, chain_id: int) -> None:
+        chain = self.chain
+        chain.spec = self.queries.spec = replace(chain.spec, chain_id=chain_id)
+        chain.rules = chain_rules(chain.spec, is_relaxed=True)
+
+    def announce(self) -> None:
+        """Clock or next header have changed: prices and pending block are worked out anew."""
+        self.chain.rewind(self.chain.tip)
+
+    def set_coinbase(self, coinbase: Address) -> None:
+        """Reward this account from the next block on."""
+        self._assembler.settings.coinbase = coinbase
+        self.announce()
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def set_next_timestamp(self, timestamp: int, allow_equal: bool = True) -> None:
+        """Give the next block this timestamp."""
+        self.clock.set_next(timestamp, allow_equal)
+        self.announce()
+
+    def check_time(self, timestamp: int) -> None:
+        """Refuse a time before the head."""
+        if timestamp < self.clock.last:
+            raise TimestampTooLow(timestamp, self.clock.last)
+
+    # --- impersonation --------------------------------------------------------------------------
+
+    def impersonates(self, address: Address) -> bool:
+        """Whether transactions of this account need no signature."""
+        return self.impersonates_all or address in self.impersonated
+
+    def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
+        """A transaction of an impersonated account: its address stands where r belongs, so hashes differ by sender."""
+        signature = sender.rjust(32, b"\0") if any(sender) else b"\x01".rjust(32, b"\0")
+        raw = transaction.with_signature(signature + b"\x01".rjust(32, b"\0") + b"\0")
+        return Transaction.impersonated(raw, sender)
+
+    # --- going back -----------------------------------------------------------------------------
+
+    async def rollback(self, depth: int) -> None:
+        """Take blocks off the chain; their transactions are gone."""
+        async with self.sealer.turn:
+            self.engine.branch += 1
+            await self.head.rewind_to(self.chain.head.number - depth)
+            self.clock.set_time(self.chain.head.timestamp)
+
+    async def reorg(self, depth: int, blocks: Sequence[tuple[Transaction, ...]]) -> None:
+        """Take blocks off and put as many others in their place, with these transactions."""
+        async with self.sealer.turn:
+            height = self.chain.head.number
+            self.engine.branch += 1
+            waiting = [item.transaction for item in self.pool.transactions()]
+            await self.head.rewind_to(height - depth)
+            self.clock.set_time(self.chain.head.timestamp)
+            self.pool.readmit(())
+            for number in range(depth):
+                self.pool.readmit(blocks[number] if number < len(blocks) else ())
+                await self.sealer.make_block_in_turn()
+            self.pool.readmit(waiting)
+
+    async def reset(self) -> None:
+        """Go back to the genesis and forget everything that was set."""
+        async with self.sealer.turn:
+            self._snapshots.clear()
+            self.engine.next = NextHeader()
+            self.impersonated.clear()
+            self.impersonates_all = False
+            self.drop_all()
+            genesis = self.chain.genesis
+            self.clock.offset, self.clock.exact, self.clock.interval = 0.0, None, None
+            await self.head.rewind(genesis)
+
+    # --- pool -----------------------------------------------------------------------------------
+
+    def drop(self, hash: Hash32) -> bool:
+        """Take one transaction out of the pool."""
+        if self.pool.get(hash) is None:
+            return False
+        self.pool.drop((hash,), DropReason.STALE)
+        return True
+
+    def drop_all(self, sender: Address | None = None) -> None:
+        """Take out everything that waits, or that of one sender."""
+        items = self.pool.transactions()
+        hashes = tuple(item.hash for item in items if sender is None or item.sender == sender)
+        self.pool.drop(hashes, DropReason.STALE)
+
+    async def idle(self) -> None:
+        """Return once no block is being made."""
+        async with self.sealer.turn:
+            await asyncio.sleep(0)

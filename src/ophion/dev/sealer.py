@@ -1,0 +1,73 @@
+"""`DevSealer`: when a development node makes blocks."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ophion.producer.block_assembly import Assembler
+from ophion.producer.instant_sealer import InstantSealer
+
+_BUILD_DEADLINE_S = 5.0
+
+
+class DevSealer(InstantSealer):
+    """Blocks at once, by interval, or only when asked for."""
+
+    def __init__(self, assembler: Assembler, is_automatic: bool, interval_s: float) -> None:
+        super().__init__(assembler)
+        self.turn = asyncio.Lock()
+        """Held by everything that moves the head or edits its state."""
+        self.is_automatic = is_automatic
+        self.interval_s = interval_s
+        """Seconds between blocks; 0 for none by interval."""
+        self._changed = asyncio.Event()
+
+    def set_mode(self, is_automatic: bool, interval_s: float) -> None:
+        """Make blocks in another way from now on."""
+        self.is_automatic, self.interval_s = is_automatic, interval_s
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Make blocks until cancelled."""
+        while True:
+            self._changed.clear()
+            if self.is_automatic:
+                mode = asyncio.create_task(super().run())
+            elif self.interval_s:
+                mode = asyncio.create_task(self._run_by_interval(self.interval_s))
+            else:
+                await self._changed.wait()
+                continue
+            changing = asyncio.create_task(self._changed.wait())
+            try:
+                await asyncio.wait({mode, changing}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (mode, changing):
+                    task.cancel()
+                await asyncio.wait({mode, changing})
+            if not mode.cancelled() and mode.exception() is not None:
+                mode.result()
+
+    async def _run_by_interval(self, interval_s: float) -> None:
+        clock = self._clock
+        due = clock.monotonic() + interval_s
+        while True:
+            await asyncio.sleep(due - clock.monotonic())
+            await self.make_block()
+            due = max(due + interval_s, clock.monotonic())
+
+    async def _seal(self) -> bool:
+        async with self.turn:
+            return await super()._seal()
+
+    async def make_block(self) -> None:
+        """One block with what the pool holds, empty or not."""
+        async with self.turn:
+            await self.make_block_in_turn()
+
+    async def make_block_in_turn(self) -> None:
+        """The same for a caller that holds the lock."""
+        assembler = self._assembler
+        started_at = self._clock.monotonic()
+        built = await assembler.assemble(_BUILD_DEADLINE_S)
+        await assembler.commit(built.header, built, started_at)

@@ -1,0 +1,128 @@
+"""The parts that a development node with cheat codes has in place of the usual ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from ophion.chain.block_environment import chain_rules
+from ophion.chain.builder import Builder
+from ophion.chain.chain import Chain
+from ophion.chain.gas_price import FeeFloor
+from ophion.chain.importer import Importer
+from ophion.chain.queries import Queries
+from ophion.chainspec.dev import MNEMONIC
+from ophion.chainspec.spec import ChainSpec
+from ophion.dev.clock import DevClock
+from ophion.dev.engine import DevEngine
+from ophion.dev.node import DevNode, Identity
+from ophion.dev.sealer import DevSealer
+from ophion.dev.state_file import BadStateFile, dump, load, unpacked
+from ophion.errors import ConfigError
+from ophion.node.config import NodeConfig
+from ophion.node.dev_options import DevOrder, DevPreset
+from ophion.pool.pool import TxPool
+from ophion.primitives.hexcodec import data
+from ophion.producer.block_assembly import Assembler, MinerSettings
+from ophion.producer.mining_control import MiningControl
+from ophion.producer.pow_miner import WorkPackages
+from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.lanes import Lanes
+from ophion.runtime.operator_files import content_of
+
+_SUGGESTED_TIP = 1_000_000_000
+_MAX_STATE_BYTES = 1024 * 1024 * 1024
+
+
+class DevBuild:
+    """Engine and clock first, the rest when the chain is open."""
+
+    def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
+        self._config = config
+        self._instance_id = entropy.token(32)
+        is_equal = config.miner.equal_timestamps or config.dev.preset is DevPreset.ANVIL
+        self.engine = DevEngine(spec, is_equal, config.dev.is_merged)
+        self.clock = DevClock(clock)
+        self.suggested_tip = None if config.dev.preset is None else _SUGGESTED_TIP
+        """Priority fee that clients are told; None for that of recent blocks."""
+
+    def relax(self, chain: Chain) -> None:
+        """Lift the rules that stand in a test's way."""
+        chain.rules = chain_rules(chain.spec, is_relaxed=True)
+        chain.is_relaxed = True
+        self.clock.last = chain.head.timestamp
+
+    def finish(
+        self,
+        chain: Chain,
+        importer: Importer,
+        builder: Builder,
+        queries: Queries,
+        pool: TxPool,
+        assembler: Assembler,
+        settings: MinerSettings,
+        floor: FeeFloor,
+        lanes: Lanes,
+    ) -> tuple[MiningControl, DevNode]:
+        """Production of blocks, and what tests may do with it."""
+        dev, period_s = self._config.dev, self._config.miner.block_period_s
+        sealer = DevSealer(assembler, dev.automine and not period_s, period_s)
+        if dev.order is DevOrder.FIFO:
+            pool.order_by_arrival()
+        preset = None if dev.preset is None else dev.preset.value
+        identity = Identity(preset, self._instance_id)
+        node = DevNode(chain, importer, builder, queries, pool, assembler, self.engine, self.clock, sealer, identity)
+        node.impersonates_all = dev.impersonates_all
+        packages = WorkPackages(assembler, lanes.read)
+        return MiningControl(settings, floor, sealer, packages, None, self.engine.name), node
+
+
+class DevFiles:
+    """Files of a development node: accounts read at the start and written at the end, and keys for tools; a service."""
+
+    name = "development files"
+
+    def __init__(self, config: NodeConfig, node: DevNode, chain_id: int) -> None:
+        self._config = config
+        self._node = node
+        self._chain_id = chain_id
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Read and write; a node that cannot read its state does not start."""
+        dev = self._config.dev
+        if dev.load_state is not None:
+            await self._load(dev.load_state)
+        if dev.config_out is not None:
+            dev.config_out.write_bytes(orjson.dumps(self._keys(), option=orjson.OPT_INDENT_2))
+        ready()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if dev.dump_state is not None:
+                dev.dump_state.write_bytes(orjson.dumps(dump(self._node)))
+
+    async def _load(self, path: Path) -> None:
+        try:
+            await load(self._node, unpacked(content_of(path, _MAX_STATE_BYTES)))
+        except OSError as error:
+            raise ConfigError(f"--load-state: {path}: {error.strerror}") from error
+        except ValueError as error:
+            raise ConfigError(f"--load-state: {path}: {error}") from error
+        except BadStateFile as error:
+            raise ConfigError(f"--load-state: {path}: {error.message}") from error
+
+    def _keys(self) -> dict[str, object]:
+        """Accounts and chain as Anvil writes them."""
+        config, header = self._config, self._node.chain.genesis.header
+        return {
+            "available_accounts": [data(account.address) for account in config.accounts],
+            "private_keys": [data(account.private_key) for account in config.accounts],
+            "wallet": {"mnemonic": config.dev.mnemonic or MNEMONIC, "derivation_path": config.dev.derivation_path},
+            "base_fee": hex(header.base_fee_per_gas or 0),
+            "gas_limit": hex(header.gas_limit),
+            "genesis_timestamp": hex(header.timestamp),
+            "chain_id": self._chain_id,
+        }

@@ -1,0 +1,57 @@
+"""The genesis of a development network with a preset."""
+
+from __future__ import annotations
+
+import json
+
+from ophion.chainspec.dev import DEFAULT_DEV_FORK, dev_document
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.node.config import NodeConfig
+from ophion.runtime.clock import SystemClock
+
+_CHAIN_ID = 31337
+_GAS_LIMIT = 30_000_000
+_BASE_FEE = 1_000_000_000
+_DEPLOYER = "4e59b44847b379578588920ca78fbf26c0b4956c"
+_DEPLOYER_CODE = (
+    "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
+    "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
+)
+"""The CREATE2 deployer that tools expect at its address on every chain."""
+
+
+def preset_genesis(config: NodeConfig) -> Genesis:
+    """The development network as the options of `DevConfig` change it."""
+    dev, fork = config.dev, config.network.dev_fork or DEFAULT_DEV_FORK
+    document = dev_document(fork)
+    alloc = {account.address.hex(): {"balance": str(account.balance)} for account in config.accounts}
+    contracts = {address: entry for address, entry in document["alloc"].items() if "code" in entry}
+    document["alloc"] = alloc | contracts
+    if dev.timestamp is not None:
+        document["timestamp"] = hex(dev.timestamp)
+    if dev.base_fee is not None and "baseFeePerGas" in document:
+        document["baseFeePerGas"] = hex(dev.base_fee)
+    if dev.gas_limit is not None:
+        document["gasLimit"] = hex(dev.gas_limit)
+    if dev.code_size_limit is not None:
+        document["config"]["contractSizeLimit"] = dev.code_size_limit
+    if dev.preset is None:
+        return _parsed(document, config)
+    document["alloc"][_DEPLOYER] = {"balance": "0", "code": _DEPLOYER_CODE}
+    document["config"]["chainId"] = _CHAIN_ID
+    if dev.code_size_limit is None:
+        del document["config"]["contractSizeLimit"]
+    del document["config"]["daoForkBlock"]
+    if dev.timestamp is None:
+        document["timestamp"] = hex(int(SystemClock().now()))
+    if dev.gas_limit is None:
+        document["gasLimit"] = hex(_GAS_LIMIT)
+    if dev.base_fee is None and "baseFeePerGas" in document:
+        document["baseFeePerGas"] = hex(_BASE_FEE)
+    document.update(extraData="0x", difficulty="0x1", nonce="0x0")
+    return _parsed(document, config)
+
+
+def _parsed(document: dict[str, object], config: NodeConfig) -> Genesis:
+    """The genesis that a document describes, with the overrides of the command line."""
+    return parse_genesis(json.dumps(document), is_dev=True, overrides=config.network.overrides)

@@ -1,0 +1,139 @@
+"""Options of the development network beyond those of its chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+from ophion import __version__
+from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
+from ophion.runtime.options import Options, at_least, between, option
+
+_DEFAULT_PATH = "m/44'/60'/0'/0/"
+_WEI = 10**18
+_ANVIL_VERSION = "anvil/v1.7.1"
+_HARDHAT_VERSION = "HardhatNetwork/2.26.3"
+
+
+class DevPreset(Enum):
+    """Whose defaults a development node has."""
+
+    ANVIL = "anvil"
+    HARDHAT = "hardhat"
+
+
+class DevOrder(Enum):
+    """In which order a block takes transactions."""
+
+    FEES = "fees"
+    FIFO = "fifo"
+
+
+class DevConfig(Options):
+    """Development network."""
+
+    preset: DevPreset | None = option(
+        "--dev-preset",
+        default=None,
+        help="Dev network: chain, accounts and name of Anvil or of Hardhat's node. (default: this node's own)",
+    )
+    mnemonic: str | None = option(
+        "--dev-mnemonic", default=None, metavar="WORDS", help="Dev network: words from which accounts are derived."
+    )
+    derivation_path: str = option(
+        "--dev-derivation-path",
+        default=_DEFAULT_PATH,
+        metavar="PATH",
+        help="Dev network: path of the accounts; their number is added.",
+    )
+    account_count: int | None = option(
+        "--dev-accounts",
+        default=None,
+        check=between(1, 10_000),
+        help="Dev network: how many accounts are derived. (default: 10; 20 with the preset hardhat)",
+    )
+    balance: float | None = option(
+        "--dev-balance", default=None, metavar="ETHER", help="Dev network: ether of each account. (default: 10000)"
+    )
+    timestamp: int | None = option(
+        "--dev-timestamp", default=None, check=at_least(0), help="Dev network: timestamp of the genesis block."
+    )
+    gas_limit: int | None = option(
+        "--dev-gas-limit", default=None, check=between(5000, 2**63 - 1), help="Dev network: gas limit of blocks."
+    )
+    base_fee: int | None = option(
+        "--dev-base-fee", default=None, check=at_least(0), metavar="WEI", help="Dev network: base fee of the genesis."
+    )
+    code_size_limit: int | None = option(
+        "--dev-code-size-limit", default=None, check=at_least(1), help="Dev network: most bytes of a contract's code."
+    )
+    automine: bool = option(
+        "--dev-automine", default=True, help="Dev network: make a block as soon as there are transactions."
+    )
+    order: DevOrder = option("--dev-order", default=DevOrder.FEES, help="Dev network: order of transactions in blocks.")
+    impersonates_all: bool = option(
+        "--dev-auto-impersonate", default=False, help="Dev network: take transactions of all accounts unsigned."
+    )
+    load_state: Path | None = option(
+        "--dev-load-state", default=None, help="Dev network: file with accounts in Anvil's format, read at the start."
+    )
+    dump_state: Path | None = option(
+        "--dev-dump-state", default=None, help="Dev network: file that accounts are written to at the end."
+    )
+    config_out: Path | None = option(
+        "--dev-config-out", default=None, help="Dev network: JSON file that gets accounts, keys and chain."
+    )
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the genesis is another than the usual one."""
+        given = (self.preset, self.mnemonic, self.account_count, self.balance, self.timestamp, self.gas_limit)
+        others = (self.base_fee, self.code_size_limit)
+        return any(one is not None for one in (*given, *others)) or self.derivation_path != _DEFAULT_PATH
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether blocks have neither reward nor difficulty."""
+        return self.preset is not None
+
+    @property
+    def client_version(self) -> str | None:
+        """The name that tools look for before they use cheat codes; None for this node's own."""
+        if self.preset is None:
+            return None
+        name = _ANVIL_VERSION if self.preset is DevPreset.ANVIL else _HARDHAT_VERSION
+        return f"{name}/ophion/{__version__}"
+
+    @property
+    def accounts(self) -> tuple[DevAccount, ...] | None:
+        """Accounts of the chosen mnemonic; None where the network's own are meant."""
+        chosen = (self.preset, self.mnemonic, self.account_count, self.balance)
+        if all(one is None for one in chosen) and self.derivation_path == _DEFAULT_PATH:
+            return None
+        count = self.account_count or (20 if self.preset is DevPreset.HARDHAT else 10)
+        wei = 10_000 * _WEI if self.balance is None else int(self.balance * _WEI)
+        if (
+            self.mnemonic in (None, MNEMONIC)
+            and count <= len(MNEMONIC_ACCOUNTS)
+            and self.derivation_path == _DEFAULT_PATH
+        ):
+            known = MNEMONIC_ACCOUNTS[:count]
+            return tuple(DevAccount(one.address, one.private_key, wei) for one in known)
+        from ophion.dev.mnemonic import derived_keys
+        from ophion.native.crypto import PrivateKey
+
+        keys = derived_keys(self.mnemonic or MNEMONIC, self.derivation_path, count)
+        return tuple(DevAccount(PrivateKey(key).address, key, wei) for key in keys)
+
+    def problems(self) -> Iterator[str]:
+        if self.balance is not None and not 0 <= self.balance < 10**15:
+            yield f"Invalid value for option '--dev-balance': {self.balance} is not between 0 and 10^15"
+        if self.mnemonic is None and self.derivation_path == _DEFAULT_PATH:
+            return
+        from ophion.dev.mnemonic import MnemonicError, derived_keys
+
+        try:
+            derived_keys(self.mnemonic or MNEMONIC, self.derivation_path, 1)
+        except MnemonicError as error:
+            yield str(error)

@@ -1,0 +1,174 @@
+"""Impersonation, pool and identity of development nodes (anvil_*, hardhat_*)."""
+
+from __future__ import annotations
+
+from ophion.errors import RpcError
+from ophion.primitives.hexcodec import data
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.wire_types import AddressParam, BlockParam, DataParam, HashParam, HashResult, TextParam
+from ophion.rpc.services.block_reference import view_at
+from ophion.rpc.services.cheat_codes import FlagParam, Json, Nothing, cheat_code, dev_of
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.transaction_request import UnreadRequestParam, decode_transaction_request, filled
+
+_SIGNATURE_BYTES = 65
+_METHOD_NOT_FOUND_CODE = -32601
+
+
+@cheat_code("anvil_impersonateAccount", "hardhat_impersonateAccount")
+def impersonate(ctx: RpcContext, address: AddressParam) -> Json:
+    """Take transactions of an account without its signature."""
+    dev = dev_of(ctx)
+    dev.impersonated.add(address)
+    return True if dev.identity.preset == "hardhat" else None
+
+
+@cheat_code("anvil_stopImpersonatingAccount", "hardhat_stopImpersonatingAccount")
+def stop_impersonating(ctx: RpcContext, address: AddressParam) -> Json:
+    """Ask for signatures of an account again."""
+    dev = dev_of(ctx)
+    was_there = address in dev.impersonated
+    dev.impersonated.discard(address)
+    return was_there if dev.identity.preset == "hardhat" else None
+
+
+@cheat_code("anvil_autoImpersonateAccount", "hardhat_autoImpersonateAccount")
+def auto_impersonate(ctx: RpcContext, is_on: FlagParam) -> Nothing:
+    """Take transactions of every account without signatures, or not."""
+    dev_of(ctx).impersonates_all = is_on
+
+
+@cheat_code("anvil_impersonateSignature")
+def impersonate_signature(ctx: RpcContext, signature: DataParam, address: AddressParam) -> Nothing:
+    """Let the ecrecover contract answer this address for a signature."""
+    if len(signature) != _SIGNATURE_BYTES:
+        raise invalid_params(f"signature: exactly {_SIGNATURE_BYTES} bytes are expected")
+    raise RpcError(SERVER_ERROR_CODE, "anvil_impersonateSignature is not supported yet")
+
+
+@method("eth_sendUnsignedTransaction", needs={"dev"})
+async def send_unsigned(ctx: RpcContext, transaction: UnreadRequestParam) -> HashResult:
+    """Send a transaction of any account without a signature."""
+    request = decode_transaction_request(transaction)
+    unsigned = await filled(ctx, request)
+    return await ctx.pool.send_decoded(dev_of(ctx).unsigned(unsigned, request.sender))
+
+
+@method("eth_requestAccounts", needs={"dev", "accounts"})
+def request_accounts(ctx: RpcContext) -> Json:
+    """Accounts that this node signs for, by the name that wallets use."""
+    assert ctx.accounts is not None
+    return [data(address) for address in ctx.accounts.addresses]
+
+
+@method("eth_networkId", needs={"dev"})
+def network_id(ctx: RpcContext) -> Json:
+    """As `net_version`."""
+    return str(ctx.queries.spec.chain_id)
+
+
+@method("eth_getAccountInfo", needs={"dev"})
+def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Json:
+    """Nonce, balance and code of an account in one answer."""
+    view = view_at(ctx, block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    state = view.state
+    return {
+        "nonce": hex(state.nonce(address)),
+        "balance": hex(state.balance(address)),
+        "code": data(state.code(address)),
+    }
+
+
+# --- pool ----------------------------------------------------------------------------------------
+
+
+@cheat_code("anvil_dropTransaction", "hardhat_dropTransaction")
+def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
+    """Take a transaction out of the pool; gives its hash, null where it was not there."""
+    dev = dev_of(ctx)
+    was_there = dev.drop(hash)
+    if dev.identity.preset == "hardhat":
+        return was_there
+    return data(hash) if was_there else None
+
+
+@cheat_code("anvil_dropAllTransactions", "hardhat_dropAllTransactions")
+def drop_all_transactions(ctx: RpcContext) -> Nothing:
+    """Empty the pool."""
+    dev_of(ctx).drop_all()
+
+
+@cheat_code("anvil_removePoolTransactions", "hardhat_removePoolTransactions")
+def remove_pool_transactions(ctx: RpcContext, sender: AddressParam) -> Nothing:
+    """Take all transactions of an account out of the pool."""
+    dev_of(ctx).drop_all(sender)
+
+
+# --- the node ------------------------------------------------------------------------------------
+
+
+@cheat_code("anvil_nodeInfo")
+def node_info(ctx: RpcContext) -> Json:
+    """Head, environment of the next block, and how blocks are made."""
+    queries, following = ctx.queries, ctx.queries.next_block().header
+    return {
+        "currentBlockNumber": hex(queries.head_number),
+        "currentBlockTimestamp": queries.head.timestamp,
+        "currentBlockHash": data(queries.head_hash),
+        "hardFork": queries.spec.fork_of(following).name.capitalize(),
+        "transactionOrder": "fees",
+        "environment": {
+            "baseFee": hex(following.base_fee_per_gas or 0),
+            "chainId": queries.spec.chain_id,
+            "gasLimit": hex(following.gas_limit),
+            "gasPrice": hex((following.base_fee_per_gas or 0) + 1_000_000_000),
+        },
+        "forkConfig": {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None},
+    }
+
+
+@cheat_code("anvil_metadata")
+def metadata(ctx: RpcContext) -> Json:
+    """Version, chain and instance; tools tell one run from another by the instance id."""
+    queries, dev = ctx.queries, dev_of(ctx)
+    return {
+        "clientVersion": ctx.node.client_version,
+        "chainId": queries.spec.chain_id,
+        "instanceId": data(dev.instance_id),
+        "latestBlockNumber": queries.head_number,
+        "latestBlockHash": data(queries.head_hash),
+        "forkedNetwork": None,
+        "snapshots": {hex(number): [head.number, data(head.hash)] for number, head in dev.snapshots().items()},
+    }
+
+
+@cheat_code("hardhat_metadata")
+def hardhat_metadata(ctx: RpcContext) -> Json:
+    """As `anvil_metadata`, with the preset `hardhat` alone.
+
+    Where another node answers it, hardhat-ethers sends every transaction with the gas limit of a block.
+    """
+    if dev_of(ctx).identity.preset != "hardhat":
+        raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")
+    return metadata(ctx)
+
+
+@cheat_code("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled")
+def set_logging(ctx: RpcContext, is_on: FlagParam) -> Nothing:
+    """Write a line for each request to the log, or not; this node writes none anyway."""
+    dev_of(ctx).logs_requests = is_on
+
+
+@cheat_code("anvil_enableTraces")
+def enable_traces(ctx: RpcContext) -> Nothing:
+    """Traces are always available here."""
+
+
+@cheat_code("anvil_setRpcUrl")
+def set_rpc_url(ctx: RpcContext, url: TextParam) -> Nothing:
+    """Change the chain that is forked; this node forks none, so it is an error."""
+    raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")

@@ -1,0 +1,285 @@
+"""Snapshots, mining and time of development nodes (evm_*, anvil_*, hardhat_*)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from ophion.dev.clock import TimestampTooLow
+from ophion.dev.node import DevNode
+from ophion.errors import RpcError
+from ophion.primitives.hexcodec import data
+from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.schema.wire_types import Boolean, DataParam, Quantity, Text
+from ophion.rpc.services.cheat_codes import (
+    AnyParam,
+    FlagParam,
+    Integer,
+    Json,
+    Nothing,
+    NumberParam,
+    cheat_code,
+    decode_number,
+    dev_of,
+)
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.transaction_request import decode_transaction_request, filled
+
+_INVALID_PARAMS_CODE = -32602
+_MAX_BLOCKS = 10_000_000
+_MAX_TIME_BITS = 63
+
+
+# --- snapshots -----------------------------------------------------------------------------------
+
+
+@cheat_code("evm_snapshot", "anvil_snapshot")
+async def snapshot(ctx: RpcContext) -> Quantity:
+    """Remember head, state, waiting transactions and clock; gives the id for `evm_revert`."""
+    return await dev_of(ctx).snapshot()
+
+
+@cheat_code("evm_revert", "anvil_revert")
+async def revert(ctx: RpcContext, snapshot: NumberParam) -> Boolean:
+    """Go back to a snapshot; it and later ones are gone afterwards. False where there is none with this id."""
+    return await dev_of(ctx).revert(snapshot)
+
+
+# --- mining --------------------------------------------------------------------------------------
+
+
+@cheat_code("evm_mine")
+async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
+    """Make a block, with the timestamp that is given as number or as member `timestamp`; or several (`blocks`)."""
+    for timestamp in _timestamps(options):
+        await _mine_at(dev_of(ctx), timestamp)
+    return "0x0"
+
+
+@cheat_code("evm_mine_detailed", "anvil_mine_detailed")
+async def mine_detailed(ctx: RpcContext, options: AnyParam | None = None) -> Json:
+    """As `evm_mine`; gives the blocks with their transactions."""
+    mined = []
+    for timestamp in _timestamps(options):
+        await _mine_at(dev_of(ctx), timestamp)
+        text = ctx.queries.store.block_json(ctx.queries.head_hash, True, ctx.queries.with_total_difficulty)
+        mined.append(orjson.loads(text or b"null"))
+    return mined
+
+
+async def _mine_at(dev: DevNode, timestamp: int | None) -> None:
+    try:
+        await dev.mine_at(timestamp)
+    except TimestampTooLow as error:
+        raise RpcError(_INVALID_PARAMS_CODE, error.message) from None
+
+
+def _timestamps(options: Any) -> list[int | None]:
+    if not isinstance(options, dict):
+        return [None if options is None else decode_number(options)]
+    given = options.get("timestamp")
+    count = decode_number(options.get("blocks") or 1)
+    if count > _MAX_BLOCKS:
+        raise invalid_params(f"blocks: at most {_MAX_BLOCKS} are expected")
+    return [None if given is None else decode_number(given), *[None] * (count - 1)][:count]
+
+
+@cheat_code("anvil_mine", "hardhat_mine")
+async def mine(ctx: RpcContext, count: NumberParam | None = None, interval: NumberParam | None = None) -> Nothing:
+    """Make blocks, `interval` seconds apart where that is given."""
+    count = 1 if count is None else count
+    if count > _MAX_BLOCKS:
+        raise invalid_params(f"blocks: at most {_MAX_BLOCKS} are expected")
+    dev = dev_of(ctx)
+    is_hardhat = dev.identity.preset == "hardhat"
+    if is_hardhat and interval is None:
+        interval = 1
+    if count:
+        await dev.mine(count, interval, is_first_normal=is_hardhat)
+
+
+@cheat_code("anvil_getAutomine", "hardhat_getAutomine")
+def get_automine(ctx: RpcContext) -> Boolean:
+    """Whether each transaction gets a block at once."""
+    return dev_of(ctx).sealer.is_automatic
+
+
+@cheat_code("evm_setAutomine", "anvil_setAutomine")
+def set_automine(ctx: RpcContext, is_on: FlagParam) -> Nothing:
+    """Make a block for each transaction at once, or only by interval or on demand."""
+    dev_of(ctx).set_automine(is_on)
+
+
+@cheat_code("evm_setIntervalMining", "anvil_setIntervalMining")
+def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
+    """Make a block every so many seconds (milliseconds with the preset `hardhat`); 0 for none."""
+    dev = dev_of(ctx)
+    is_hardhat = dev.identity.preset == "hardhat"
+    if isinstance(interval, list) and len(interval) == 2:
+        interval = interval[0]
+    seconds = decode_number(interval) / (1000 if is_hardhat else 1)
+    if is_hardhat:
+        dev.sealer.set_mode(dev.sealer.is_automatic, seconds)
+    else:
+        dev.set_interval(seconds)
+
+
+@cheat_code("anvil_getIntervalMining")
+def get_interval_mining(ctx: RpcContext) -> Json:
+    """Seconds between blocks; null where none are made by interval."""
+    return int(dev_of(ctx).sealer.interval_s) or None
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+@cheat_code("evm_increaseTime", "anvil_increaseTime")
+def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
+    """Move the chain's clock on; gives the seconds by which it is ahead of the wall clock."""
+    dev = dev_of(ctx)
+    is_negative = type(seconds) is int and seconds < 0
+    total = dev.clock.increase(-decode_number(-seconds) if is_negative else _time(decode_number(seconds)))
+    dev.announce()
+    return str(total) if dev.identity.preset == "hardhat" else total
+
+
+@cheat_code("evm_setNextBlockTimestamp", "anvil_setNextBlockTimestamp")
+def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
+    """Give the next block this timestamp; later blocks follow it."""
+    dev = dev_of(ctx)
+    try:
+        dev.set_next_timestamp(_time(timestamp), allow_equal=dev.identity.preset != "hardhat")
+    except TimestampTooLow as error:
+        raise RpcError(_INVALID_PARAMS_CODE, error.message) from None
+    return str(timestamp) if dev.identity.preset == "hardhat" else None
+
+
+@cheat_code("evm_setTime", "anvil_setTime")
+def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
+    """Make this the present time of the chain; gives the seconds by which its clock has moved on.
+
+    Milliseconds are taken as such where the number is too large for seconds.
+    """
+    dev = dev_of(ctx)
+    seconds = _time(timestamp)
+    if seconds > 100_000_000_000:
+        seconds //= 1000
+    dev.check_time(seconds)
+    moved = dev.clock.set_time(seconds)
+    dev.announce()
+    return moved
+
+
+@cheat_code("anvil_setBlockTimestampInterval")
+def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
+    """Make each block so many seconds younger than its parent."""
+    dev = dev_of(ctx)
+    dev.clock.interval = _time(seconds)
+    dev.announce()
+
+
+@cheat_code("anvil_removeBlockTimestampInterval")
+def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
+    """Take timestamps from the clock again; false where they were."""
+    dev = dev_of(ctx)
+    had_one, dev.clock.interval = dev.clock.interval is not None, None
+    dev.announce()
+    return had_one
+
+
+@cheat_code("anvil_getGenesisTime")
+def genesis_time(ctx: RpcContext) -> Integer:
+    """Timestamp of the first block."""
+    return dev_of(ctx).chain.genesis.timestamp
+
+
+def _time(seconds: int) -> int:
+    if seconds.bit_length() > _MAX_TIME_BITS:
+        raise invalid_params("time: not within 63 bits")
+    return seconds
+
+
+# --- going back ----------------------------------------------------------------------------------
+
+
+@cheat_code("anvil_rollback")
+async def rollback(ctx: RpcContext, depth: NumberParam | None = None) -> Nothing:
+    """Take blocks off the chain: one, or so many."""
+    depth = 1 if depth is None else depth
+    _check_depth(ctx, depth)
+    await dev_of(ctx).rollback(depth)
+
+
+@cheat_code("anvil_reorg")
+async def reorg(ctx: RpcContext, options: AnyParam, pairs: AnyParam | None = None) -> Nothing:
+    """Replace the last `depth` blocks by as many others with these transactions (`tx_block_pairs`)."""
+    dev = dev_of(ctx)
+    if isinstance(options, dict):
+        depth = decode_number(options.get("depth", 0))
+        pairs = options.get("txBlockPairs", options.get("tx_block_pairs")) or []
+    else:
+        depth, pairs = decode_number(options), pairs or []
+    _check_depth(ctx, depth)
+    blocks: list[list[Any]] = [[] for _ in range(depth)]
+    for given, position in pairs:
+        position = decode_number(position)
+        if position >= depth:
+            raise invalid_params(f"txBlockPairs: block {position} is not below the depth {depth}")
+        if isinstance(given, str):
+            blocks[position].append(await _decoded(bytes.fromhex(given.removeprefix("0x"))))
+        else:
+            request = decode_transaction_request(given)
+            unsigned = await filled(ctx, request)
+            key = None if ctx.accounts is None else ctx.accounts.get(request.sender)
+            raw = None if key is None else unsigned.signed_by(key)
+            blocks[position].append(dev.unsigned(unsigned, request.sender) if raw is None else await _decoded(raw))
+    await dev.reorg(depth, [tuple(one) for one in blocks])
+
+
+async def _decoded(raw: bytes) -> Any:
+    from ophion.native.transactions import decode_transactions
+
+    one = decode_transactions([raw])[0]
+    if isinstance(one, str):
+        raise invalid_params(f"transaction: {one}")
+    return one
+
+
+def _check_depth(ctx: RpcContext, depth: int) -> None:
+    height = ctx.queries.head_number
+    if depth > height:
+        raise RpcError(
+            _INVALID_PARAMS_CODE,
+            f"Rollback depth must not exceed current chain height: current height {height}, depth {depth}",
+        )
+
+
+@cheat_code("anvil_reset", "hardhat_reset")
+async def reset(ctx: RpcContext, forking: AnyParam | None = None) -> Nothing:
+    """Go back to the genesis; forking another chain is not supported yet."""
+    source = forking.get("forking") if isinstance(forking, dict) else None
+    if isinstance(source, dict) and any(value is not None for value in source.values()):
+        raise RpcError(SERVER_ERROR_CODE, "Forking is not supported: leave `forking` out to reset to the genesis")
+    await dev_of(ctx).reset()
+
+
+@cheat_code("anvil_dumpState", "hardhat_dumpState")
+async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> Text:
+    """All accounts, in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
+    from ophion.dev.state_file import dump, packed
+
+    dev = dev_of(ctx)
+    return data(await ctx.lanes.read.run(lambda: packed(dump(dev))))
+
+
+@cheat_code("anvil_loadState", "hardhat_loadState")
+async def load_state(ctx: RpcContext, state: DataParam) -> Boolean:
+    """Take accounts from a dump into the present state; gives true."""
+    from ophion.dev.state_file import BadStateFile, load, unpacked
+
+    try:
+        await load(dev_of(ctx), unpacked(state))
+    except BadStateFile as error:
+        raise invalid_params(error.message) from None
+    return True

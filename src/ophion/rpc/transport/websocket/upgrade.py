@@ -1,0 +1,37 @@
+"""WebSocket clients on the port of an HTTP service: development tools expect one port for both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, cast
+
+from ophion.rpc.transport.http.connection import HttpConnection
+from ophion.rpc.transport.http.policy import HttpPolicy
+from ophion.rpc.transport.http.state import HttpState
+
+_LONGEST_HEAD: Final = 8 * 1024
+
+
+class UpgradableConnection(HttpConnection):
+    """An HTTP client that may turn out to speak WebSocket: the first bytes tell.
+
+    After them the loop calls `HttpConnection.data_received` itself, so requests cost what they do elsewhere.
+    """
+
+    def __init__(self, policy: HttpPolicy, make_socket: Callable[[], asyncio.BaseProtocol]) -> None:
+        super().__init__(policy)
+        self._make_socket = make_socket
+
+    def data_received(self, data: bytes) -> None:
+        if data[:4] == b"GET " and b"upgrade: websocket" in data[:_LONGEST_HEAD].lower():
+            self._policy.closed(self)
+            self.state, self.is_ending = HttpState.DETACHED, True
+            protocol = cast(asyncio.Protocol, self._make_socket())
+            self.transport.set_protocol(protocol)
+            protocol.connection_made(self.transport)
+            protocol.data_received(data)
+            return
+        self.data_received = super().data_received  # type: ignore[method-assign]
+        self.transport.set_protocol(self)
+        super().data_received(data)

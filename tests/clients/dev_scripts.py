@@ -1,0 +1,324 @@
+"""Scripts that run against any development node with cheat codes; each returns what it has observed.
+
+They use nothing but JSON-RPC. What differs from run to run (hashes, the present time) is left out or made relative.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+SECOND = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
+OTHER = "0x00000000000000000000000000000000000000aa"
+WHALE = "0x00000000000000000000000000000000000000bb"
+CODE = "0x42600052446020526000546040524360605260806000f3"
+"""Returns timestamp, prevRandao, slot 0 and block number."""
+TOKEN = "0x" + (
+    # balanceOf(a): mapping at slot 3; allowance(o, s): mapping of mappings at slot 4; others revert
+    "60003560e01c806370a0823114601d5763dd62ed3e14603757600080fd5b"
+    "600435600052600360205260406000205460005260206000f35b"
+    "600435600052600460205260406000206020526024356000526040600020546000526020"
+    "6000f3"
+)
+
+
+class Node:
+    """A node that is asked by JSON-RPC."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def answer(self, method: str, *params: Any) -> dict[str, Any]:
+        """The whole answer."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as response:
+            answer: dict[str, Any] = json.loads(response.read())
+        return answer
+
+    def ask(self, method: str, *params: Any) -> Any:
+        """The result; an error is the failure of the test."""
+        answer = self.answer(method, *params)
+        assert "error" not in answer, (method, params, answer)
+        return answer["result"]
+
+    def error(self, method: str, *params: Any) -> int:
+        """The code of the error."""
+        answer = self.answer(method, *params)
+        assert "error" in answer, (method, params, answer)
+        code: int = answer["error"]["code"]
+        return code
+
+    def number(self) -> int:
+        return int(self.ask("eth_blockNumber"), 16)
+
+    def block(self, number: str = "latest") -> dict[str, Any]:
+        block: dict[str, Any] = self.ask("eth_getBlockByNumber", number, False)
+        return block
+
+    def time(self, number: str = "latest") -> int:
+        return int(self.block(number)["timestamp"], 16)
+
+    def balance(self, address: str) -> int:
+        return int(self.ask("eth_getBalance", address, "latest"), 16)
+
+    def send(self, sender: str, to: str, value: int = 1, **more: Any) -> str:
+        transaction = {"from": sender, "to": to, "value": hex(value), **more}
+        hash: str = self.ask("eth_sendTransaction", transaction)
+        return hash
+
+    def receipt(self, hash: str) -> dict[str, Any] | None:
+        receipt: dict[str, Any] | None = self.ask("eth_getTransactionReceipt", hash)
+        return receipt
+
+    def mined(self, hash: str) -> dict[str, Any]:
+        """The receipt, as soon as there is one: some nodes answer before the block is made."""
+        for _ in range(500):
+            receipt = self.receipt(hash)
+            if receipt is not None:
+                return receipt
+        raise AssertionError("the transaction was not mined")
+
+
+Script = Callable[[Node], Any]
+SCRIPTS: dict[str, Script] = {}
+
+
+def script(function: Script) -> Script:
+    SCRIPTS[function.__name__] = function
+    return function
+
+
+def _word(value: int) -> str:
+    return f"0x{value:064x}"
+
+
+@script
+def defaults(node: Node) -> Any:
+    genesis = node.block("0x0")
+    kept = ("gasLimit", "baseFeePerGas", "extraData", "mixHash", "nonce", "withdrawalsRoot", "number", "gasUsed")
+    version: str = node.ask("web3_clientVersion")
+    return [
+        node.ask("eth_chainId"),
+        node.ask("net_version"),
+        node.ask("eth_accounts"),
+        [node.balance(account) for account in node.ask("eth_accounts")],
+        version.startswith("anvil/v1.7.1"),
+        {name: genesis[name] for name in kept},
+        node.ask("eth_getCode", "0x4e59b44847b379578588920cA78FbF26c0B4956C", "latest"),
+        node.ask("eth_gasPrice"),
+        node.ask("eth_maxPriorityFeePerGas"),
+        node.ask("eth_coinbase"),
+        node.ask("debug_traceBlockByNumber", "0x0"),
+    ]
+
+
+@script
+def snapshot_and_revert(node: Node) -> Any:
+    seen: list[Any] = [node.ask("evm_snapshot")]
+    node.mined(node.send(FIRST, OTHER, 10**18))
+    seen += [node.number(), node.balance(OTHER), node.ask("evm_snapshot")]
+    node.ask("anvil_setBalance", OTHER, "0x5")
+    node.ask("anvil_mine", "0x3")
+    seen += [node.number(), node.balance(OTHER)]
+    seen += [node.ask("evm_revert", "0x1"), node.number(), node.balance(OTHER)]
+    seen += [node.ask("evm_revert", "0x1"), node.ask("evm_revert", "0x0"), node.number(), node.balance(OTHER)]
+    seen += [node.ask("evm_revert", "0x0"), node.ask("evm_snapshot")]
+    seen += [node.ask("eth_getTransactionCount", FIRST, "latest")]
+    node.mined(node.send(FIRST, OTHER, 7))
+    return [*seen, node.number(), node.balance(OTHER)]
+
+
+@script
+def mining(node: Node) -> Any:
+    seen: list[Any] = [node.ask("anvil_getAutomine"), node.ask("evm_mine"), node.number()]
+    before = node.time()
+    seen += [node.ask("anvil_mine", "0x5", "0xa"), node.number()]
+    times = [node.time(hex(number)) for number in range(2, 7)]
+    seen += [[later - earlier for earlier, later in itertools.pairwise(times)], times[0] - before >= 10]
+    seen += [node.ask("hardhat_mine", "0x2"), node.number(), node.ask("anvil_mine"), node.number()]
+    seen += [
+        node.ask("evm_mine", {"blocks": 3, "timestamp": None}),
+        node.number(),
+        node.ask("anvil_mine", "0x0"),
+        node.number(),
+    ]
+    detailed = node.ask("evm_mine_detailed", {"blocks": 2, "timestamp": None})
+    return [*seen, [block["number"] for block in detailed]]
+
+
+@script
+def automine_off(node: Node) -> Any:
+    seen: list[Any] = [node.ask("evm_setAutomine", False), node.ask("anvil_getAutomine")]
+    first, second = node.send(FIRST, OTHER), node.send(FIRST, OTHER)
+    seen += [node.number(), node.receipt(first), node.ask("txpool_status")]
+    seen += [
+        node.ask("eth_getTransactionCount", FIRST, "pending"),
+        node.ask("eth_getTransactionCount", FIRST, "latest"),
+    ]
+    node.ask("evm_mine")
+    receipt = node.mined(second)
+    seen += [node.number(), receipt["status"], receipt["transactionIndex"], node.balance(OTHER)]
+    third = node.send(FIRST, OTHER)
+    seen += [node.ask("anvil_dropTransaction", third) == third, node.ask("txpool_status")]
+    node.send(FIRST, OTHER)
+    node.send(SECOND, OTHER)
+    seen += [node.ask("anvil_removePoolTransactions", FIRST), node.ask("txpool_status")]
+    seen += [node.ask("anvil_dropAllTransactions"), node.ask("txpool_status")]
+    waiting = node.send(FIRST, OTHER)
+    seen += [node.ask("evm_setAutomine", True), node.ask("anvil_getAutomine")]
+    node.ask("evm_mine")
+    return [*seen, node.mined(waiting)["status"]]
+
+
+@script
+def time_travel(node: Node) -> Any:
+    start = node.time()
+    seen: list[Any] = [node.ask("evm_increaseTime", 1000)]
+    node.ask("evm_mine")
+    seen.append(1000 <= node.time() - start < 1060)
+    target = start + 50_000
+    seen.append(node.ask("evm_setNextBlockTimestamp", target))
+    node.ask("evm_mine")
+    seen.append(node.time() - target)
+    node.ask("evm_mine")
+    seen.append(0 <= node.time() - target < 60)
+    seen.append(node.error("evm_setNextBlockTimestamp", start))
+    seen.append(node.ask("anvil_setBlockTimestampInterval", 7))
+    node.ask("anvil_mine", "0x3")
+    last = node.number()
+    seen.append([node.time(hex(last)) - node.time(hex(last - 1)), node.time(hex(last - 1)) - node.time(hex(last - 2))])
+    seen += [node.ask("anvil_removeBlockTimestampInterval"), node.ask("anvil_removeBlockTimestampInterval")]
+    node.ask("evm_mine", target + 5000)
+    seen.append(node.time() - target)
+    node.ask("evm_mine", {"timestamp": target + 6000})
+    seen.append(node.time() - target)
+    node.ask("anvil_setTime", target + 90_000)
+    node.ask("evm_mine")
+    return [*seen, 0 <= node.time() - target - 90_000 < 60]
+
+
+@script
+def state_edits(node: Node) -> Any:
+    seen: list[Any] = [node.ask("anvil_setBalance", OTHER, hex(12345)), node.balance(OTHER)]
+    seen += [node.ask("hardhat_setBalance", OTHER, "0x10"), node.balance(OTHER)]
+    seen += [node.ask("anvil_addBalance", OTHER, "0x10"), node.balance(OTHER)]
+    seen += [node.ask("anvil_setNonce", OTHER, "0x20"), node.ask("eth_getTransactionCount", OTHER, "latest")]
+    seen += [node.ask("evm_setAccountNonce", OTHER, "0x21"), node.ask("eth_getTransactionCount", OTHER, "latest")]
+    seen += [node.ask("anvil_setCode", OTHER, CODE), node.ask("eth_getCode", OTHER, "latest")]
+    seen += [
+        node.ask("anvil_setStorageAt", OTHER, "0x0", _word(77)),
+        node.ask("eth_getStorageAt", OTHER, "0x0", "latest"),
+    ]
+    answer = node.ask("eth_call", {"to": OTHER}, "latest")
+    seen.append(int(answer[130:194], 16))
+    node.ask("evm_mine")
+    seen += [node.balance(OTHER), int(node.ask("eth_call", {"to": OTHER}, "latest")[130:194], 16)]
+    node.mined(node.send(FIRST, WHALE, 5))
+    seen += [node.balance(OTHER), node.balance(WHALE), node.ask("eth_getStorageAt", OTHER, "0x0", "latest")]
+    seen += [node.ask("tenderly_setBalance", OTHER, "0x9"), node.balance(OTHER)]
+    return seen
+
+
+@script
+def impersonation(node: Node) -> Any:
+    transaction = {"from": WHALE, "to": OTHER, "value": "0x1"}
+    seen: list[Any] = ["error" in node.answer("eth_sendTransaction", transaction)]
+    node.ask("anvil_setBalance", WHALE, hex(10**20))
+    seen.append(node.ask("anvil_impersonateAccount", WHALE))
+    receipt = node.mined(node.ask("eth_sendTransaction", transaction))
+    seen += [receipt["status"], receipt["from"], receipt["gasUsed"], node.balance(OTHER)]
+    seen.append(WHALE in node.ask("eth_accounts"))
+    mined = node.ask("eth_getTransactionByHash", receipt["transactionHash"])
+    seen += [mined["from"], mined["nonce"], mined["to"]]
+    # accounts with code can be impersonated too
+    node.ask("anvil_setCode", WHALE, CODE)
+    seen.append(node.mined(node.ask("eth_sendTransaction", transaction))["status"])
+    seen.append(node.ask("anvil_stopImpersonatingAccount", WHALE))
+    seen.append("error" in node.answer("eth_sendTransaction", transaction))
+    seen.append(node.ask("anvil_autoImpersonateAccount", True))
+    seen.append(node.mined(node.ask("eth_sendTransaction", transaction))["status"])
+    seen.append(node.ask("anvil_autoImpersonateAccount", False))
+    seen.append("error" in node.answer("eth_sendTransaction", transaction))
+    return seen
+
+
+@script
+def next_block(node: Node) -> Any:
+    seen: list[Any] = [node.ask("anvil_setNextBlockBaseFeePerGas", hex(3 * 10**9))]
+    node.ask("evm_mine")
+    seen.append(node.block()["baseFeePerGas"])
+    node.ask("evm_mine")
+    seen.append(node.block()["baseFeePerGas"])
+    seen.append(node.ask("anvil_setCoinbase", OTHER))
+    node.ask("evm_mine")
+    seen.append(node.block()["miner"])
+    seen.append(node.ask("evm_setBlockGasLimit", hex(20_000_000)))
+    node.ask("evm_mine")
+    seen.append(node.block()["gasLimit"])
+    randoms = {node.block(hex(number))["mixHash"] for number in range(1, node.number() + 1)}
+    seen.append(len(randoms) == node.number())
+    seen.append(node.ask("anvil_setChainId", 777))
+    return [*seen, node.ask("eth_chainId"), node.ask("net_version")]
+
+
+@script
+def tokens(node: Node) -> Any:
+    node.ask("anvil_setCode", OTHER, TOKEN)
+    balance_of = "0x70a08231" + FIRST[2:].rjust(64, "0")
+    allowance = "0xdd62ed3e" + FIRST[2:].rjust(64, "0") + SECOND[2:].rjust(64, "0")
+    seen: list[Any] = [node.ask("anvil_dealERC20", FIRST, OTHER, hex(1000))]
+    seen.append(int(node.ask("eth_call", {"to": OTHER, "data": balance_of}, "latest"), 16))
+    seen.append(node.ask("anvil_setERC20Allowance", FIRST, SECOND, OTHER, hex(55)))
+    seen.append(int(node.ask("eth_call", {"to": OTHER, "data": allowance}, "latest"), 16))
+    return [*seen, "error" in node.answer("anvil_dealERC20", FIRST, SECOND, hex(1))]
+
+
+@script
+def going_back(node: Node) -> Any:
+    node.ask("anvil_mine", "0xa")
+    node.mined(node.send(FIRST, OTHER, 5))
+    fifth = node.block("0x5")["hash"]
+    seen: list[Any] = [node.number(), node.ask("anvil_rollback", 3), node.number(), node.balance(OTHER)]
+    seen.append(node.error("anvil_rollback", 100))
+    seen.append(node.ask("anvil_reorg", 5, []))
+    seen += [node.number(), node.block("0x5")["hash"] == fifth, node.block("0x3")["number"]]
+    seen += [node.ask("anvil_reset"), node.number(), node.balance(FIRST)]
+    return seen
+
+
+@script
+def dump_and_load(node: Node) -> Any:
+    node.ask("anvil_setBalance", OTHER, hex(12345))
+    node.ask("anvil_setCode", OTHER, CODE)
+    node.ask("anvil_setStorageAt", OTHER, "0x5", _word(6))
+    node.ask("anvil_mine", "0x3")
+    dump = node.ask("anvil_dumpState")
+    node.ask("anvil_reset")
+    seen: list[Any] = [node.balance(OTHER), node.ask("anvil_loadState", dump), node.balance(OTHER), node.number()]
+    seen += [node.ask("eth_getCode", OTHER, "latest"), node.ask("eth_getStorageAt", OTHER, "0x5", "latest")]
+    return [*seen, dump[:6]]
+
+
+@script
+def large_gas(node: Node) -> Any:
+    limit = node.block()["gasLimit"]
+    seen = [node.mined(node.send(FIRST, OTHER, 1, gas=limit))["status"]]
+    return [*seen, node.mined(node.send(FIRST, OTHER, 1, gas=hex(30_000_000)))["status"]]
+
+
+@script
+def wrong_use(node: Node) -> Any:
+    return [
+        node.error("anvil_setBalance", OTHER),
+        node.error("anvil_setBalance", "nonsense", "0x1"),
+        node.error("evm_revert"),
+        node.ask("evm_revert", "0xffff"),
+        node.error("anvil_setMinGasPrice", "0x1"),
+        node.ask("anvil_dropTransaction", _word(1)),
+        node.error("anvil_noSuchMethod"),
+    ]

@@ -1,0 +1,216 @@
+"""Cheat codes of `ophion dev`, from the command line to the answer, and where they are refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ophion.testing.process import NodeProcess
+from tests.clients.dev_scripts import CODE, FIRST, OTHER, SECOND, WHALE, Node, going_back, snapshot_and_revert
+from tests.integration.command import OPHION, environment
+
+QUIET = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false", "--logging=WARN")
+
+
+@contextmanager
+def dev(data: Path, *options: str) -> Iterator[tuple[Node, NodeProcess]]:
+    with NodeProcess(data, *QUIET, *options, command=("dev",)) as process:
+        yield Node(f"http://127.0.0.1:{process.ports['json-rpc']}"), process
+
+
+def refusal(*arguments: str) -> str:
+    """What a node says that does not start."""
+    ran = subprocess.run(
+        [*OPHION, *arguments], env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode != 0
+    return ran.stdout + ran.stderr
+
+
+# --- which nodes have them -----------------------------------------------------------------------
+
+
+def test_cheat_codes_need_the_development_network(tmp_path: Path) -> None:
+    genesis = {"config": {"chainId": 7, "ethash": {}}, "difficulty": "0x1", "gasLimit": "0x1000000", "alloc": {}}
+    file = tmp_path / "genesis.json"
+    file.write_text(json.dumps(genesis))
+    given = (f"--genesis-file={file}", f"--data-path={tmp_path / 'data'}", "--rpc-http-enabled", "--p2p-enabled=false")
+    for group in ("ANVIL", "EVM", "HARDHAT"):
+        assert "belong to --network=dev" in refusal(*given, f"--rpc-http-api=ETH,{group}")
+
+
+def test_cheat_codes_need_a_chain_without_peers(tmp_path: Path) -> None:
+    given = ("--network=dev", f"--data-path={tmp_path / 'data'}", "--rpc-http-enabled", "--rpc-http-api=EVM")
+    assert "--p2p-enabled=false" in refusal(*given)
+
+
+def test_a_development_node_with_peers_has_none(tmp_path: Path) -> None:
+    peers = ("--p2p-enabled=true", "--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
+    with dev(tmp_path / "data", *peers) as (node, _):
+        assert node.error("evm_snapshot") == -32601
+
+
+# --- plain `ophion dev` --------------------------------------------------------------------------
+
+
+def test_plain_dev_keeps_its_defaults_and_has_cheat_codes(tmp_path: Path) -> None:
+    with dev(tmp_path / "data") as (node, _):
+        assert node.ask("eth_chainId") == "0x7e2"
+        assert node.ask("net_peerCount") == "0x0"
+        assert node.ask("debug_traceBlockByNumber", "0x0") == []
+        assert node.ask("admin_nodeInfo")["protocols"]["eth"]["network"] == 2018
+        assert snapshot_and_revert(node)[:5] == ["0x0", 1, 10**18, "0x1", 4]
+
+
+# --- state and head ------------------------------------------------------------------------------
+
+
+def test_blocks_build_upon_edited_states_and_reverts_bring_them_back(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        node.ask("anvil_setBalance", OTHER, "0x64")
+        outer = node.ask("evm_snapshot")
+        node.ask("anvil_setBalance", OTHER, "0xc8")
+        node.ask("anvil_setCode", WHALE, CODE)
+        inner = node.ask("evm_snapshot")
+        node.mined(node.send(FIRST, OTHER, 1))
+        assert node.balance(OTHER) == 201
+        assert node.ask("eth_getBalance", OTHER, "0x0") == "0xc8", "the state of a block is the one that was edited"
+        node.ask("anvil_setBalance", OTHER, "0x0")
+        node.ask("anvil_mine", "0x12c")
+        assert node.balance(OTHER) == 0
+        assert node.ask("evm_revert", inner)
+        assert (node.number(), node.balance(OTHER), node.ask("eth_getCode", WHALE, "latest")) == (0, 200, CODE)
+        node.mined(node.send(SECOND, OTHER, 2))
+        assert node.balance(OTHER) == 202
+        assert node.ask("evm_revert", outer)
+        assert (node.balance(OTHER), node.ask("eth_getCode", WHALE, "latest")) == (100, "0x")
+        node.ask("evm_mine")
+        assert node.balance(OTHER) == 100
+
+
+def test_nothing_of_reverted_blocks_is_shown(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        number = node.ask("evm_snapshot")
+        hash = node.send(FIRST, OTHER, 5)
+        block = node.mined(hash)["blockHash"]
+        node.ask("anvil_mine", "0x5")
+        assert node.ask("evm_revert", number)
+        assert node.receipt(hash) is None
+        assert node.ask("eth_getTransactionByHash", hash) is None
+        assert node.ask("eth_getBlockByNumber", "0x1", False) is None
+        assert node.ask("eth_getBlockByHash", block, False) is None
+        assert node.ask("eth_getLogs", {"fromBlock": "0x0", "toBlock": "latest"}) == []
+        node.ask("anvil_mine", "0x8")
+        assert node.receipt(hash) is None
+        assert node.ask("eth_getTransactionByHash", hash) is None
+        again = node.send(FIRST, OTHER, 5)
+        assert int(node.mined(again)["blockNumber"], 16) == 9
+
+
+def test_waiting_transactions_come_back_with_a_snapshot(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil", "--no-mining") as (node, _):
+        first = node.send(FIRST, OTHER, 5)
+        number = node.ask("evm_snapshot")
+        second = node.send(FIRST, OTHER, 6)
+        node.ask("evm_mine")
+        assert node.receipt(second) is not None
+        assert node.ask("evm_revert", number)
+        assert node.ask("txpool_status") == {"pending": "0x1", "queued": "0x0"}
+        node.ask("evm_mine")
+        assert node.receipt(first) is not None
+        assert node.receipt(second) is None
+
+
+def test_the_chain_can_go_back(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        assert going_back(node) == [11, None, 8, 0, -32602, None, 8, False, "0x3", None, 0, 10**22]
+
+
+def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        start = node.time()
+        for _ in range(50):
+            node.mined(node.send(FIRST, OTHER, 1))
+        # blocks are made far faster than one a second, and a timestamp of each its own would run ahead by fifty
+        assert node.number() == 50
+        assert node.time() - start < 45
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+def test_options_of_anvil_are_understood(tmp_path: Path) -> None:
+    out, dump = tmp_path / "config.json", tmp_path / "state.json"
+    options = ("--preset=anvil", "--accounts=2", "--balance=5", "--chain-id=99", "--timestamp=1700000000")
+    more = ("--gas-limit=12345678", "--base-fee=7", "--hardfork=cancun", f"--config-out={out}", f"--dump-state={dump}")
+    with dev(tmp_path / "data", *options, *more) as (node, process):
+        assert len(node.ask("eth_accounts")) == 2
+        assert node.balance(FIRST) == 5 * 10**18
+        assert node.ask("eth_chainId") == hex(99)
+        genesis = node.block("0x0")
+        assert (genesis["timestamp"], genesis["gasLimit"], genesis["baseFeePerGas"]) == (
+            hex(1_700_000_000),
+            hex(12_345_678),
+            "0x7",
+        )
+        assert "requestsHash" not in genesis
+        node.ask("anvil_setBalance", OTHER, "0x55")
+        process.stop()
+    written = json.loads(out.read_text())
+    assert written["available_accounts"][0] == FIRST
+    assert len(written["private_keys"]) == 2
+    assert json.loads(dump.read_text())["accounts"][OTHER]["balance"] == "0x55"
+    with dev(tmp_path / "again", "--preset=anvil", f"--load-state={dump}") as (node, _):
+        assert node.balance(OTHER) == 0x55
+
+
+def test_the_preset_of_hardhat(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=hardhat") as (node, _):
+        assert node.ask("web3_clientVersion").startswith("HardhatNetwork/")
+        assert len(node.ask("eth_accounts")) == 20
+        assert node.ask("eth_chainId") == hex(31337)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--mnemonic=one two", "2 words"),
+        ("--derivation-path=x", "does not begin with m/"),
+        ("--load-state=/does/not/exist", "No such file"),
+    ],
+)
+def test_wrong_options_are_one_clear_error(option: str, words: str, tmp_path: Path) -> None:
+    ports = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-enabled=false", "--page-http-enabled=false")
+    assert words in refusal("dev", option, *ports, f"--data-path={tmp_path / 'data'}")
+
+
+# --- one port, and pages -------------------------------------------------------------------------
+
+
+def upgraded(port: int, origin: str | None) -> bytes:
+    """The first line of the answer to a WebSocket handshake."""
+    key = base64.b64encode(os.urandom(16)).decode()
+    lines = ["GET / HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket", "Connection: Upgrade"]
+    lines += [f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]
+    if origin is not None:
+        lines.append(f"Origin: {origin}")
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        return connection.recv(4096).split(b"\r\n")[0]
+
+
+def test_websocket_clients_are_taken_on_the_port_of_http(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, process):
+        port = process.ports["json-rpc"]
+        assert upgraded(port, None) == b"HTTP/1.1 101 Switching Protocols"
+        assert upgraded(port, "http://localhost:3000") == b"HTTP/1.1 101 Switching Protocols"
+        assert upgraded(port, "https://stranger.example") == b"HTTP/1.1 403 Forbidden"
+        assert node.number() == 0
