@@ -85,8 +85,8 @@ def test_the_network_is_drawn(page: Browser) -> None:
 
 
 VIEWS = {
-    "overview": "#/", "blocks": "#/blocks", "block": "#/block/1", "consensus": "#/consensus", "playground": "#/playground",
-    "graphql": "#/graphql", "contracts": "#/contracts", "search": "#/search/nothing",
+    "overview": "#/", "blocks": "#/blocks", "block": "#/block/1", "consensus": "#/consensus",
+    "playground": "#/playground", "graphql": "#/graphql", "contracts": "#/contracts", "search": "#/search/nothing",
 }  # fmt: skip
 SCREENSHOTS = os.environ.get("OPHION_SCREENSHOTS")
 """Where screenshots are written; docs/images/web-interface.png is `overview-wide-light.png` of a run with it."""
