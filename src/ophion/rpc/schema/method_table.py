@@ -23,9 +23,6 @@ from ophion.rpc.schema.wire_types import optional
 SubmitTransaction: TypeAlias = Callable[[Arrival[list[Admission]]], None]
 """Hands a raw transaction to the pool; the pool resolves the arrival later."""
 
-_CHEAT_CODES: Final = "dev"
-"""The service that methods of development nodes need."""
-
 
 class ServiceContext(Protocol):
     """The part of the context that binding uses: available services and native fast paths."""
@@ -91,9 +88,6 @@ class MethodTable(dict[str, BoundMethod]):
 
 def bind(name: str, spec: MethodSpec, context: ServiceContext, groups: Collection[str], transport: str) -> BoundMethod:
     """Bind one name of a method, or the error for a method that this transport does not offer."""
-    if _CHEAT_CODES in spec.needs and not context.provides(_CHEAT_CODES):
-        # tools detect other clients by these names, so a node without cheat codes does not know them
-        raise KeyError(name)
     if is_enabled(spec, context, groups, transport):
         bound = _bound(spec, context)
         return bound if spec.alias_error is None or name == spec.name else _with_errors(bound, spec.alias_error)

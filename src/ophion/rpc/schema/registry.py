@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 from msgspec import Struct
 
@@ -65,6 +66,10 @@ __all__ = [
 ]
 
 
+CHEAT_CODES: Final = "dev"
+"""The service that methods of development nodes need."""
+
+
 class MethodFile(Struct, frozen=True):
     """A module of methods that is not imported yet."""
 
@@ -101,6 +106,10 @@ class Registry:
                 return False
         return True
 
+    def spec(self, name: str) -> MethodSpec:
+        """The method of a known name."""
+        return self._by_name[name]
+
     def load_more(self, group: str) -> bool:
         """Import the next file with methods of a group; False when there is none left."""
         file = next((file for file in self._files if group in file.groups), None)
@@ -110,7 +119,7 @@ class Registry:
 
     def bind(self, context: ServiceContext, groups: Collection[str], transport: str) -> MethodTable:
         """Return the method table of one transport: every known name, offered or not."""
-        return MethodTable(_Names(self), lambda name: bind(name, self._by_name[name], context, groups, transport))
+        return MethodTable(_Names(self, context), lambda name: bind(name, self._by_name[name], context, groups, transport))
 
     def _load(self, file: MethodFile) -> None:
         self._files.remove(file)
@@ -131,16 +140,24 @@ def _specs_in(module: ModuleType) -> Iterator[MethodSpec]:
 
 
 class _Names(Collection[str]):
-    """Every name in a registry. A membership test imports only as many files as it needs."""
+    """Every name in a registry that a node knows. A membership test imports only as many files as it needs.
 
-    def __init__(self, registry: Registry) -> None:
+    Tools detect other clients by the names of cheat codes, so only a development node knows these.
+    """
+
+    def __init__(self, registry: Registry, context: ServiceContext) -> None:
         self._registry = registry
+        self._has_cheat_codes = context.provides(CHEAT_CODES)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._registry.knows(name)
+        registry = self._registry
+        return isinstance(name, str) and registry.knows(name) and self._is_known(registry.spec(name))
 
     def __iter__(self) -> Iterator[str]:
-        return (name for spec in self._registry.specs for name in spec.names)
+        return (name for spec in self._registry.specs if self._is_known(spec) for name in spec.names)
+
+    def _is_known(self, spec: MethodSpec) -> bool:
+        return self._has_cheat_codes or CHEAT_CODES not in spec.needs
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
