@@ -14,17 +14,17 @@ from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Groups that one other member may make here."""
+"""Groups that one other member may create here."""
 NOT_ACCEPTED: Final = "groups of its maker are not accepted here"
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
 _PAGE: Final = 1000
 _MAX_FOUND: Final = 1000
-"""Groups of the same members that a search answers."""
+"""Groups of the same members that a search returns."""
 
 
 class GroupRegistry:
-    """Groups by id, and by exactly their members. What is put is seen at once, also while it is on its way to disk."""
+    """Groups by id and by their exact members. New groups are visible before they are on disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
         """`accepted_makers`: other enclaves whose groups are accepted; None for all."""
@@ -57,11 +57,11 @@ class GroupRegistry:
         return [one for one in found if one is not None and one.active]
 
     def all(self, limit: int) -> list[GroupRecord]:
-        """Groups that are on disk."""
+        """Groups on disk."""
         return [GroupRecord.decode(row) for _, row in self._store.rows(GROUPS, b"", b"", limit)]
 
     def problem(self, record: GroupRecord) -> str | None:
-        """Why a group cannot be kept; None when it can."""
+        """Why a group is refused; None when it is accepted."""
         if record.type is GroupType.FLEXIBLE:
             return "groups of this type are not known here"
         if not self._own.intersection(record.members):
@@ -79,11 +79,11 @@ class GroupRegistry:
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def strange(self, members: Iterable[bytes]) -> list[bytes]:
-        """Keys that have not been looked at yet; a look takes a tenth of a millisecond."""
+        """Keys that have not been validated yet; one takes a tenth of a millisecond."""
         return [member for member in members if member not in self._sound]
 
     def looked_at(self, keys: Iterable[bytes]) -> None:
-        """These keys are sound."""
+        """Note that these keys are valid."""
         if len(self._sound) >= _KEYS_KEPT:
             self._sound.clear()
         self._sound.update(keys)
@@ -92,7 +92,7 @@ class GroupRegistry:
         return key in self._sound or is_sound_enclave_key(key)
 
     def put(self, record: GroupRecord) -> list[Change]:
-        """Know a group, new or changed; the rows that make it last. `written` is called after they are."""
+        """Add or change a group; returns the rows to write. The caller calls `written` after the write."""
         group_id = record.id
         changes: list[Change] = [(GROUPS, group_id, record.encode())]
         if self.get(group_id) is None:
@@ -103,7 +103,7 @@ class GroupRegistry:
         return changes
 
     def forget(self, record: GroupRecord) -> None:
-        """A group is being deleted."""
+        """Drop a group that is being deleted."""
         group_id = record.id
         self.count -= 1
         self._made[record.maker] -= 1
@@ -111,7 +111,7 @@ class GroupRegistry:
         self._unwritten.pop(group_id, None)
 
     def written(self, record: GroupRecord) -> None:
-        """What was put is on disk, or will never be: what the disk says counts again."""
+        """Read the group from disk again: its write has succeeded or failed."""
         if self._unwritten.get(record.id) is record:
             del self._unwritten[record.id]
             self._kept.pop(record.id, None)

@@ -86,7 +86,7 @@ def test_an_operator_hears_when_writing_begins_to_fail(tmp_path: Path, caplog: p
 
     asyncio.run(story())
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert said == ["private payloads cannot be written: there is no table 'nowhere'"] * 2
+    assert said == ["cannot write private payloads error=there is no table 'nowhere'"] * 2
     lanes.close()
     store.close()
 
