@@ -157,7 +157,7 @@ def test_what_is_refused(private: PrivateInterface) -> None:
     assert private.error("eea_sendRawTransaction", signed(private, set_number(1), 0, to=CONTRACT)) == no_group
     assert private.error("eea_sendRawTransaction", signed(private, add_members(FOR), 0)) == (
         -50100,
-        "addParticipants must name the key of privateFrom too: whoever makes a flexible group belongs to it",
+        "addParticipants must include the key of privateFrom: the creator of a flexible group is a member",
     )
     assert private.error("eea_sendRawTransaction", private.signed()) == (
         -50100,
