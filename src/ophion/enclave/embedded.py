@@ -37,7 +37,7 @@ from ophion.enclave.interface import (
 )
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
-from ophion.enclave.payload_intake import NO_ROOM, Intake, group_id_of
+from ophion.enclave.payload_intake import BUDGET_EXCEEDED, Intake, group_id_of
 from ophion.enclave.peer_directory import Directory
 from ophion.enclave.store_writer import ARRIVALS, CURSORS, PAYLOADS, StoreWriter, number_of, numbered
 from ophion.errors import EnclaveError
@@ -357,7 +357,7 @@ class EmbeddedEnclave:
                 if refused > _MAX_REFUSED:
                     log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
-                if NO_ROOM in refusals:  # keep the cursor, so a later catch-up asks for them again
+                if BUDGET_EXCEEDED in refusals:  # keep the cursor, so a later catch-up asks for them again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
             # Store no cursor for a peer without a payload of ours: anyone can make up such a listing.

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 MAX_RECORD_BYTES: Final = MAX_TEXT_BYTES + 256 + MAX_SEALED_BOXES * 80
 """Limit of a sealed record: the payload in base64, and its head."""
 UNKNOWN_GROUP: Final = "its group is unknown"
-NO_ROOM: Final = "too many payloads of its sender wait for their markers"
+BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers"
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
@@ -205,7 +205,7 @@ class Intake:
             else self._unmarked.admits_fetched(size)
         )
         if not admits:
-            return NO_ROOM
+            return BUDGET_EXCEEDED
         refusal = self._take_its_group(sealed, members, is_pushed, changes, made)
         if refusal is None:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)

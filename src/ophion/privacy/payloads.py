@@ -158,7 +158,7 @@ class Payloads:
                 await asyncio.sleep(_RETRY_S)
                 continue
             if self.is_waiting:
-                log.info("enclave online")
+                log.info("private execution resumed")
                 self.is_waiting = False
             return answer
 

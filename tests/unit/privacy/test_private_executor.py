@@ -115,11 +115,11 @@ def test_what_was_passed_with_other_keys_is_executed_when_the_right_one_is_back(
         expected = private.ask("priv_getTransactionReceipt", marker)
         assert expected["status"] == "0x1"
         private.privacy.ledger.clear()
-    assert "enclave had before" not in caplog.text
+    assert "enclave keys are missing" not in caplog.text
     with open_private(tmp_path, keys=1) as private:
         assert private.ask("priv_getTransactionReceipt", marker) is None
         assert private.privacy.follower.is_at_head
-    assert f"for keys that the enclave had before: {text(FOR)}" in caplog.text
+    assert f"private transactions are not executed keys={text(FOR)}" in caplog.text
     with open_private(tmp_path) as private:
         private.run(until(lambda: private.privacy.follower.counts.late == 1))
         assert private.ask("priv_getTransactionReceipt", marker) == expected
@@ -167,7 +167,7 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 
 
 def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
-    """An enclave outside forgets a deleted group: a node that follows later must not judge by that."""
+    """A remote enclave forgets a deleted group; a node that executes it later gets the same result."""
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):
         group: str = private.ask("priv_createPrivacyGroup", {"addresses": [text(FROM), text(FOR)]})
