@@ -1,4 +1,4 @@
-"""Enclaves of real nodes: processes, sockets, restarts; and what somebody who is no member gets to see of it."""
+"""Enclaves of real nodes: processes, sockets, restarts; and what a node that is no member can see."""
 
 from __future__ import annotations
 

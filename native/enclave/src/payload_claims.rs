@@ -1,8 +1,8 @@
 //! Checks the privateFrom and the group in a private transaction against its record.
 //!
 //! The key of a payload covers its ciphertext only, so a member could forward another member's transaction under its
-//! own name or in another group. The sender's signature covers both. A record that contradicts it is refused, so it cannot
-//! replace the right one.
+//! own name or in another group. The sender's signature covers both. A record that contradicts it is refused, so it
+//! cannot replace the right one.
 
 use alloy_rlp::Header;
 use base64::Engine;

@@ -1,7 +1,8 @@
 //! Executes one private transaction on the state of its group.
 //!
 //! It reads the group's state first, then the public state after the block, and changes only the group's. It pays
-//! nothing and needs no balance. The gas limit is the one in the signed transaction, so all members get the same result.
+//! nothing and needs no balance. The gas limit is the one in the signed transaction, so all members get the same
+//! result.
 
 use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256, keccak256};
 use ophion_execution::call::outcome::refusal_text;

@@ -302,14 +302,14 @@ class EmbeddedEnclave:
         if self._tasks is None or line in self._catching_up:
             return
         self._catching_up.add(line)
-        task = self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
+        task = self._tasks.create_task(self._until_lost(partial(self._catch_up_all, line)), name="enclave catch-up")
         task.add_done_callback(lambda _: self._catching_up.discard(line))
 
     def _drain_soon(self, key: bytes) -> None:
         if self._tasks is not None and self._outbox.waiting[key]:
             self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
-    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _until_lost(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run work over a connection; losing the connection ends this work alone."""
         try:
             await work()

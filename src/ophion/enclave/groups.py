@@ -33,7 +33,7 @@ class GroupRegistry:
         self._own = frozenset(own)
         self._kept: dict[bytes, GroupRecord] = {}
         self._unwritten: dict[bytes, GroupRecord] = {}
-        self._made: Counter[bytes] = Counter()
+        self._group_counts: Counter[bytes] = Counter()
         self._sound: set[bytes] = set(own)
         self.count = 0
         self._load()
@@ -66,7 +66,7 @@ class GroupRegistry:
             return "groups of this type are not known here"
         if not self._own.intersection(record.members):
             return "this enclave is no member"
-        if record.maker not in self._own and self._made[record.maker] >= MAX_GROUPS_OF_ONE:
+        if record.maker not in self._own and self._group_counts[record.maker] >= MAX_GROUPS_OF_ONE:
             return "its maker has made too many groups"
         if not self.accepts_maker(record.maker):
             return NOT_ACCEPTED
@@ -78,11 +78,11 @@ class GroupRegistry:
         """Whether new groups of this enclave key are accepted."""
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
-    def strange(self, members: Iterable[bytes]) -> list[bytes]:
+    def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
         """Keys that have not been validated yet; one takes a tenth of a millisecond."""
         return [member for member in members if member not in self._sound]
 
-    def looked_at(self, keys: Iterable[bytes]) -> None:
+    def note_valid(self, keys: Iterable[bytes]) -> None:
         """Note that these keys are valid."""
         if len(self._sound) >= _KEYS_KEPT:
             self._sound.clear()
@@ -97,7 +97,7 @@ class GroupRegistry:
         changes: list[Change] = [(GROUPS, group_id, record.encode())]
         if self.get(group_id) is None:
             self.count += 1
-            self._made[record.maker] += 1
+            self._group_counts[record.maker] += 1
             changes.append((LOOKUP, lookup_id(record.members) + group_id, b""))
         self._unwritten[group_id] = record
         return changes
@@ -106,7 +106,7 @@ class GroupRegistry:
         """Drop a group that is being deleted."""
         group_id = record.id
         self.count -= 1
-        self._made[record.maker] -= 1
+        self._group_counts[record.maker] -= 1
         self._kept.pop(group_id, None)
         self._unwritten.pop(group_id, None)
 
@@ -125,6 +125,6 @@ class GroupRegistry:
         after = b""
         while rows := self._store.rows(GROUPS, b"", after, _PAGE):
             for _, row in rows:
-                self._made[GroupRecord.decode(row).maker] += 1
+                self._group_counts[GroupRecord.decode(row).maker] += 1
             self.count += len(rows)
             after = rows[-1][0]

@@ -40,7 +40,7 @@ def open_keys(
                     f"{file} is missing, and this database holds private payloads that only its key opens. Restore"
                     " the file; a backup does not contain it. If lost, set another key with --privacy-enclave-key-file."
                 )
-            pairs.append(_made(file, entropy, password))
+            pairs.append(_generate(file, entropy, password))
         else:
             pairs.append(read_pair(file, password))
             log.info("Loaded enclave key %s from %s", base64_text(pairs[-1].public), file)
@@ -55,7 +55,7 @@ def open_keys(
     return pairs
 
 
-def _made(file: Path, entropy: Entropy, password: bytes | None) -> KeyPair:
+def _generate(file: Path, entropy: Entropy, password: bytes | None) -> KeyPair:
     pair = new_pair(entropy)
     write_pair(file, pair, entropy, password)
     log.info(

@@ -127,7 +127,7 @@ class Intake:
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
-        await self._look_at_keys(parcels, judged)
+        await self._validate_keys(parcels, judged)
         verdicts = iter(judged)
         changes: list[Change] = []
         records: dict[bytes, bytes] = {}
@@ -156,7 +156,7 @@ class Intake:
             return self._keyring.judge(records)
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
-    async def _look_at_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
+    async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
         """Validate the keys of new groups' members, in a lane when there are many: the peer decides how many."""
         members: set[bytes] = set()
         for sealed in judged:
@@ -166,9 +166,11 @@ class Intake:
             if parcel.label.kind is Kind.GROUP and self._groups.get(parcel.label.id) is None:
                 with suppress(DecodeError):
                     members.update(GroupRecord.decode(parcel.body).members)
-        strange = self._groups.strange(members)
-        look = partial(_sound_ones, strange)
-        self._groups.looked_at(look() if len(strange) <= _JUDGED_AT_ONCE else await self._lanes.peers.run(look))
+        unvalidated = self._groups.unvalidated(members)
+        validate = partial(_valid_keys, unvalidated)
+        self._groups.note_valid(
+            validate() if len(unvalidated) <= _JUDGED_AT_ONCE else await self._lanes.peers.run(validate)
+        )
 
     def _take_payload(
         self,
@@ -314,7 +316,7 @@ def _has_marker(ledger: PrivateLedger, one: Expired) -> bool:
     return bool(ledger.blocks(one.id, 0, 1) if one.is_group else ledger.markers_of(one.id))
 
 
-def _sound_ones(keys: list[bytes]) -> list[bytes]:
+def _valid_keys(keys: list[bytes]) -> list[bytes]:
     return [key for key in keys if is_sound_enclave_key(key)]
 
 

@@ -12,7 +12,7 @@ from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024
 """Size limit of a response; the peer requests the rest again."""
-_MAX_LOOKED_AT: Final = 4 * ANSWER_BYTES
+_MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
 def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
@@ -21,14 +21,14 @@ def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[by
     Lookups are bounded too, so a peer that asks for parcels of others costs little.
     """
     found: list[Parcel] = []
-    size = looked_at = 0
+    size = examined = 0
     for label in dict.fromkeys(labels):
-        if looked_at > _MAX_LOOKED_AT:
+        if examined > _MAX_EXAMINED_BYTES:
             break
         body = enclave.load(label)
         if body is None:
             continue
-        looked_at += len(body)
+        examined += len(body)
         if not _may_see(label, body, keys):
             continue
         if found and size + len(body) > ANSWER_BYTES:
