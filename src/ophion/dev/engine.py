@@ -62,7 +62,7 @@ class DevEngine(PowEngine):
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
             changes["mix_hash"] = asked.prev_randao or keccak256(parent.hash + self.branch.to_bytes(4, "big"))
         if self._is_merged and parent.number == 0:
-            # The first block has the base fee of the genesis, as in Anvil.
+            # The first block has the base fee of the genesis, as in other development nodes.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
         if asked.base_fee is not None and header.base_fee_per_gas is not None:
             changes["base_fee_per_gas"] = asked.base_fee

@@ -42,7 +42,7 @@ class Snapshot(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """Name and version that a development node reports to tools."""
+    """Preset, instance id and version that a development node reports to tools."""
 
     preset: str | None = None
     instance_id: Hash32 = bytes(32)

@@ -149,6 +149,6 @@ async def subscribe(
 
 @method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
 async def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
-    """End a subscription of this connection; returns whether it existed."""
+    """End a subscription of this connection; returns true, or an error when it does not exist."""
     await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).unsubscribe(caller, group, read_id(subscription))

@@ -95,7 +95,7 @@ class PrivateSubscriptions:
         return self._last_id
 
     def unsubscribe(self, caller: Caller, group: bytes, subscription_id: int) -> bool:
-        """End a subscription; False when this connection and group have no such subscription."""
+        """End a subscription; raises an error when this connection and group have no such subscription."""
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller or found.query.group != group:
             raise SUBSCRIPTION_NOT_FOUND()
