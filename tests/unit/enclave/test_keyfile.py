@@ -47,7 +47,7 @@ def test_a_wrong_password_and_a_missing_one_are_told_apart(tmp_path: Path) -> No
     write_pair(tmp_path / "a.key", new_pair(ENTROPY), ENTROPY, b"right")
     with pytest.raises(KeyFileError, match="the password is wrong"):
         read_pair(tmp_path / "a.key", b"wrong")
-    with pytest.raises(KeyFileError, match="none was given"):
+    with pytest.raises(KeyFileError, match="no password was given"):
         read_pair(tmp_path / "a.key")
 
 
