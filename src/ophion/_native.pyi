@@ -61,33 +61,33 @@ def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
 def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
     """Recover the signers of many (digest, signature) pairs on all cores; None for invalid signatures."""
 
-# --- the enclave --------------------------------------------------------------------------------
+# --- enclave ------------------------------------------------------------------------------------
 
 MAX_SEALED_BOXES: int
-"""Recipients of one sealed payload."""
+"""Limit of recipients of one sealed payload."""
 
 @final
 class SealedRecord:
-    """What a sealed payload says to whoever cannot open it, and whether these keys open it."""
+    """The public fields of a sealed payload, and whether the keyring opens it."""
 
     key: bytes
     """SHA-512/256 of the ciphertext."""
     sender: bytes
     group: bytes
     recipients: list[bytes]
-    """The first `members` make the group."""
+    """The first `members` of them form the group."""
     members: int
     is_legacy: bool
-    """Whether the group is the one of its members, without a seed."""
+    """Whether the id is that of the legacy group of its members."""
     opens: bool
     agrees: bool
-    """Whether it opens, and holds a private transaction of this sender in this group, or something else."""
+    """Whether it opens. A private transaction inside must also name this sender and group."""
     gas_limit: int | None
-    """Of the private transaction in it, where it opens and holds one."""
+    """Of the private transaction in it; None when it does not open or holds something else."""
 
 @final
 class EnclaveKeyring:
-    """Private keys (X25519) and what is done with them: XSalsa20-Poly1305 boxes. Keys that are not sound open nothing."""
+    """X25519 private keys; seals and opens XSalsa20-Poly1305 boxes. Invalid public keys open nothing."""
 
     def __new__(cls, secrets: Sequence[bytes], /) -> EnclaveKeyring: ...
     @property
@@ -102,10 +102,10 @@ class EnclaveKeyring:
         randomness: bytes,
         /,
     ) -> tuple[bytes, bytes]:
-        """(key, record); 80 random bytes. CallRefused for a sender that is not ours, or a recipient that is not sound."""
+        """Returns (key, record); takes 80 random bytes. CallRefused for a foreign sender or an invalid recipient."""
 
     def judge(self, records: Sequence[bytes], /) -> list[SealedRecord | None]:
-        """Records of strangers, decoded and tried with our keys; None for what is no record."""
+        """Decode records of other enclaves and try to open them; None for anything that is not a record."""
 
     def open(self, record: bytes, /) -> bytes | None: ...
     def open_stored(self, store: Store, keys: Sequence[bytes], /) -> list[tuple[bytes, bytes, bytes] | None]:
@@ -116,21 +116,21 @@ class EnclaveKeyring:
 
 def read_sealed(record: bytes, /) -> SealedRecord: ...
 def enclave_group_id(members: Sequence[bytes], seed: bytes | None, /) -> bytes:
-    """privacy.md 4.1-4.3."""
+    """The id of a group (privacy.md 4.1-4.3)."""
 
 def enclave_public_key(secret: bytes, /) -> bytes: ...
 def is_sound_enclave_key(key: bytes, /) -> bool:
-    """32 bytes, canonical, not of low order."""
+    """Whether a key has 32 bytes, is canonical and not of low order."""
 
 def lock_enclave_key(
     secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
 ) -> bytes:
-    """argon2id (memory in KiB, iterations, lanes), then XSalsa20-Poly1305."""
+    """Encrypt with argon2id (memory in KiB, iterations, lanes) and XSalsa20-Poly1305."""
 
 def unlock_enclave_key(
     locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
 ) -> bytes | None:
-    """None for a wrong password; DecodeError for costs beyond reason."""
+    """None for a wrong password; DecodeError for excessive costs."""
 
 # --- tries --------------------------------------------------------------------------------------
 
@@ -960,25 +960,25 @@ class GraphqlReply:
 # --- wire ---------------------------------------------------------------------------------------
 
 class WireError(NativeError):
-    """Bytes of a peer that are not what they should be; the message names the place."""
+    """Invalid bytes of a peer; the message names the position."""
 
 HANDSHAKE_ENTROPY: int
-"""Random bytes that a handshake uses up."""
+"""Random bytes that a handshake needs."""
 
 MAX_HANDSHAKE_SIZE: int
-"""What the size prefix of a handshake message may say; a larger one is refused before anything else is read."""
+"""Limit of the size prefix of a handshake message; a larger one is refused before anything else is read."""
 
 @final
 class Handshake:
-    """RLPx, without sockets: `auth` goes there, an ack comes back."""
+    """RLPx handshake without sockets: send `auth`, then pass the ack to `finish`."""
 
     @staticmethod
     def initiate(secret: bytes, remote_id: bytes, entropy: bytes, /) -> Handshake: ...
 
     auth: bytes
-    """What to send first; it begins with its size in two bytes."""
+    """The first message, with its two size bytes."""
     def finish(self, ack: bytes, /) -> Session:
-        """The ack comes with its two size bytes. WireError also when the other side has another key than was dialled."""
+        """Takes the ack with its two size bytes. WireError also when the peer has another key than was dialled."""
 
     @staticmethod
     def answer(secret: bytes, auth: bytes, entropy: bytes, /) -> tuple[bytes, bytes, Session]:
@@ -986,57 +986,57 @@ class Handshake:
 
     @staticmethod
     def caller(secret: bytes, auth: bytes, /) -> bytes:
-        """The node id that an auth claims to come from, not proven: a tenth of what `answer` costs."""
+        """The node id that an auth claims, unproven; costs a tenth of `answer`."""
 
 @final
 class Session:
-    """Frames both ways after a handshake."""
+    """Frames in both directions after a handshake."""
 
     is_compressed: bool
-    """Set it once the peer's Hello is known, whatever the value: until then `feed` hands out one message at a time,
-    uncompressed, because the first one says how the others are to be read."""
+    """Must be set once the peer's Hello is known, to either value. Until then `feed` returns one uncompressed message
+    at a time, because Hello decides about the compression of the following ones."""
     max_message: int
-    """Size of the largest message that is taken, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
+    """Limit of a message, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
     buffered: int
-    """Bytes held for messages that are not complete yet."""
+    """Bytes held for incomplete messages."""
     def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
-        """Frames of (message id, payload), in order. WireError (and the session as it was) when one is too large for a frame."""
+        """Frames of (message id, payload), in order. WireError, without any change, when one exceeds a frame."""
 
     def set_max_size(self, id: int, size: int, /) -> None:
-        """Limit the payloads of one message id, after decompression. `feed` gives the size of a larger one, as an int."""
+        """Limit the payloads of one message id after decompression. For a larger one `feed` returns its size."""
 
     def feed(self, data: bytes, /) -> list[tuple[int, bytes | int]]:
-        """The messages that are complete now, in order; of an incomplete one no more than `max_message` is ever held.
+        """The messages that are complete now, in order. Holds at most `max_message` bytes of an incomplete one.
 
-        After a WireError both sides are out of step: close the socket without a Disconnect. A Disconnect (id 1) that was
-        not compressed is handed out as it came."""
+        After a WireError the stream is unusable: close the socket without a Disconnect. An uncompressed Disconnect
+        (id 1) is returned as received."""
 
 def split_list(rlp: bytes, max_items: int, /) -> list[bytes]:
-    """The items of one list, each still encoded; WireError at one item too many, and where anything follows."""
+    """The items of one list, each still encoded; WireError for more than `max_items` items, or trailing bytes."""
 
 def split_transactions(rlp: bytes, max_items: int, /) -> list[bytes]:
-    """The items of a list of transactions in their EIP-2718 form: typed ones travel wrapped in a string."""
+    """The items of a list of transactions in EIP-2718 form; on the wire, typed ones are wrapped in a string."""
 
 def join_transactions(raws: Sequence[bytes], /) -> bytes:
     """The reverse of `split_transactions`."""
 
 def split_bodies(rlp: bytes, max_items: int, /) -> list[Body]:
-    """The bodies of a list of `[transactions, ommers, withdrawals?]`; roots and senders are worked out when asked for."""
+    """The bodies of a list of `[transactions, ommers, withdrawals?]`; roots and senders are computed on demand."""
 
 def body_rlp(block: bytes, /) -> bytes:
     """`[transactions, ommers, withdrawals?]` of a stored block."""
 
 def seal_packet(secret: bytes, kind: int, data: bytes, /) -> bytes:
-    """A datagram of discovery version 4: hash, signature, type, data."""
+    """Build a discovery v4 datagram: hash, signature, type, data."""
 
 def open_packet(datagram: bytes, /) -> tuple[bytes, bytes, int, bytes]:
-    """(hash, node id of the signer, type, data): the data is one RLP list, without what may follow it."""
+    """(hash, node id of the signer, type, data). The data is one RLP list; bytes after it are ignored."""
 
 def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /) -> bytes:
-    """The RLP of a node record. Values are RLP; the pairs may come in any order, `id` and `secp256k1` are added."""
+    """The RLP of a node record. Values are RLP, pairs may have any order; `id` and `secp256k1` are added."""
 
 def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
-    """(node id, sequence number, pairs) of a record whose signature has been verified."""
+    """(node id, sequence number, pairs) of a record; verifies its signature."""
 
 # --- client input -------------------------------------------------------------------------------
 
@@ -1092,13 +1092,13 @@ class FrameReader:
 
 @final
 class PrivateTransaction:
-    """Twelve items, decoded, with whoever signed them."""
+    """A decoded private transaction of twelve items (fourteen with EIP-1559 fees), with its sender."""
 
     raw: bytes
     hash: bytes
-    """Of the whole list; users know the transaction by the hash of its marker."""
+    """Hash of the whole list; clients use the hash of the marker instead."""
     sender: bytes | None
-    """None where the signature gives nobody."""
+    """None when the signature is invalid."""
     nonce: int
     gas_price: int
     max_priority_fee: int | None
@@ -1114,12 +1114,12 @@ class PrivateTransaction:
     private_for: list[bytes] | None
     privacy_group_id: bytes | None
     group: bytes | None
-    """The group that it belongs to; None where it names one that is not 32 bytes long."""
+    """The group that it belongs to; None when its group id is not 32 bytes long."""
     restriction: bytes
 
 def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
 def decode_private_transactions(raws: Sequence[bytes], /) -> list[PrivateTransaction]:
-    """Many at once, on all cores. An exception stands, not raised, where one cannot be read."""
+    """Decode many on all cores. An item that cannot be decoded is an exception, returned and not raised."""
 
 def sign_private_transaction(
     secret: bytes,
@@ -1137,31 +1137,31 @@ def sign_private_transaction(
     restriction: bytes | None = None,
     max_priority_fee: int | None = None,
 ) -> bytes:
-    """A signed private transaction: for these keys, or for a group. With `max_priority_fee` it is of type 2."""
+    """A signed private transaction for these keys or for a group; of type 2 with `max_priority_fee`."""
 
 def private_gas_limit(raw: bytes, /) -> int | None:
-    """The gas limit of a private transaction, read without its signature; None for anything else."""
+    """The gas limit of a private transaction, without checking its signature; None for anything else."""
 
 def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
-    """A payload of a flexible group: a transaction, and the version of the member list that it is made for."""
+    """A payload of a flexible group: a transaction with the version of the member list it was made for."""
 
 def decode_versioned(payload: bytes, /) -> tuple[bytes, bytes, bytes]:
-    """Transaction, version and group of such a payload."""
+    """Transaction, version and group of a payload of a flexible group."""
 
 def sign_markers(precompile: bytes, markers: Sequence[tuple[bytes, int, int, int, bytes]], /) -> list[bytes]:
-    """Markers from secret, nonce, gas price, gas limit and data of each."""
+    """Sign markers; each has secret, nonce, gas price, gas limit and data."""
 
 def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> bytes: ...
 
 @final
 class PrivateBatch:
-    """The private transactions of some blocks, while they are run and until they are written."""
+    """The private transactions of some blocks: executed in memory, then written by `commit`."""
 
     def __new__(cls, store: Store, /, *, chain_id: int, always_increments: bool = False) -> PrivateBatch: ...
     def rewind(self, group: bytes, before: int, /) -> None:
-        """Begin a group again with the state that it had before a block."""
+        """Reset a group to its state before a block."""
     def note_markers(self, markers: Sequence[tuple[bytes, int, int, bytes, bytes]], /) -> None:
-        """Payload key, number, index, block and hash of markers that are passed."""
+        """Note passed markers: payload key, number, index, block and hash of each."""
     def run_block(
         self,
         state: State,
@@ -1170,8 +1170,8 @@ class PrivateBatch:
         payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         /,
     ) -> None:
-        """Run payloads in their order: marker, index, payload key, group, key of the sender, RLP, members of the
-        group, version of a flexible group. `state` is the public one after the block."""
+        """Run payloads in order: marker, index, payload key, group, key of the sender, RLP, members of the group,
+        version of a flexible group. `state` is the public state after the block."""
     def trace(
         self,
         state: State,
@@ -1181,16 +1181,16 @@ class PrivateBatch:
         deadline_s: float,
         /,
     ) -> TraceStream:
-        """Flat trace of the last of these payloads of one group in a block; nothing is kept."""
+        """Flat trace of the last of these payloads, which are of one group and block; changes nothing."""
     def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:
-        """Write everything, with the block that has been reached and the late payloads that are dealt with."""
+        """Write all results, the block that has been reached, and which late payloads are settled."""
 
 @final
 class PrivateReceiptRecord:
-    """What became of a private transaction."""
+    """Result of a private transaction."""
 
     status: int
-    """0 failed, 1 succeeded, 2 could not be run."""
+    """0 failed, 1 succeeded, 2 could not be executed."""
     group: bytes
     root: bytes
     payload_key: bytes
@@ -1209,30 +1209,30 @@ class PrivateReceiptRecord:
     def matching(
         self, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], start: int, most: int, /
     ) -> list[tuple[int, bytes, list[bytes], bytes]]:
-        """Position, address, topics and data of the first of its logs from a position on that are wanted."""
+        """Position, address, topics and data of at most `most` matching logs from a position on."""
 
 @final
 class PrivateLedger:
-    """What can be read of private states."""
+    """Read access to private states and results."""
 
     def __new__(cls, store: Store, /) -> PrivateLedger: ...
     def followed(self) -> tuple[bytes, int] | None:
-        """The block up to which private transactions have been run."""
+        """The block up to which private transactions have been executed."""
     def markers_in(
         self, block: bytes, number: int, precompile: bytes, is_flexible: bool = False, /
     ) -> list[tuple[bytes, int, int, bytes, bytes]]: ...
     def hand_overs_in(self, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Keys of payloads that add members to flexible groups in a block, and of what is handed over with them."""
+        """Keys of payloads that add members to flexible groups in a block, and keys of the handover indexes."""
     def membership(self, group: bytes, number: int, /) -> tuple[bool, bytes, list[bytes]] | None:
-        """Whether a flexible group is open, its version and its members' keys; None where there is no such group."""
+        """Whether a flexible group is unlocked, its version and its members' keys; None when it does not exist."""
     def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
-        """Where on the canonical chain markers with this payload have been passed."""
+        """Passed markers of this payload on the canonical chain."""
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
-        """Payload keys of markers without a result, from a key on; and the key to go on from."""
+        """Payload keys of markers without a result, from a key on; and the key to continue from."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
-        """Have the follower look at these payloads again."""
+        """Note these payloads as late, so that the private executor reads them again."""
     def late(self, start: bytes, most: int, /) -> list[bytes]:
-        """Payloads whose markers have been passed and that are to be executed, from a key on."""
+        """Late payloads that are to be executed, from a key on."""
     def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
     def root(self, group: bytes, number: int, /) -> bytes: ...
     def nonce(self, group: bytes, account: bytes, number: int, /) -> int: ...
@@ -1243,7 +1243,7 @@ class PrivateLedger:
         """Canonical blocks in which a group has transactions."""
     def groups(self, start: bytes, most: int, /) -> list[bytes]: ...
     def clear(self) -> None:
-        """Forget all private states and results; payloads stay."""
+        """Delete all private states and results; payloads stay."""
 
 # --- public test vectors ------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Enclaves of real nodes: processes, sockets, restarts; and what somebody who is no member gets to see of it."""
+"""Enclaves of real nodes: processes, sockets, restarts; and what a node that is no member can see."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ def test_a_node_looks_for_its_enclave_outside_and_goes_on_without(tmp_path: Path
         url = f"http://127.0.0.1:{one.ports['enclave-http']}"
         options = (*usual, f"--privacy-url={url}", f"--privacy-public-key-file={key_file}")
         with NodeProcess(tmp_path / "client", *options) as client:
-            wait_for(lambda: "enclave found" in client.output())
+            wait_for(lambda: "enclave online" in client.output())
             assert "does not hold the key" not in client.output()
             assert client.rpc("eth_blockNumber") == "0x0"
     with NodeProcess(tmp_path / "alone", *options) as client:
-        wait_for(lambda: "enclave away" in client.output())
+        wait_for(lambda: "enclave offline" in client.output())
         assert client.rpc("eth_blockNumber") == "0x0"
-        assert client.output().count("enclave away") == 1
+        assert client.output().count("enclave offline") == 1
 
 
 def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) -> None:

@@ -110,7 +110,7 @@ class Story:
         return [one and one["status"] for one in found]
 
     def agree(self, value: int) -> None:
-        """Members go on as before, with the same states in both groups; nobody has grown."""
+        """Members go on with equal states in both groups, and their memory use has not grown."""
         marker = self.a.send(set_number(value), to=self.contract, private_for=(self.b.enclave_key,))
         assert self.a.receipt(marker)["status"] == "0x1"
         self.mined(marker)

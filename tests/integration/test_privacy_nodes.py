@@ -150,7 +150,7 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
 
 
 def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
-    """A is a client of the enclave that X serves; B has its own inside. X dies, and comes back."""
+    """A is a client of the enclave that X serves; B has an embedded one. X is killed and restarted."""
     (port,) = free_ports(1)
     served = (f"--privacy-enclave-http-port={port}",)
     outside = (

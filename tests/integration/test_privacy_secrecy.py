@@ -41,7 +41,7 @@ ARGUMENT = b"planted: an argument of a call, "
 CONSTRUCTOR = b"planted: what a constructor gets"
 NAME = b"planted-name-of-a-group"
 AUTHOR = PrivateKey(b"\x5e" * 32)
-"""Known to nobody on the public chain."""
+"""Not known on the public chain."""
 
 
 def echo_contract() -> bytes:
@@ -89,9 +89,9 @@ class Story:
         self.markers = [created, called, *self._many()]
         network.wait(lambda: self._is_everywhere(self.markers[-1]), LIMIT_S, "the last marker")
         self.planted = self._planted()
-        """What nobody but the members may find."""
+        """Secrets that only members may find."""
         self.sealed = self._sealed()
-        """Payloads as members keep them; nobody else gets even these."""
+        """Sealed payloads, which only members get."""
 
     def _many(self) -> list[str]:
         """A chain full of markers, and of what looks like one."""
@@ -130,7 +130,7 @@ class Story:
 
 @contextmanager
 def at_rest(node: NodeProcess) -> Iterator[None]:
-    """Nobody writes to its database."""
+    """No process writes to its database."""
     node.stop()
     yield
     node.start()

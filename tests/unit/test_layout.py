@@ -141,7 +141,7 @@ TOPICS = {
     "rpc/dispatch/test_raw_transaction_reply.py": "fast path of eth_sendRawTransaction and its handler",
     "rpc/methods/test_debug_standard.py": "debug_trace* with the options of today's standard",
     "rpc/methods/test_debug_tracers.py": "the named tracers of debug_trace*",
-    "rpc/methods/test_privacy_words.py": "errors of private transactions, with an enclave outside that refuses",
+    "rpc/methods/test_privacy_words.py": "errors of private transactions, with a remote enclave that refuses",
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_contributing.py": "files and functions that CONTRIBUTING.md names",

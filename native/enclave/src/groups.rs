@@ -1,4 +1,4 @@
-//! Ids of groups by their members, as every enclave computes them (privacy.md 4.1-4.3).
+//! Ids of groups, computed from their members as all enclaves do (privacy.md 4.1-4.3).
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::record::Key;
 
-/// Keccak of the RLP list of the members, each once, in their order, and of the seed where there is one.
+/// Keccak of the RLP list of the distinct, sorted members, and of the seed if there is one.
 pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     let mut seen: HashSet<&[u8]> = HashSet::with_capacity(members.len());
     let mut items: Vec<&[u8]> = members.iter().map(AsRef::as_ref).filter(|member| seen.insert(*member)).collect();
-    // equal hashes keep their order
+    // stable sort: equal hashes keep their order
     items.sort_by_key(|member| java_hash(member));
     items.extend(seed);
     let payload_length = items.iter().map(|item| item.length()).sum();
@@ -23,7 +23,7 @@ pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     keccak256(out).0
 }
 
-/// The hash that Java gives an array of bytes.
+/// Java's `Arrays.hashCode` of a byte array.
 fn java_hash(key: &[u8]) -> i32 {
     key.iter().fold(1i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(*byte as i8)))
 }

@@ -1,7 +1,7 @@
-//! The private keys of one enclave, and what is done with them (privacy.md 5.2).
+//! The private keys of one enclave: seals and opens payloads (privacy.md 5.2).
 //!
-//! A payload is encrypted under a fresh key (XSalsa20-Poly1305), and that key is sealed for each participant with NaCl's
-//! box, from the sender's key: a participant knows who sent it.
+//! A payload is encrypted with a random key (XSalsa20-Poly1305). NaCl's box seals that key for each participant with
+//! the sender's key, so a participant knows the sender.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,9 +15,9 @@ use zeroize::Zeroizing;
 use crate::public_keys::is_sound;
 use crate::record::{Key, MAX_BOXES, NONCE, Sealed, SealedBox};
 
-/// Bytes that sealing draws: the key of the payload and both nonces.
+/// Random bytes for sealing: the payload's key and both nonces.
 pub const RANDOMNESS: usize = 32 + NONCE + NONCE;
-/// Shared secrets that are remembered; each takes a multiplication on the curve, a hundred times the rest.
+/// Limit of cached shared secrets. Computing one takes a hundred times as long as the rest.
 const SHARED_KEPT: usize = 4096;
 
 pub struct Keyring {
@@ -25,7 +25,7 @@ pub struct Keyring {
     shared: RwLock<HashMap<(Key, Key), Arc<SalsaBox>>>,
 }
 
-/// The public key of a private one.
+/// The public key of a private key.
 pub fn public_of(secret: &Key) -> Key {
     SecretKey::from_bytes(*secret).public_key().to_bytes()
 }
@@ -44,7 +44,7 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// The cipher between a key of ours and another; None for a key that is not sound, or not ours.
+    /// The cipher between one of our keys and another key; None for an invalid key, or one that is not ours.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -62,7 +62,7 @@ impl Keyring {
         Some(made)
     }
 
-    /// Seal a payload from one of our keys; the key of the payload and its record.
+    /// Seal a payload from one of our keys; returns the payload's key and its record.
     pub fn seal(
         &self,
         payload: &[u8],
@@ -101,7 +101,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// What a record holds, opened with the first of our keys that can.
+    /// Open a record with the first of our keys that can.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;
@@ -113,7 +113,7 @@ impl Keyring {
         })
     }
 
-    /// A short text boxed from one of our keys for another.
+    /// Box a short text from one of our keys for another key.
     pub fn box_for(&self, own: &Key, other: &Key, nonce: &[u8; NONCE], text: &[u8]) -> Option<Vec<u8>> {
         self.between(own, other)?.encrypt(nonce.into(), text).ok()
     }

@@ -1,13 +1,13 @@
-//! What the enclave computes. The ciphers come from the crates of their field; what is ours is the form of a record.
+//! Computations of the enclave. The ciphers come from crates; the format of a record is our own.
 //!
-//! | file        | question it answers                                                   |
-//! |-------------|-----------------------------------------------------------------------|
-//! | record.rs   | what of a sealed payload is stored and sent, and under which key       |
-//! | keyring.rs  | how is a payload sealed for its participants, how is it opened         |
-//! | claims.rs   | does a private transaction belong to the sender and group of its record |
-//! | groups.rs   | what is the id of a group                                             |
-//! | points.rs   | which public keys are sound                                           |
-//! | password.rs | how does a private key lie behind a password                          |
+//! | file              | content                                                          |
+//! |-------------------|------------------------------------------------------------------|
+//! | record.rs         | format of a sealed payload, and its key                          |
+//! | keyring.rs        | seals payloads for their participants and opens them             |
+//! | payload_claims.rs | checks that a transaction belongs to the sender and group of its record |
+//! | groups.rs         | ids of groups                                                    |
+//! | public_keys.rs    | validates public keys                                            |
+//! | password.rs       | encrypts private keys with a password                            |
 
 mod groups;
 mod keyring;

@@ -1,4 +1,4 @@
-//! A private key behind a password: argon2id makes a key of it, XSalsa20-Poly1305 locks with that.
+//! Encrypts a private key with a password: argon2id derives the key for XSalsa20-Poly1305.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use crypto_secretbox::aead::Aead;
@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::record::{Key, NONCE};
 
-/// What a guess costs.
+/// Cost parameters of argon2id.
 #[derive(Clone, Copy)]
 pub struct Costs {
     pub memory_kib: u32,
@@ -16,7 +16,7 @@ pub struct Costs {
     pub lanes: u32,
 }
 
-/// More than this is a mistake or an attack: a file decides how much memory reading it takes.
+/// Upper limits, because the file decides how much memory reading it takes.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_ITERATIONS: u32 = 64;
 const MAX_LANES: u32 = 64;
@@ -39,7 +39,7 @@ pub fn lock(secret: &Key, password: &[u8], salt: &[u8], nonce: &[u8; NONCE], cos
     locked.map_err(|_| Error::Refused("key file: it cannot be locked".into()))
 }
 
-/// None when the password is wrong, or the file was changed.
+/// None when the password is wrong or the file was changed.
 pub fn unlock(locked: &[u8], password: &[u8], salt: &[u8], nonce: &[u8; NONCE], costs: Costs) -> Result<Option<Key>> {
     let opened = cipher(password, salt, costs)?.decrypt(nonce.into(), locked).ok().map(Zeroizing::new);
     Ok(opened.and_then(|secret| secret.as_slice().try_into().ok()))

@@ -1,8 +1,8 @@
-//! What a payload says of itself, where it is a private transaction: its privateFrom and its group.
+//! Checks the privateFrom and the group in a private transaction against its record.
 //!
-//! The key of a payload covers its ciphertext alone, so a member could hand a transaction of another member on under its
-//! own name, or under another group. The sender's signature covers both: a record that says otherwise is refused before
-//! it takes the place of the right one.
+//! The key of a payload covers its ciphertext only, so a member could forward another member's transaction under its
+//! own name or in another group. The sender's signature covers both. A record that contradicts it is refused, so it
+//! cannot replace the right one.
 
 use alloy_rlp::Header;
 use base64::Engine;
@@ -11,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use crate::groups::group_id;
 use crate::record::{Key, Sealed};
 
-/// First byte of a private transaction with the fees of EIP-1559.
+/// First byte of a private transaction with EIP-1559 fees.
 const DYNAMIC_FEE_TYPE: u8 = 0x02;
 
-/// Where the items of a private transaction stand.
+/// Positions of the items of a private transaction.
 struct Layout {
     items: usize,
     gas_limit: usize,
@@ -25,7 +25,7 @@ struct Layout {
 const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
 const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
-/// Whether a payload is no private transaction, or one of this sender in this group.
+/// Whether a payload is a private transaction of this sender in this group, or no private transaction at all.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     let Ok(rlp) = STANDARD.decode(payload) else { return true };
     match claims(&rlp) {
@@ -34,12 +34,12 @@ pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     }
 }
 
-/// The gas limit of a private transaction in an opened payload; None where the payload is something else.
+/// The gas limit of a private transaction in an opened payload; None for any other payload.
 pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
     gas_limit(&STANDARD.decode(payload).ok()?)
 }
 
-/// The gas limit of a private transaction, also of one of a flexible group with its version.
+/// The gas limit of a private transaction, with or without the version of a flexible group.
 pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     if let Some((items, layout)) = transaction(rlp) {
         return number(items[layout.gas_limit]);
@@ -49,7 +49,7 @@ pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     number(items[layout.gas_limit])
 }
 
-/// The items of what may be a private transaction, and their layout.
+/// The items of a possible private transaction, and their layout.
 fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     let (list, layout) = match rlp.split_first() {
         Some((&DYNAMIC_FEE_TYPE, rest)) => (rest, DYNAMIC_FEE),
@@ -59,7 +59,7 @@ fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     (items.len() == layout.items).then_some((items, layout))
 }
 
-/// privateFrom and the group of a private transaction.
+/// The privateFrom and the group of a private transaction.
 fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     let (items, layout) = transaction(rlp)?;
     let from = string(items[layout.private_from])?;
@@ -75,7 +75,7 @@ fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     Some((from, group))
 }
 
-/// The items of a list that is all there is, each still encoded.
+/// The encoded items of a list without trailing bytes.
 fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
@@ -103,7 +103,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// A number; one beyond 64 bits counts as the largest.
+/// A number; one beyond 64 bits becomes the maximum.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {
@@ -116,7 +116,7 @@ fn number(encoded: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Nine items without meaning, then who it is from and for whom.
+    /// Nine items without meaning, then privateFrom and the recipients.
     fn transaction(from: &Key, to: &[u8]) -> Vec<u8> {
         let mut items = vec![0x80; 9];
         items.push(0xa0);

@@ -1,11 +1,11 @@
-//! Which public keys are sound: one encoding for a key, and none whose shared secrets everybody knows.
+//! Validates public keys: canonical encoding, and no points of low order.
 
 use curve25519_dalek::MontgomeryPoint;
 
 use crate::record::Key;
 
-/// Whether a public key is canonical and not of low order. With a point of low order the shared secret is zero whatever
-/// the private key is, so a box for it would be open to everybody; a second encoding would be a member under two names.
+/// Whether a public key is canonical and not of low order. A point of low order gives the shared secret zero with every
+/// private key, so anyone could open a box for it. A second encoding would let one member appear under two keys.
 pub fn is_sound(key: &Key) -> bool {
     is_canonical(key) && MontgomeryPoint(*key).mul_clamped([0x42; 32]).0 != [0; 32]
 }
@@ -53,7 +53,7 @@ mod tests {
         assert!(is_sound(&key));
         key[31] |= 0x80;
         assert!(!is_sound(&key));
-        // nine and the prime
+        // nine plus the prime
         assert!(!is_sound(&hex("f6ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f")));
     }
 }

@@ -1,8 +1,8 @@
-//! A sealed payload as it lies in the database and travels between nodes.
+//! Format of a sealed payload in the database and between nodes.
 //!
 //! version (1), sender (32), nonce of the boxes (24), nonce of the ciphertext (24), group (32), boxes (2), members (2),
-//! each box: recipient (32) and the sealed key (48), then the ciphertext. The first `members` recipients make the group;
-//! whoever comes after them is sent every payload by the sender's choice.
+//! each box: recipient (32) and the sealed key (48), then the ciphertext. The first `members` recipients form the
+//! group; the others get a copy of every payload by the sender's choice.
 
 use ophion_primitives::errors::{Error, Result};
 use sha2::{Digest, Sha512_256};
@@ -11,12 +11,12 @@ pub type Key = [u8; 32];
 
 const VERSION: u8 = 1;
 const BOX_BYTES: usize = 32 + BOX;
-/// Bytes of a sealed key: 32 and the authenticator.
+/// Size of a sealed key: 32 bytes and the authenticator.
 pub const BOX: usize = 48;
 pub const NONCE: usize = 24;
-/// What a ciphertext is longer than its payload.
+/// Difference in size between ciphertext and payload.
 pub const AUTHENTICATOR: usize = 16;
-/// Members of a group and those who get everything.
+/// Limit of recipients: members, and keys that get a copy of every payload.
 pub const MAX_BOXES: usize = 512;
 const HEAD: usize = 1 + 32 + NONCE + NONCE + 32 + 2 + 2;
 
@@ -30,16 +30,16 @@ pub struct SealedBox {
 pub struct Sealed<'a> {
     pub sender: Key,
     pub box_nonce: [u8; NONCE],
-    /// All zero where the sender is an enclave of the older kind.
+    /// All zero when the sender is an older enclave.
     pub nonce: [u8; NONCE],
     pub group: Key,
-    /// How many of the recipients make the group.
+    /// How many of the recipients form the group.
     pub members: usize,
     pub boxes: Vec<SealedBox>,
     pub ciphertext: &'a [u8],
 }
 
-/// The pointer that a marker carries: SHA-512/256 of the ciphertext.
+/// The payload key in a marker: SHA-512/256 of the ciphertext.
 pub fn key_of(ciphertext: &[u8]) -> Key {
     Sha512_256::digest(ciphertext).into()
 }
@@ -62,7 +62,7 @@ impl<'a> Sealed<'a> {
         out
     }
 
-    /// Strict: one record has one encoding.
+    /// Decode strictly: a record has exactly one encoding.
     pub fn decode(record: &'a [u8]) -> Result<Self> {
         let mut rest = record;
         let [version] = take::<1>(&mut rest)?;

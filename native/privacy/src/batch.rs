@@ -1,4 +1,4 @@
-//! The private transactions of some blocks, run one after another: what a step of the follower works out and writes.
+//! Executes the private transactions of some blocks in order, and collects the results to write.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::group::contract_address;
 use crate::run::{Ended, Machine, private_nonce};
 use crate::transaction::{self, Decoded, RESTRICTED, Recipients};
 
-/// A payload that the enclave could open, at the place of its marker.
+/// A payload that the enclave opened, with the position of its marker.
 pub struct Payload {
     pub marker: B256,
     pub index: u32,
@@ -25,17 +25,17 @@ pub struct Payload {
     /// Key of the enclave that sealed it.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of a group that was made beforehand; None where the group is not known. Of a flexible group, everybody
-    /// for whom the payload was sealed.
+    /// Members of a created group, or None when the group is unknown. For a flexible group, all recipients of the
+    /// payload.
     pub members: Option<Vec<Bytes>>,
-    /// Of a flexible group: the version of the member list that it was made for.
+    /// For a flexible group: the version of the member list that the payload was made for.
     pub version: Option<B256>,
 }
 
 #[derive(Clone, Copy)]
 pub struct Rules {
     pub chain_id: u64,
-    /// A transaction that fails uses its nonce up all the same.
+    /// Whether a failed transaction uses up its nonce.
     pub always_increments: bool,
 }
 
@@ -52,12 +52,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// On what is written; `groups` are states that have stayed in memory.
+    /// Start from the stored state; `groups` are states kept in memory.
     pub fn new(db: Arc<Database>) -> Self {
         Batch { db, groups: B256Map::default(), codes: Layers::default(), writes: PrivateWrites::default() }
     }
 
-    /// Begin a group again with the state that it had before a block.
+    /// Reset a group to its state before a block.
     pub fn rewind(&mut self, group: B256, before: u64) -> Result<()> {
         let found = match before.checked_sub(1) {
             Some(last) => self.db.snapshot()?.group_state(&group, last)?,
@@ -74,7 +74,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The state of a group as the transactions so far have left it, upon a public one.
+    /// The state of a group after the transactions so far, on top of a public state.
     pub fn state(&mut self, group: B256, number: u64, public: &StateData) -> Result<StateData> {
         self.ensure(group, number)?;
         let live = &self.groups[&group];
@@ -86,7 +86,7 @@ impl Batch {
         self.writes.markers.extend(markers);
     }
 
-    /// Run payloads of one block in their order; further calls for the same block go on behind them.
+    /// Run payloads of one block in order; further calls for the same block continue after them.
     pub fn run_block(
         &mut self,
         public: &StateData,
@@ -117,7 +117,7 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            // a block may be run in several parts
+            // one block may be run in several calls
             match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
                 Some(states) => {
                     states.roots.extend(roots);
@@ -200,7 +200,7 @@ impl Batch {
         })
     }
 
-    /// Code that is not written yet is found by the transactions after it.
+    /// Make code that is not written yet visible to later transactions.
     fn keep_codes(&mut self, codes: &[(B256, revm::state::Bytecode)]) {
         let mut all = self.codes.first().map_or_else(B256Map::default, |layer| layer.codes.clone());
         for (hash, code) in codes {
@@ -221,7 +221,7 @@ impl Live {
     }
 }
 
-/// Who sent a transaction that may be run; what is wrong with it otherwise.
+/// The sender of a valid transaction, or the reason why it cannot run.
 fn judge(payload: &Payload, decoded: &Decoded, rules: Rules) -> std::result::Result<Address, String> {
     let fields = &decoded.tx.fields;
     if !fields.value.is_zero() {

@@ -1,9 +1,9 @@
-//! Flexible groups: who belongs to one is kept by a contract in the group's own state (privacy.md 4.5).
+//! Flexible groups: a contract in the group's own state holds the member list (privacy.md 4.5).
 //!
-//! A group begins with two contracts: the proxy, which members call, and the management behind it. Nodes do not ask the
-//! contract, they read its slots, which every member sees alike. A payload names the version of the member list that it
-//! was made for, and must have been sealed for all of that list: nobody can leave a member out, and a transaction that
-//! was on its way while the list changed is not run by some and missed by others.
+//! A group starts with two contracts: the proxy, which members call, and the management contract behind it. Nodes read
+//! the storage slots of the contract, which are the same at every member. A payload names the version of the member
+//! list it was made for, and must be sealed for that whole list. So a sender cannot leave a member out, and all members
+//! agree whether a transaction sent during a change of the list runs.
 
 use std::sync::LazyLock;
 
@@ -17,11 +17,11 @@ use revm::state::AccountInfo;
 
 use crate::transaction::{Unsigned, decode};
 
-/// What markers of flexible groups call.
+/// Address that markers of flexible groups call.
 pub const PRECOMPILE: Address = address!("000000000000000000000000000000000000007d");
-/// The contract that members call.
+/// The proxy contract that members call.
 pub const PROXY: Address = address!("000000000000000000000000000000000000007c");
-/// The contract that keeps them.
+/// The management contract that holds the member list.
 pub const MANAGEMENT: Address = address!("000000000000000000000000000000000000007b");
 
 const MAX_MEMBERS: u64 = 256;
@@ -39,10 +39,10 @@ fn runtime(name: &str) -> Bytes {
     hex::decode(digits).expect("the compiler wrote it").into()
 }
 
-/// Who belongs to a group, as its contract has it.
+/// Members of a group, as its contract lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// False: locked, nothing but management is run.
+    /// False while the group is locked and runs management transactions only.
     pub is_open: bool,
     pub version: B256,
     pub keys: Vec<B256>,
@@ -52,7 +52,7 @@ fn slot(view: &View, slot: U256) -> Result<U256> {
     view.storage(&MANAGEMENT, &keccak256(MANAGEMENT), &slot, &keccak256(slot.to_be_bytes::<32>()))
 }
 
-/// What the contract of a group says; None where there is no such group yet.
+/// Read the member list of a group; None when the group does not exist yet.
 pub fn membership(view: &View) -> Result<Option<Membership>> {
     if view.trie_account(&keccak256(MANAGEMENT))?.is_none() {
         return Ok(None);
@@ -66,7 +66,7 @@ pub fn membership(view: &View) -> Result<Option<Membership>> {
     Ok(Some(Membership { is_open, version, keys }))
 }
 
-/// Whether a transaction makes its group; what is against running it otherwise.
+/// Whether a transaction creates its group, or the reason why it cannot run.
 pub fn check(
     view: &View,
     fields: &Unsigned,
@@ -76,7 +76,7 @@ pub fn check(
     let is_management = fields.to == Some(PROXY);
     let Some(found) = membership(view)? else {
         let adds = is_management && fields.data.get(..4).is_some_and(|name| ADD.iter().any(|add| add == name));
-        // a state that something else has begun belongs to a group of another kind
+        // a state that already exists belongs to a group of another type
         return Ok(match adds && view.root == EMPTY_ROOT && version.is_zero() {
             true => Ok(true),
             false => Err("its group does not exist".into()),
@@ -96,12 +96,12 @@ pub fn check(
 
 pub const LEFT_OUT: &str = "it was not sent to every member";
 
-/// Whether a payload was sealed for everybody who belongs to the group.
+/// Whether a payload was sealed for all members of the group.
 pub fn covers(membership: &Membership, recipients: &[Bytes]) -> bool {
     membership.keys.iter().all(|key| recipients.iter().any(|one| one[..] == key[..]))
 }
 
-/// Put the two contracts into a group that begins.
+/// Install the two contracts in a new group.
 pub fn found(db: &mut ExecDb) -> Result<()> {
     for (address, code) in [PROXY, MANAGEMENT].iter().zip(CODES.iter()) {
         let (code_hash, code) = coded(code.clone());
@@ -110,7 +110,7 @@ pub fn found(db: &mut ExecDb) -> Result<()> {
     db.set_storage(&PROXY, U256::ZERO, U256::from_be_slice(MANAGEMENT.as_slice()))
 }
 
-/// A payload of a flexible group: the transaction, and the version of the member list that it was made for.
+/// A payload of a flexible group: the transaction, and the version of the member list it was made for.
 pub struct Versioned {
     pub tx: Bytes,
     pub version: B256,
@@ -120,7 +120,7 @@ pub struct Versioned {
 pub fn encode_versioned(tx: &[u8], version: &B256) -> Vec<u8> {
     let is_list = tx.first().is_some_and(|first| *first >= 0xc0);
     let mut item = Vec::with_capacity(tx.len() + 4);
-    // a transaction with a type byte is no list: it stands there as a string
+    // a typed transaction is not an RLP list, so it is wrapped in a string
     if is_list {
         item.extend_from_slice(tx)
     } else {

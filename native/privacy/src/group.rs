@@ -1,9 +1,9 @@
-//! Where a group creates contracts.
+//! Addresses of contracts that a group creates.
 
 use alloy_primitives::{Address, B256, keccak256};
 use alloy_rlp::{Encodable, Header};
 
-/// Where a transaction of a group creates its contract: the same sender and nonce give another address in every group.
+/// The address of a created contract. The same sender and nonce give another address in every group.
 pub fn contract_address(sender: &Address, nonce: u64, group: &B256) -> Address {
     let mut payload = Vec::with_capacity(64);
     sender.encode(&mut payload);

@@ -1,14 +1,14 @@
-//! Private transactions: a state for every group of participants, beside the public one.
+//! Private transactions: every group of participants has its own state beside the public one.
 //!
-//! | file           | question it answers                                                       |
-//! |----------------|---------------------------------------------------------------------------|
-//! | transaction.rs | what is a private transaction: bytes, hashes, signature                   |
-//! | flexible.rs    | who belongs to a group whose members a contract keeps                     |
-//! | group.rs       | where does a group create contracts                                       |
-//! | marker.rs      | what stands for it on the public chain                                    |
-//! | run.rs         | how is one run on the state of its group                                  |
-//! | trace.rs       | how is one run again, with a tracer                                       |
-//! | batch.rs       | how do the private transactions of some blocks become something to write  |
+//! | file           | content                                                          |
+//! |----------------|------------------------------------------------------------------|
+//! | transaction.rs | encoding, hashes and signature of a private transaction          |
+//! | flexible.rs    | member lists of flexible groups                                  |
+//! | group.rs       | addresses of contracts that a group creates                      |
+//! | marker.rs      | the public transaction that refers to a private one              |
+//! | run.rs         | executes one transaction on the state of its group               |
+//! | trace.rs       | executes one again with a tracer                                 |
+//! | batch.rs       | executes the transactions of some blocks and collects the writes |
 
 pub mod batch;
 pub mod flexible;

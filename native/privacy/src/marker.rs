@@ -1,4 +1,4 @@
-//! The marker: what stands for a private transaction on the public chain.
+//! The marker: the public transaction that refers to a private one.
 
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, TxKind, U256, keccak256};
@@ -10,7 +10,7 @@ use ophion_storage::store::{Marker, Snapshot};
 
 use crate::flexible;
 
-/// A legacy transaction without a chain id, whose data is the key of the payload (and of what is handed over with it).
+/// A legacy transaction without a chain id. Its data is the payload key, and the handover key if there is one.
 pub fn signed_marker(
     secret: &[u8],
     nonce: u64,
@@ -32,7 +32,7 @@ pub fn signed_marker(
     U256::from_be_slice(&signature[..32]).encode(&mut payload);
     U256::from_be_slice(&signature[32..64]).encode(&mut payload);
     let raw = listed(&payload);
-    // whoever signs need not work out from the signature who that was
+    // the signer knows the sender: cache it, so that it is not recovered from the signature
     sender_cache::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
     Ok(raw)
 }
@@ -44,7 +44,7 @@ fn listed(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Data of a marker of a flexible group: a key, or two where members are added.
+/// Data of a flexible group's marker: one key, or two when members are added.
 fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     match data.len() {
         32 => Some((B256::from_slice(data), None)),
@@ -53,8 +53,8 @@ fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     }
 }
 
-/// The markers of a block: transactions sent directly to the precompiled contract, with a key as their data; and those
-/// of flexible groups where the node knows such.
+/// The markers of a block: transactions to the privacy precompile with a key as data. With flexible groups enabled,
+/// their markers too.
 pub fn markers_in(
     snapshot: &Snapshot,
     block: &B256,
@@ -83,7 +83,7 @@ pub fn markers_in(
     Ok(found)
 }
 
-/// Where members that a block adds to flexible groups find what happened before: both keys of such markers.
+/// Markers of a block that add members to flexible groups: the payload key and the handover key of each.
 pub fn hand_overs_in(snapshot: &Snapshot, block: &B256) -> Result<Vec<(B256, B256)>> {
     let missing = || Error::Storage(format!("block {block} is not in the database"));
     let body = snapshot.body(block)?.ok_or_else(missing)?;

@@ -1,8 +1,8 @@
-//! Running one private transaction on the state of its group.
+//! Executes one private transaction on the state of its group.
 //!
-//! It sees the group's state and, where that has nothing, the public state after the block; it changes the first alone.
-//! There is nothing to pay and no balance to pay from. The gas limit is the one that the transaction was signed with, so
-//! it is the same at every member and they all see the transaction end in the same way.
+//! It reads the group's state first, then the public state after the block, and changes only the group's. It pays
+//! nothing and needs no balance. The gas limit is the one in the signed transaction, so all members get the same
+//! result.
 
 use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256, keccak256};
 use ophion_execution::call::outcome::refusal_text;
@@ -25,10 +25,10 @@ use revm::state::{AccountInfo, Bytecode, EvmState};
 use crate::flexible;
 use crate::transaction::Unsigned;
 
-/// Upper bound of the gas of a private transaction, for one that names more. A constant: all members must agree on it.
+/// Upper limit of the gas of a private transaction. A constant, because all members must agree on it.
 pub const MAX_PRIVATE_GAS: u64 = 1_000_000_000;
 
-/// Puts the contract of a transaction where the group's rule has it; contracts made by contracts follow the usual one.
+/// Creates the transaction's contract at the group's address; contracts created by contracts use the standard rule.
 #[derive(Default)]
 pub struct Placing {
     pub address: Option<Address>,
@@ -43,7 +43,7 @@ impl Inspector<EvmContext> for Placing {
     }
 }
 
-/// How a private transaction ended.
+/// Result of a private transaction.
 pub struct Ended {
     pub is_success: bool,
     pub output: Bytes,
@@ -66,7 +66,7 @@ pub struct Machine<'a> {
     evm: Evm<Placing>,
 }
 
-/// The rules of a block without those that a private transaction does not have to keep.
+/// The configuration of a block without the checks that do not apply to private transactions.
 pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -79,12 +79,12 @@ pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     cfg
 }
 
-/// A private transaction as revm wants it.
+/// A private transaction in revm's form.
 pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     TxEnv {
         caller: sender,
         gas_limit: fields.gas_limit.min(MAX_PRIVATE_GAS),
-        // What it says, where that can be told: nothing is paid, and revm multiplies it.
+        // Visible to contracts only, since nothing is paid. Bounded, because revm multiplies it.
         gas_price: fields.gas_price.min(u128::from(u64::MAX)),
         kind: fields.to.map_or(TxKind::Create, TxKind::Call),
         data: fields.data.clone(),
@@ -93,7 +93,7 @@ pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     }
 }
 
-/// The state of a group with the sender in it: a sender has a nonce of its own in every group.
+/// The state of a group, with an account for the sender, which has its own nonce in every group.
 pub fn private_db(view: View, env: &BlockEnv, sender: &Address) -> Result<ExecDb> {
     let is_known = view.trie_account(&keccak256(sender))?.is_some();
     let mut db = ExecDb::new(view, env.ancestors());
@@ -114,13 +114,13 @@ impl<'a> Machine<'a> {
         Machine { env, evm: machine::build(env, db, private_cfg(env), Placing::default()) }
     }
 
-    /// The state that this works on; the database of the last transaction goes with its changes.
+    /// The current state. Drops the database of the previous transaction with its changes.
     pub fn view(&mut self) -> &mut View {
         &mut machine::db(&mut self.evm).view
     }
 
-    /// Run a transaction whose nonce is right, and bring the trie up to date if it succeeds. `founds`: it makes a flexible
-    /// group, whose contracts are put there before.
+    /// Run a transaction with the right nonce, and update the trie if it succeeds. `founds`: it creates a flexible
+    /// group, whose contracts are installed first.
     pub fn run(
         &mut self,
         trie: &mut Trie<Account>,
@@ -166,8 +166,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The first account of the public state that a transaction wants to change. What is created where somebody has sent
-/// money on the public chain is private, and has none.
+/// The first account of the public state that a transaction would change. A contract created at an address that has a
+/// public balance is private, and has no balance.
 fn public_change(view: &View, changes: &mut EvmState, own: &[Address]) -> Result<Option<Address>> {
     let Some(public) = &view.public else { return Err(Error::Storage("the state is not private".into())) };
     for (address, account) in changes.iter_mut() {

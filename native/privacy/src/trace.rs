@@ -1,4 +1,4 @@
-//! A private transaction run again with somebody looking on: priv_traceTransaction.
+//! Executes a private transaction again with a tracer, for priv_traceTransaction.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::group::contract_address;
 use crate::run::{Placing, private_cfg, private_db, private_tx_env};
 use crate::transaction::Unsigned;
 
-/// The entries of a private transaction, on the state that its group had before it. `founds`: it makes a flexible group.
+/// Trace entries of a private transaction on its group's state before it. `founds`: it creates a flexible group.
 #[allow(clippy::too_many_arguments)]
 pub fn trace_flat(
     state: StateData,
@@ -53,7 +53,7 @@ pub fn trace_flat(
     })
 }
 
-/// A tracer that sees contracts where the group's rule puts them.
+/// A tracer that knows the group's contract addresses.
 struct Placed<T> {
     placing: Placing,
     inner: T,

@@ -1,5 +1,5 @@
 //! The private transaction: a list of twelve items, signed over all but its signature; or, with the prefix 0x02, a list
-//! of fourteen items with the fees of EIP-1559, as web3j makes it.
+//! of fourteen items with EIP-1559 fees, as web3j makes it.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -10,32 +10,32 @@ use rayon::prelude::*;
 
 pub const RESTRICTED: &[u8] = b"restricted";
 
-/// For whom a transaction is.
+/// Recipients of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipients {
-    /// privateFor: keys of enclaves; the group follows from them.
+    /// privateFor: enclave keys, from which the group id is computed.
     Keys(Vec<Bytes>),
-    /// privacyGroupId: a group made beforehand.
+    /// privacyGroupId: an existing group.
     Group(Bytes),
 }
 
-/// First byte of a private transaction with the fees of EIP-1559.
+/// First byte of a private transaction with EIP-1559 fees.
 const DYNAMIC_FEE_TYPE: u8 = 0x02;
 
-/// What a transaction of type 2 has beyond the legacy one.
+/// Additional fields of a type 2 transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DynamicFee {
     pub chain_id: u64,
     pub max_priority_fee: u128,
 }
 
-/// What is signed.
+/// The signed fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsigned {
     /// None for a legacy transaction.
     pub dynamic_fee: Option<DynamicFee>,
     pub nonce: u64,
-    /// Of type 2: the maximum fee per gas.
+    /// For type 2: the maximum fee per gas.
     pub gas_price: u128,
     pub gas_limit: u64,
     pub to: Option<Address>,
@@ -115,7 +115,7 @@ impl Unsigned {
         self.restriction.encode(out);
     }
 
-    /// The hash to sign. A legacy transaction has the triple of the chain id between data and privateFrom.
+    /// The hash to sign. In a legacy transaction, chain id, 0 and 0 stand between data and privateFrom.
     pub fn signing_hash(&self, chain_id: Option<u64>) -> B256 {
         let mut payload = Vec::with_capacity(256 + self.data.len());
         self.encode_head(&mut payload);
@@ -127,7 +127,7 @@ impl Unsigned {
         keccak256(self.enveloped(&payload))
     }
 
-    /// The list of these items, behind the type byte where there is one.
+    /// The list of these items, after the type byte if there is one.
     fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + 10);
         if self.dynamic_fee.is_some() {
@@ -149,7 +149,7 @@ impl Unsigned {
         Ok(PrivateTx { fields: self, v, r, s })
     }
 
-    /// The group that it belongs to; None where it names one that is not 32 bytes long.
+    /// The group that it belongs to; None when its group id is not 32 bytes long.
     pub fn group(&self) -> Option<B256> {
         match &self.recipients {
             Recipients::Group(id) => B256::try_from(&id[..]).ok(),
@@ -220,7 +220,7 @@ impl PrivateTx {
         self.fields.enveloped(&payload)
     }
 
-    /// Chain id and parity. Legacy: 27 and 28 name no chain; from 37 on there is one.
+    /// Chain id and parity. Legacy: 27 and 28 have no chain id; values from 37 on have one.
     fn parity(&self) -> Result<(Option<u64>, bool)> {
         let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
         if let Some(fee) = &self.fields.dynamic_fee {
@@ -243,7 +243,7 @@ impl PrivateTx {
         self.parity().ok().and_then(|(chain_id, _)| chain_id)
     }
 
-    /// Of the whole list. Users know a transaction by the hash of its marker instead.
+    /// Hash of the whole list. Clients use the hash of the marker instead.
     pub fn hash(&self) -> B256 {
         keccak256(self.encode())
     }
@@ -257,7 +257,7 @@ impl PrivateTx {
     }
 }
 
-/// A private transaction, and who signed it.
+/// A private transaction and its sender.
 #[derive(Clone)]
 pub struct Decoded {
     pub tx: PrivateTx,
@@ -265,7 +265,7 @@ pub struct Decoded {
     pub sender: Option<Address>,
 }
 
-/// So few are read one after the other: waking the other cores costs as much.
+/// Up to so many are decoded sequentially: waking other cores costs as much.
 const FEW: usize = 4;
 
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
@@ -275,7 +275,7 @@ pub fn decode(raw: &[u8]) -> Result<Decoded> {
     Ok(Decoded { tx, hash, sender })
 }
 
-/// Many at once, in their order.
+/// Decode many in parallel; results keep the order.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
     let one = |raw: &R| decode(raw.as_ref());
     if raws.len() <= FEW { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() }

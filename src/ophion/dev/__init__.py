@@ -1,20 +1,20 @@
 """Development nodes: snapshots, time, mining on demand, impersonation and state edits.
 
-Only a chain of the development network without peers has these parts. All its blocks are this node's own, so the engine
-(`DevEngine`) checks no header and fills in what a test has asked for.
+Only a development network without peers has these parts. All its blocks are this node's own. So the engine
+(`DevEngine`) checks no header and fills in the values that a test has set.
 
-    rpc/methods/evm, anvil, hardhat ──> DevNode ──┬─> DevSealer   when blocks are made: at once, by interval, on demand
-                                                  ├─> DevClock    what time the next block has
-                                                  ├─> DevEngine   base fee, gas limit and randomness of the next block
-                                                  └─> HeadControl head and state of the chain
+    rpc/methods/dev_* ──> DevNode ──┬─> DevSealer   when to make blocks: at once, by interval, on demand
+                                    ├─> DevClock    timestamp of the next block
+                                    ├─> DevEngine   base fee, gas limit and randomness of the next block
+                                    └─> HeadControl head and state of the chain
 
 State is addressed by its root:
 
-    snapshot   head, edited root of the head, waiting transactions, clock and settings. Nothing is copied.
-    revert     one row of the database (`Store.rewind`): the cost is the same for one block and for a million. Rows of
-               blocks above the head stay until others take their place; queries do not look above the head.
+    snapshot   head, edited root of the head, pending transactions, clock and settings. No state is copied.
+    revert     one row of the database (`Store.rewind`), at the same cost for one block and for a million. Rows of
+               blocks above the head stay until new blocks replace them; queries do not look above the head.
     edit       a new root with the changes (`edit_state`), registered for the head (`Chain.edited_roots`). The
-               state of `latest` shows it at once, and the next block builds upon it. The header keeps its own root.
+               state of `latest` shows it at once, and the next block builds on it. The header keeps its own root.
 
-One lock (`DevSealer.turn`) covers everything that moves the head: sealing, mining, reverting, editing.
+One lock (`DevSealer.head_lock`) covers everything that moves the head: sealing, mining, reverting, editing.
 """

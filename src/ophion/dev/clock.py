@@ -9,7 +9,7 @@ from ophion.runtime.clock import Clock
 
 
 class TimestampTooLow(OphionError):
-    """A block cannot be older than its parent."""
+    """The timestamp of a block is below its parent's."""
 
     def __init__(self, timestamp: int, last: int) -> None:
         self.last = last
@@ -17,19 +17,19 @@ class TimestampTooLow(OphionError):
 
 
 class ClockState(Struct, frozen=True):
-    """What a snapshot keeps of the clock."""
+    """The part of a snapshot that belongs to the clock."""
 
     offset: float
     wall: float
-    """Wall time of the snapshot: time goes on from there after a revert."""
+    """Wall time of the snapshot, from which time continues after a revert."""
     exact: int | None
     interval: int | None
 
 
 class DevClock:
-    """The wall clock with an offset, unless the next block has a time of its own.
+    """The wall clock with an offset, unless the timestamp of the next block is set.
 
-    Asking for the time does not use it up; `on_block` does.
+    Reading the time does not consume that timestamp; `on_block` does.
     """
 
     def __init__(self, clock: Clock, last: int = 0) -> None:
@@ -38,12 +38,12 @@ class DevClock:
         self.exact: int | None = None
         """Timestamp of the next block."""
         self.interval: int | None = None
-        """Seconds between blocks; None for those of the wall clock."""
+        """Seconds between blocks; None to follow the wall clock."""
         self.last = last
         """Timestamp of the head."""
 
     def now(self) -> float:
-        """When the next block is made."""
+        """Timestamp of a block made now."""
         if self.exact is not None:
             return float(self.exact)
         if self.interval is not None:
@@ -51,42 +51,42 @@ class DevClock:
         return self.shifted()
 
     def shifted(self) -> float:
-        """Wall time and offset."""
+        """Wall time plus offset."""
         return self._clock.now() + self.offset
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
     def increase(self, seconds: int) -> int:
-        """Move the clock on; gives the whole offset."""
+        """Advance the clock; returns the total offset."""
         self.offset += seconds
         return round(self.offset)
 
     def set_time(self, timestamp: float) -> int:
-        """Make this the present time; gives the seconds by which the clock has moved on."""
+        """Set the current time; returns the seconds by which the clock has advanced."""
         moved = max(0, round(timestamp - self.shifted()))
         self.offset = timestamp - self._clock.now()
         self.exact = None
         return moved
 
     def set_next(self, timestamp: int, allow_equal: bool = True) -> None:
-        """Give the next block this timestamp; later ones follow it."""
+        """Set the timestamp of the next block; the clock continues from it."""
         if timestamp < self.last or (timestamp == self.last and not allow_equal):
             raise TimestampTooLow(timestamp, self.last)
         self.exact = timestamp
 
     def on_block(self, timestamp: int) -> None:
-        """A block with this timestamp is the head."""
+        """Note that a block with this timestamp is the new head."""
         if self.exact is not None:
             self.offset = timestamp - self._clock.now()
             self.exact = None
         self.last = timestamp
 
     def state(self) -> ClockState:
-        """For a snapshot."""
+        """The state to save in a snapshot."""
         return ClockState(self.offset, self._clock.now(), self.exact, self.interval)
 
     def restore(self, state: ClockState, last: int) -> None:
-        """Time goes on from the moment of the snapshot."""
+        """Continue from the time of the snapshot."""
         self.offset = state.offset + state.wall - self._clock.now()
         self.exact, self.interval, self.last = state.exact, state.interval, last

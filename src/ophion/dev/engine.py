@@ -1,4 +1,4 @@
-"""`DevEngine`: headers as a test asks for them."""
+"""`DevEngine`: headers with the values that a test has set."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ophion.primitives.types import Address, Hash32
 
 
 class NextHeader(Struct):
-    """What a test has asked for; None leaves a field to the rules."""
+    """Values that a test has set; None leaves a field to the protocol rules."""
 
     base_fee: int | None = None
-    """Of the next block only."""
+    """For the next block only."""
     prev_randao: Hash32 | None = None
-    """Of the next block only."""
+    """For the next block only."""
     gas_limit: int | None = None
-    """Of all blocks from now on."""
+    """For all blocks from now on."""
     blob_base_excess: int | None = None
 
 
 class DevEngine(PowEngine):
-    """The development network without peers: every block is this node's own.
+    """Engine of a development network without peers: every block is this node's own.
 
     `is_merged` makes blocks as after the merge: no reward, no difficulty.
     """
@@ -36,33 +36,33 @@ class DevEngine(PowEngine):
         super().__init__(spec, verifies_work=False, equal_timestamps=equal_timestamps)
         self.next = NextHeader()
         self.branch = 0
-        """Changes with each reorganisation that a test asks for, so that its blocks are others than before."""
+        """Differs after each reorganisation of a test, so that the new blocks differ from the old ones."""
         self._is_merged = is_merged
         self._dev_spec = spec
 
     def check_genesis(self, header: Header) -> None:
-        """Any genesis will do."""
+        """Accept any genesis."""
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """A header of this node's own needs no check."""
+        """Accept every header: all are this node's own."""
 
     def rewards(self, header: HashedHeader, ommers: object) -> list[tuple[Address, int]]:
-        """Nothing after the merge."""
+        """No rewards after the merge."""
         return [] if self._is_merged else super().rewards(header, ())
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """The longer chain, since blocks may have no difficulty."""
+        """Prefer the longer chain, since blocks may have no difficulty."""
         return tip.header.number > head.header.number
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """The header by the rules, and what was asked for in place of them."""
+        """The header by the protocol rules, with the values that a test has set."""
         header = super().prepare(parent, wishes, chain)
         asked = self.next
         changes: dict[str, object] = {}
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
             changes["mix_hash"] = asked.prev_randao or keccak256(parent.hash + self.branch.to_bytes(4, "big"))
         if self._is_merged and parent.number == 0:
-            # as elsewhere: the first block has the price of the genesis
+            # The first block has the base fee of the genesis, as in other development nodes.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
         if asked.base_fee is not None and header.base_fee_per_gas is not None:
             changes["base_fee_per_gas"] = asked.base_fee
@@ -75,5 +75,5 @@ class DevEngine(PowEngine):
         return replace(header, **changes) if changes else header
 
     def on_block(self) -> None:
-        """What was asked for the next block has been used."""
+        """Clear the values that were for the next block only."""
         self.next.base_fee = self.next.prev_randao = self.next.blob_base_excess = None

@@ -1,6 +1,6 @@
-"""Finds the slot in which a token keeps a balance or an allowance, and changes it.
+"""Finds the storage slot of a token's balance or allowance, and changes it.
 
-The call is traced for the slots that it reads. The right one is that whose value the answer of the call follows.
+A trace of the call lists the slots that it reads. The right slot is the one that changes the result of the call.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _DEADLINE_S = 5.0
 
 
 class SlotNotFound(OphionError):
-    """No slot decides what the token answers."""
+    """No slot determines the result of the token."""
 
     def __init__(self, token: Address, what: str) -> None:
         super().__init__(f"No storage slot of token 0x{token.hex()} decides its {what}")
 
 
 def balance_change(dev: DevNode, token: Address, account: Address, amount: int) -> list[AccountOverride]:
-    """The change that gives an account so many tokens."""
+    """The change that sets the token balance of an account."""
     return _change(dev, token, _BALANCE_OF + account.rjust(32, b"\0"), amount, "balanceOf")
 
 
 def allowance_change(
     dev: DevNode, token: Address, owner: Address, spender: Address, amount: int
 ) -> list[AccountOverride]:
-    """The change that lets an account spend so many tokens."""
+    """The change that sets the token allowance of a spender."""
     data = _ALLOWANCE + owner.rjust(32, b"\0") + spender.rjust(32, b"\0")
     return _change(dev, token, data, amount, "allowance")
 

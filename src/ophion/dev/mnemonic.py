@@ -1,6 +1,6 @@
-"""From a mnemonic to private keys: BIP-39 without its word list, BIP-32, BIP-44 paths.
+"""Derives private keys from a mnemonic: BIP-39 without its word list, BIP-32, BIP-44 paths.
 
-A node does not judge words: what a wallet takes for its accounts, whatever the checksum, gives the same accounts here.
+Words and checksum are not validated. The same text gives the same accounts as in a wallet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LENGTHS = (12, 15, 18, 21, 24)
 
 
 class MnemonicError(OphionError):
-    """Words or a path from which no key can be derived."""
+    """A mnemonic or a path from which no key can be derived."""
 
 
 def derived_keys(mnemonic: str, path: str, count: int) -> list[bytes]:
@@ -43,7 +43,9 @@ def _steps(path: str) -> list[int]:
     for part in parts[1:]:
         digits = part.rstrip("'hH")
         if not digits.isdecimal() or int(digits) >= _HARDENED or len(part) - len(digits) > 1:
-            raise MnemonicError(f"The derivation path '{path}' has the part '{part}', which is no number below 2^31.")
+            raise MnemonicError(
+                f"The derivation path '{path}' has the part '{part}', which is not a number below 2^31."
+            )
         steps.append(int(digits) + (_HARDENED if part != digits else 0))
     return steps
 

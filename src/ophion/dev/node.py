@@ -1,4 +1,4 @@
-"""`DevNode`: what a test may do with a development node."""
+"""`DevNode`: cheat codes of a development node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ophion.wallet.unsigned import UnsignedTransaction
 
 
 class Snapshot(Struct, frozen=True):
-    """Everything that a revert brings back."""
+    """Everything that a revert restores."""
 
     head: HashedHeader
     edited_root: Hash32 | None
@@ -42,16 +42,16 @@ class Snapshot(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """How a development node presents itself to tools."""
+    """Preset, instance id and version that a development node reports to tools."""
 
     preset: str | None = None
     instance_id: Hash32 = bytes(32)
-    """Differs from run to run; tools keep their manifests by it."""
+    """Differs from run to run; tools store their manifests under it."""
     client_version: str | None = None
 
 
 class DevNode:
-    """Cheat codes of a development chain. Belongs to the event loop."""
+    """Operations of the dev methods on one chain. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class DevNode:
         self.impersonated: set[Address] = set()
         self.impersonates_all = False
         self.signatures: dict[bytes, Address] = {}
-        """Addresses that ecrecover answers for a signature (`anvil_impersonateSignature`)."""
+        """Addresses that ecrecover returns for a signature (`anvil_impersonateSignature`)."""
         self.logs_requests = True
         self.instance_id = identity.instance_id
         self._assembler = assembler
@@ -96,8 +96,8 @@ class DevNode:
     # --- snapshots ------------------------------------------------------------------------------
 
     async def snapshot(self) -> int:
-        """Remember where the chain is; gives the number to revert to."""
-        async with self.sealer.turn:
+        """Save the state of the chain; returns the id to revert to."""
+        async with self.sealer.head_lock:
             self._last_snapshot += 1
             self._snapshots[self._last_snapshot] = Snapshot(
                 head=self.chain.head,
@@ -112,12 +112,12 @@ class DevNode:
             return self._last_snapshot
 
     def snapshots(self) -> dict[int, HashedHeader]:
-        """Heads of the snapshots that are kept."""
+        """Heads of the existing snapshots."""
         return {number: snapshot.head for number, snapshot in self._snapshots.items()}
 
     async def revert(self, number: int) -> bool:
-        """Go back to a snapshot; it and later ones are gone afterwards. False where there is none."""
-        async with self.sealer.turn:
+        """Return to a snapshot, and delete it and all later ones. False when it does not exist."""
+        async with self.sealer.head_lock:
             snapshot = self._snapshots.get(number)
             if snapshot is None:
                 return False
@@ -138,16 +138,16 @@ class DevNode:
     # --- blocks ---------------------------------------------------------------------------------
 
     async def mine(self, count: int = 1, interval: int | None = None, is_first_normal: bool = False) -> None:
-        """Make blocks; the first ones take what waits. `interval` is the seconds between them.
+        """Mine blocks; the first ones include the pending transactions. `interval` is the seconds between them.
 
-        The interval counts from the present for the first block too, unless `is_first_normal`.
+        The interval applies to the first block too, counted from now, unless `is_first_normal`.
         """
-        async with self.sealer.turn:
+        async with self.sealer.head_lock:
             made = 0
             while made < count and (made == 0 or self.pool.has_executable or self.clock.exact is not None):
                 if interval is not None and (made or not is_first_normal):
                     self.clock.increase(interval)
-                await self.sealer.make_block_in_turn()
+                await self.sealer.make_block_locked()
                 made += 1
             if made == count:
                 return
@@ -157,35 +157,35 @@ class DevNode:
                 self.clock.increase(interval * (count - made))
 
     async def mine_at(self, timestamp: int | None) -> None:
-        """Make one block, with this timestamp where one is given."""
-        async with self.sealer.turn:
+        """Mine one block, with this timestamp if given."""
+        async with self.sealer.head_lock:
             if timestamp is not None:
                 self.clock.set_next(timestamp)
-            await self.sealer.make_block_in_turn()
+            await self.sealer.make_block_locked()
 
     def set_automine(self, is_on: bool) -> None:
-        """Make a block for each transaction, or only on demand."""
+        """Mine each transaction at once, or only on demand."""
         self.sealer.set_mode(is_on, 0.0 if is_on else self.sealer.interval_s)
 
     def set_interval(self, seconds: float) -> None:
-        """Make a block every so many seconds; 0 for none."""
+        """Mine a block every `seconds`; 0 stops it."""
         self.sealer.set_mode(False, seconds)
 
     # --- state ----------------------------------------------------------------------------------
 
     async def edit(self, *changes: AccountOverride) -> None:
         """Change accounts; the state of `latest` shows it at once."""
-        async with self.sealer.turn:
+        async with self.sealer.head_lock:
             await self.head.edit(changes)
 
     async def change(self, make: Callable[[], Sequence[AccountOverride]]) -> None:
-        """As `edit`, for changes that depend on the state as it is."""
-        async with self.sealer.turn:
+        """As `edit`, for changes that depend on the current state."""
+        async with self.sealer.head_lock:
             await self.head.edit(make())
 
     async def set_chain_id(self, chain_id: int) -> None:
-        """Another chain id from the next transaction on."""
-        async with self.sealer.turn:
+        """Change the chain id from the next transaction on."""
+        async with self.sealer.head_lock:
             self._use_chain_id(chain_id)
             self.chain.rewind(self.chain.tip)
 
@@ -195,23 +195,23 @@ class DevNode:
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
 
     def announce(self) -> None:
-        """Clock or next header have changed: prices and pending block are worked out anew."""
+        """Recompute prices and pending block after a change of clock or next header."""
         self.chain.rewind(self.chain.tip)
 
     def set_coinbase(self, coinbase: Address) -> None:
-        """Reward this account from the next block on."""
+        """Change the beneficiary from the next block on."""
         self._assembler.settings.coinbase = coinbase
         self.announce()
 
     # --- time -----------------------------------------------------------------------------------
 
     def set_next_timestamp(self, timestamp: int, allow_equal: bool = True) -> None:
-        """Give the next block this timestamp."""
+        """Set the timestamp of the next block."""
         self.clock.set_next(timestamp, allow_equal)
         self.announce()
 
     def check_time(self, timestamp: int) -> None:
-        """Refuse a time before the head."""
+        """Raise `TimestampTooLow` for a time before the head."""
         if timestamp < self.clock.last:
             raise TimestampTooLow(timestamp, self.clock.last)
 
@@ -222,23 +222,23 @@ class DevNode:
         return self.impersonates_all or address in self.impersonated
 
     def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
-        """A transaction of an impersonated account: its address stands where r belongs, so hashes differ by sender."""
+        """A transaction of an impersonated account. Its address replaces `r`, so hashes differ by sender."""
         signature = sender.rjust(32, b"\0") if any(sender) else b"\x01".rjust(32, b"\0")
         raw = transaction.with_signature(signature + b"\x01".rjust(32, b"\0") + b"\0")
         return Transaction.impersonated(raw, sender)
 
-    # --- going back -----------------------------------------------------------------------------
+    # --- rewinding ------------------------------------------------------------------------------
 
     async def rollback(self, depth: int) -> None:
-        """Take blocks off the chain; their transactions are gone."""
-        async with self.sealer.turn:
+        """Remove blocks from the chain, with their transactions."""
+        async with self.sealer.head_lock:
             self.engine.branch += 1
             await self.head.rewind_to(self.chain.head.number - depth)
             self.clock.set_time(self.chain.head.timestamp)
 
     async def reorg(self, depth: int, blocks: Sequence[tuple[Transaction, ...]]) -> None:
-        """Take blocks off and put as many others in their place, with these transactions."""
-        async with self.sealer.turn:
+        """Replace the last blocks by as many others, with these transactions."""
+        async with self.sealer.head_lock:
             height = self.chain.head.number
             self.engine.branch += 1
             waiting = [item.transaction for item in self.pool.transactions()]
@@ -247,12 +247,12 @@ class DevNode:
             self.pool.readmit(())
             for number in range(depth):
                 self.pool.readmit(blocks[number] if number < len(blocks) else ())
-                await self.sealer.make_block_in_turn()
+                await self.sealer.make_block_locked()
             self.pool.readmit(waiting)
 
     async def reset(self) -> None:
-        """Go back to the genesis and forget everything that was set."""
-        async with self.sealer.turn:
+        """Return to the genesis and clear all settings."""
+        async with self.sealer.head_lock:
             self._snapshots.clear()
             self.engine.next = NextHeader()
             self.impersonated.clear()
@@ -265,19 +265,19 @@ class DevNode:
     # --- pool -----------------------------------------------------------------------------------
 
     def drop(self, hash: Hash32) -> bool:
-        """Take one transaction out of the pool."""
+        """Remove one transaction from the pool."""
         if self.pool.get(hash) is None:
             return False
         self.pool.drop((hash,), DropReason.STALE)
         return True
 
     def drop_all(self, sender: Address | None = None) -> None:
-        """Take out everything that waits, or that of one sender."""
+        """Remove all transactions from the pool, or those of one sender."""
         items = self.pool.transactions()
         hashes = tuple(item.hash for item in items if sender is None or item.sender == sender)
         self.pool.drop(hashes, DropReason.STALE)
 
     async def idle(self) -> None:
         """Return once no block is being made."""
-        async with self.sealer.turn:
+        async with self.sealer.head_lock:
             await asyncio.sleep(0)

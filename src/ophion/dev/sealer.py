@@ -11,19 +11,19 @@ _BUILD_DEADLINE_S = 5.0
 
 
 class DevSealer(InstantSealer):
-    """Blocks at once, by interval, or only when asked for."""
+    """Makes blocks at once, by interval, or on demand."""
 
     def __init__(self, assembler: Assembler, is_automatic: bool, interval_s: float) -> None:
         super().__init__(assembler)
-        self.turn = asyncio.Lock()
+        self.head_lock = asyncio.Lock()
         """Held by everything that moves the head or edits its state."""
         self.is_automatic = is_automatic
         self.interval_s = interval_s
-        """Seconds between blocks; 0 for none by interval."""
+        """Seconds between blocks; 0 when interval mining is off."""
         self._changed = asyncio.Event()
 
     def set_mode(self, is_automatic: bool, interval_s: float) -> None:
-        """Make blocks in another way from now on."""
+        """Change when blocks are made."""
         self.is_automatic, self.interval_s = is_automatic, interval_s
         self._changed.set()
 
@@ -57,16 +57,16 @@ class DevSealer(InstantSealer):
             due = max(due + interval_s, clock.monotonic())
 
     async def _seal(self) -> bool:
-        async with self.turn:
+        async with self.head_lock:
             return await super()._seal()
 
     async def make_block(self) -> None:
-        """One block with what the pool holds, empty or not."""
-        async with self.turn:
-            await self.make_block_in_turn()
+        """Make one block with the transactions of the pool, even if there are none."""
+        async with self.head_lock:
+            await self.make_block_locked()
 
-    async def make_block_in_turn(self) -> None:
-        """The same for a caller that holds the lock."""
+    async def make_block_locked(self) -> None:
+        """As `make_block`, for a caller that holds the lock."""
         assembler = self._assembler
         started_at = self._clock.monotonic()
         built = await assembler.assemble(_BUILD_DEADLINE_S)

@@ -1,7 +1,7 @@
-"""Dumps of accounts in Anvil's format: JSON, compressed over JSON-RPC and plain in a file.
+"""Dumps of accounts in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
 
-A dump holds the accounts of the head and its environment; blocks and transactions are not part of it. Loading puts the
-accounts into the present state and adds empty blocks until the chain is as long as the dump says.
+A dump holds the accounts of the head and the block environment, without blocks and transactions. Loading adds the
+accounts to the current state, and empty blocks until the chain has the dump's block number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BadStateFile(OphionError):
 
 
 def dump(dev: DevNode) -> dict[str, Any]:
-    """The state of the head as Anvil writes it."""
+    """The state of the head in Anvil's format."""
     header, state = dev.chain.head.header, dev.queries.head_state
     return {
         "block": {
@@ -79,12 +79,12 @@ def _slots(state: State, address: bytes) -> Iterator[tuple[str, str]]:
 
 
 def packed(document: dict[str, Any]) -> bytes:
-    """The form that `anvil_dumpState` gives."""
+    """A dump as `anvil_dumpState` returns it."""
     return gzip.compress(orjson.dumps(document), 6, mtime=0)
 
 
 def unpacked(content: bytes) -> dict[str, Any]:
-    """A dump from a file or a request, compressed or not."""
+    """Decode a dump from a file or a request, compressed or not."""
     try:
         if content[:2] == _GZIP_MAGIC:
             inflating = zlib.decompressobj(wbits=31)
@@ -100,7 +100,7 @@ def unpacked(content: bytes) -> dict[str, Any]:
 
 
 async def load(dev: DevNode, document: dict[str, Any]) -> None:
-    """Put the accounts of a dump into the state of the head."""
+    """Load the accounts of a dump into the state of the head."""
     try:
         changes = [_change(address, account) for address, account in document["accounts"].items()]
         best = _number(document.get("best_block_number") or 0)

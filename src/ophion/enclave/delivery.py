@@ -1,7 +1,7 @@
-"""`Delivery`: parcels on their way to recipients, as `--privacy-delivery` says.
+"""`Delivery`: pushes parcels to their recipients, as `--privacy-delivery` says.
 
-all     every recipient must acknowledge, or the send fails: what the original enclaves did
-queue   whoever is away, or does not acknowledge in time, gets it from the outbox when it is back
+all     every recipient must acknowledge, or the send fails; Orion and Tessera work like this
+queue   a recipient that is offline, or does not acknowledge in time, gets the parcel from the outbox later
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ophion.errors import EnclaveError
 log = logging.getLogger(__name__)
 
 _PAGE: Final = 256
-"""Rows of the outbox that are under way at a time."""
+"""Rows of the outbox in flight at a time."""
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
-"""Recipients, and what is under way to each."""
+"""Recipients, and the pushes in flight to each."""
 
 
 class Delivery:
-    """Pushes over the lines of a directory."""
+    """Pushes over the connections of a directory."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Delivery:
         load: Callable[[Label], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:
-        """`drain_soon` sees to it that somebody's part is handed over, if it is there."""
+        """`drain_soon` schedules the delivery of a recipient's outbox rows, if it is connected."""
         self.mode = mode
         self._directory = directory
         self._outbox = outbox
@@ -52,23 +52,23 @@ class Delivery:
         self._draining: set[bytes] = set()
 
     def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
-        """Before anything is stored: `EnclaveError` where delivery could not succeed."""
+        """Raise `EnclaveError` where delivery could not succeed. Called before anything is stored."""
         for recipient in recipients:
             if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
                 if kind is Kind.GROUP:
                     raise EnclaveError(
-                        f"the enclave of member {base64_text(recipient)} is away", "PrivacyGroupNotPushed"
+                        f"the enclave of member {base64_text(recipient)} is offline", "PrivacyGroupNotPushed"
                     )
-                raise EnclaveError(f"the enclave of {base64_text(recipient)} is away", "NodeMissingPeerUrl")
+                raise EnclaveError(f"the enclave of {base64_text(recipient)} is offline", "NodeMissingPeerUrl")
             if self._outbox.is_full(recipient):
-                raise EnclaveError(f"too much is kept for {base64_text(recipient)}", "NodePropagatingToAllPeers")
+                raise EnclaveError(f"the outbox of {base64_text(recipient)} is full", "NodePropagatingToAllPeers")
 
     def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
-        """Begin to hand a parcel to everybody else; `finish` waits for them."""
+        """Begin to push a parcel to all other recipients; `finish` waits for them."""
         return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
 
     async def finish(self, parcel: Parcel, pushed: Started) -> None:
-        """Returns when the mode says that a parcel is sent, which must be stored here by now."""
+        """Wait until the parcel counts as sent in this mode. The caller has stored it before."""
         late: list[bytes] = []
         for recipient, pushes in pushed:
             refusal = await _outcome(pushes)
@@ -83,27 +83,27 @@ class Delivery:
             late.append(recipient)
         if late:
             await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
-            # It may have come back while the row was written. Not here: whoever gives up waiting for this send would
-            # take the outbox from everybody.
+            # A recipient may have reconnected while its row was written. Drain in a task of its own: a caller that
+            # cancels this send must not stop the outbox.
             for recipient in late:
                 self._drain_soon(recipient)
 
     async def drain(self, recipient: bytes) -> None:
-        """Hand over what waits for a recipient that is back."""
+        """Deliver the outbox rows of a recipient that is connected again."""
         if recipient in self._draining:
             return
         self._draining.add(recipient)
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # it may be back already, over a line that is new: whoever came to drain it then was sent away above
+                # A drain that a new connection asked for meanwhile returned at once: go on in its place.
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:
             self._draining.discard(recipient)
 
     async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, Label]]) -> bool:
-        """Whether all of these rows are settled."""
+        """Push these rows; returns whether all of them are settled."""
         pushed: list[tuple[bytes, Label, list[asyncio.Future[str | None]]]] = []
         settled: list[Change] = []
         size = 0
@@ -112,7 +112,7 @@ class Delivery:
                 break
             body = self._load(label)
             size += len(body or b"")
-            if body is None:  # its table was emptied: nobody can send it any more
+            if body is None:  # the parcel was deleted here and cannot be sent any more
                 settled.append(self._outbox.take(recipient, key))
             else:
                 pushed.append((key, label, self._push(Parcel(label, body), recipient)))
@@ -137,11 +137,11 @@ class Delivery:
         return [line.push(parcel) for line in self._directory.lines(recipient)]
 
 
-LOST: Final = "the line was lost"
+LOST: Final = "the connection was lost"
 
 
 async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
-    """None when some copy was acknowledged; otherwise why not, and `LOST` where nobody answered."""
+    """None when some copy was acknowledged; otherwise the refusal, or `LOST` where no copy was answered."""
     refusal = LOST
     for push in pushes:
         try:

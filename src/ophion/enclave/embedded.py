@@ -1,10 +1,10 @@
-"""`EmbeddedEnclave`: the enclave inside the node.
+"""`EmbeddedEnclave`: the enclave in the process of the node.
 
     send      seal ─> commit, and push to the recipients ─> acknowledged, or in the outbox
-    take      what others push: opened, judged, committed; the acknowledgement comes after the commit
-    receive   a local lookup; no network is waited for
+    take      open, validate and commit what others push; acknowledge after the commit
+    receive   local lookup, without the network
 
-Payloads stay sealed in the database and are opened when somebody asks. None of this ever logs one.
+Payloads stay sealed in the database and are opened when they are read. Payloads are never logged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ophion.enclave.interface import (
 )
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.parcels import Kind, Label, Line, LineLost, Parcel
-from ophion.enclave.payload_intake import NO_ROOM, Intake, group_id_of
+from ophion.enclave.payload_intake import BUDGET_EXCEEDED, Intake, group_id_of
 from ophion.enclave.peer_directory import Directory
 from ophion.enclave.store_writer import ARRIVALS, CURSORS, PAYLOADS, StoreWriter, number_of, numbered
 from ophion.errors import EnclaveError
@@ -53,17 +53,17 @@ _RANDOMNESS: Final = 80
 _MAX_SHOWN: Final = 1000
 _FETCHED_AT_ONCE: Final = 128
 _MAX_REFUSED: Final = 1000
-"""Parcels of one line that turn out not to be for us: opening them takes time."""
+"""Refused parcels after which a catch-up with one peer stops: opening them costs time."""
 _OPENED_AT_ONCE: Final = 4
-"""So few payloads are opened on the loop."""
+"""Up to so many payloads are opened on the event loop."""
 LOOK_AGAIN_S: Final = 60.0
-"""How often everybody is asked for what was missed since."""
+"""Interval at which all peers are asked for missed payloads."""
 _MAX_PAGES: Final = 10_000
-"""Pages of a list that are looked at in one go: some ten million payloads."""
+"""Pages of a listing that one catch-up reads: some ten million payloads."""
 
 
 class EnclaveSettings(Struct, frozen=True):
-    """What the options say of an enclave inside."""
+    """Settings of an embedded enclave, from the options."""
 
     mode: DeliveryMode = DeliveryMode.ALL
     always_send_to: tuple[bytes, ...] = ()
@@ -73,11 +73,11 @@ class EnclaveSettings(Struct, frozen=True):
     max_gas: int | None = None
     """Highest gas limit of a private transaction that is accepted from others."""
     is_restricted: bool = False
-    """Node permissions are on: over HTTP, new groups come from keys of the directory alone."""
+    """Whether node permissions are on: over HTTP, only keys of the directory may then bring new groups."""
 
 
 class EmbeddedEnclave:
-    """Keys, payloads, groups and their delivery. All of it belongs to the event loop."""
+    """Keys, payloads, groups and their delivery. Belongs to the event loop."""
 
     name = "enclave"
     tells_late = True
@@ -112,7 +112,7 @@ class EmbeddedEnclave:
         self._tasks: asyncio.TaskGroup | None = None
         self._asked: WeakSet[Line] = WeakSet()
         self._catching_up: set[Line] = set()
-        """Lines that have been asked what was missed here."""
+        """Connections that have been asked for missed payloads."""
         self.directory.on_came = self._came
 
     # --- Enclave ---------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class EmbeddedEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """As `send`, for the inner of the two layers of base64, which is what enclaves keep."""
+        """As `send`, for the inner of the two layers of base64, in which enclaves store payloads."""
         if len(text) > MAX_TEXT_BYTES:
             raise EnclaveError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes", "InvalidPayload")
         self._check_sender(sender)
@@ -152,7 +152,7 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # both disks at the same time: until this returns there is no marker, and nobody misses what was lost
+        # Write to both disks at once. A crash here loses nothing: there is no marker before this returns.
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -161,7 +161,7 @@ class EmbeddedEnclave:
         return key
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Local lookups, in one snapshot. Whoever asks has seen markers that point at these keys."""
+        """Look payloads up in one snapshot. The caller has seen markers that refer to these keys."""
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
         else:
@@ -170,21 +170,21 @@ class EmbeddedEnclave:
         return [one and _received(*one) for one in opened]
 
     def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
-        """A marker refers to each of these payloads: they do not count against their senders any more."""
+        """Stop counting these payloads against their senders: each has a marker."""
         found = [(key, *one[1:]) for key, one in zip(keys, opened, strict=True) if one is not None]
         if found:
             payloads, groups, senders = zip(*found, strict=True)
             self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
-        """(inner base64, group, sender) of payloads; None where there is none for us."""
+        """(inner base64, group, sender) of payloads; None where none is here for our keys."""
         with translated():
             return self.keyring.open_stored(self._store, keys)
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Make a group of these members, of which the sender must be one."""
+        """Create a group of these members; the sender must be one of them."""
         self._check_sender(sender)
         keys = tuple(dict.fromkeys(members))
         if sender not in keys:
@@ -201,7 +201,7 @@ class EmbeddedEnclave:
         return record.group()
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Deleted here and, as delivery says, at its members."""
+        """Delete a group here and, as the delivery mode says, at its members."""
         self._check_sender(sender)
         record = self._groups.get(group_id)
         if record is None or not record.active or sender not in record.members:
@@ -219,11 +219,11 @@ class EmbeddedEnclave:
         return None if record is None else record.group()
 
     def groups(self, kind: GroupType) -> list[Group]:
-        """Groups of a type, also deleted ones; the first of them where there are very many."""
+        """Groups of a type, deleted ones included; bounded."""
         return [record.group() for record in self._groups.all(_MAX_SHOWN) if record.type is kind]
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Ask everybody who is there for everything that was sealed for us."""
+        """Ask every connected enclave for all payloads that were sealed for our keys."""
         found = await asyncio.gather(*(self._fetch_all(line) for line in self._lines()))
         fetched = list(dict.fromkeys(key for keys in found for key in keys))
         if group_id is None:
@@ -231,7 +231,7 @@ class EmbeddedEnclave:
         return sum(one is not None and one[1] == group_id for one in self.open_many(fetched))
 
     def status(self) -> dict[str, Any]:
-        """Keys, who can be reached, what waits."""
+        """Keys, connected peers, groups and outbox."""
         known = self.directory.known()
         return {
             "mode": "internal",
@@ -242,7 +242,7 @@ class EmbeddedEnclave:
             "outbox": {base64_text(key): count for key, count in self._outbox.waiting.items()},
         }
 
-    # --- what others ask and bring ---------------------------------------------------------------
+    # --- requests of other enclaves --------------------------------------------------------------
 
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
         """Store parcels that the holder of these keys pushes: None for each that is durable, or why it is refused.
@@ -256,27 +256,27 @@ class EmbeddedEnclave:
         return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
 
     async def expire(self) -> int:
-        """Delete what others have left here without a marker and whose time is over; how many."""
+        """Delete expired payloads and groups of others that have no marker; returns how many."""
         return await self._intake.expire()
 
     def knows_group(self, group_id: bytes) -> bool:
-        """Whether a group is here, active or not."""
+        """Whether a group is known, active or deleted."""
         return self._groups.get(group_id) is not None
 
     def load(self, label: Label) -> bytes | None:
-        """The body of a parcel that is here."""
+        """The body of a stored parcel."""
         if label.kind is Kind.PAYLOAD:
             return self._store.row(PAYLOADS, label.id)
         record = self._groups.get(label.id)
         return None if record is None else record.encode()
 
     def arrivals(self, key: bytes, after: int, limit: int) -> list[tuple[int, Label]]:
-        """What came for a key after a number, in order."""
+        """Parcels that arrived for a key after a sequence number, in order."""
         rows = self._store.rows(ARRIVALS, key, numbered(key, after), limit)
         return [(number_of(row), Label.decode(value)) for row, value in rows]
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Hand over and fetch for as long as the node runs."""
+        """Deliver the outbox and fetch missed payloads until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready()
@@ -284,37 +284,37 @@ class EmbeddedEnclave:
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 await self._intake.expire()
-                # what a sender kept from us on purpose, others have: members stay equal without anybody asking
+                # Other members have payloads that a sender withheld from this node, so states stay equal.
                 for line in self._lines():
                     self._catch_up_soon(line)
 
-    # --- pieces ----------------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------
 
     def _came(self, line: Line, key: bytes) -> None:
-        """A key can be reached: hand over what waits for it, and see what was missed here."""
+        """A connection has proven a key: deliver its outbox and fetch what this node has missed."""
         self._drain_soon(key)
         if line not in self._asked:
             self._asked.add(line)
             self._catch_up_soon(line)
 
     def _catch_up_soon(self, line: Line) -> None:
-        """See what was missed here: no line waits for another, and none is asked twice at a time."""
+        """Start a catch-up with one peer, unless one is running."""
         if self._tasks is None or line in self._catching_up:
             return
         self._catching_up.add(line)
-        task = self._tasks.create_task(self._quietly(partial(self._catch_up_all, line)), name="enclave catch-up")
+        task = self._tasks.create_task(self._until_lost(partial(self._catch_up_all, line)), name="enclave catch-up")
         task.add_done_callback(lambda _: self._catching_up.discard(line))
 
     def _drain_soon(self, key: bytes) -> None:
         if self._tasks is not None and self._outbox.waiting[key]:
             self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
-    async def _quietly(self, work: Callable[[], Awaitable[None]]) -> None:
-        """A line that goes away ends what was done over it, nothing else."""
+    async def _until_lost(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run work over a connection; losing the connection ends this work alone."""
         try:
             await work()
         except LineLost:
-            log.debug("enclave line lost")
+            log.debug("enclave connection lost")
 
     def _lines(self) -> list[Line]:
         return list(dict.fromkeys(line for lines in self.directory.known().values() for line in lines))
@@ -325,7 +325,7 @@ class EmbeddedEnclave:
             for key in self.keys:
                 fetched += await self._catch_up(line, key, 0)
         except LineLost:
-            log.info("enclave left while it was asked for payloads peer=%s", line.name)
+            log.info("enclave disconnected during catch-up peer=%s", line.name)
         return fetched
 
     async def _catch_up_all(self, line: Line) -> None:
@@ -334,17 +334,17 @@ class EmbeddedEnclave:
             await self._catch_up(line, key, 0 if row is None else int.from_bytes(row, "big"))
 
     async def _catch_up(self, line: Line, key: bytes, after: int) -> list[bytes]:
-        """Fetch what a line has for a key of ours and we do not; the keys of payloads that came."""
+        """Fetch what a peer has for one of our keys and this node has not; returns the keys of new payloads."""
         fetched: list[bytes] = []
         refused = 0
         for _ in range(_MAX_PAGES):
             listing = await line.listing(key, after)
             missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
-            # groups first: payloads are judged by them
+            # Groups first: payloads are validated against them.
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
-                # an answer has room for some; whatever was asked for and is not there will not come
+                # A response holds some of them. What was requested and is missing from an empty response will not come.
                 got = {parcel.label for parcel in parcels}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, is_pushed=False)
@@ -355,12 +355,12 @@ class EmbeddedEnclave:
                     if refusal is None and parcel.label.kind is Kind.PAYLOAD
                 ]
                 if refused > _MAX_REFUSED:
-                    log.warning("enclave offers what is not for us peer=%s", line.name)
+                    log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
-                if NO_ROOM in refusals:  # the cursor stays: they are asked for again when there is room
-                    log.warning("enclave has no room for what it missed peer=%s", line.name)
+                if BUDGET_EXCEEDED in refusals:  # keep the cursor, so a later catch-up asks for them again
+                    log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
-            # somebody who has nothing of ours is not remembered: anybody can make up such a list
+            # Store no cursor for a peer without a payload of ours: anyone can make up such a listing.
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
                 await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
             if not listing.has_more or listing.last <= after:
@@ -382,7 +382,7 @@ class EmbeddedEnclave:
             raise EnclaveError("the sender's key is not one of this enclave", "EnclaveNoMatchingPrivateKey")
 
     def _group_of(self, sender: bytes, to: Sequence[bytes] | None, group_id: bytes | None) -> GroupRecord:
-        """Whom a payload goes to; a legacy group is made by the first one."""
+        """The group that a payload goes to; the first payload of a legacy group creates it."""
         if group_id is not None:
             known = self._groups.get(group_id)
             if known is None or not known.active or sender not in known.members:
@@ -410,12 +410,12 @@ class EmbeddedEnclave:
 def _check_keys(keys: Sequence[bytes]) -> None:
     for key in keys:
         if not is_sound_enclave_key(key):
-            raise EnclaveError("a key is not one of an enclave", "EnclaveDecodePublicKey")
+            raise EnclaveError("a member key is not a valid enclave key", "EnclaveDecodePublicKey")
 
 
 def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
-        payload = text  # stored by another tool: no transaction, and nobody will take it for one
+        payload = text  # stored by another tool, so it is no private transaction
     return Received(payload, group_id, sender)

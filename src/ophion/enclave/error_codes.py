@@ -1,4 +1,4 @@
-"""What enclaves call their troubles (privacy.md 11): the code of an `EnclaveError`, told to clients as it is."""
+"""Error codes of enclaves (privacy.md 11): the `code` of an `EnclaveError`, which clients receive unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         "PrivacyGroupNotFound",
         "PrivacyGroupQueryError",
         "MethodUnimplemented",
-        # Tessera's own, without the keys in them
+        # Texts of Tessera, without the keys in them
         "Recipient not found for key:",
         "The list of members in a privacy group should include self",
     }

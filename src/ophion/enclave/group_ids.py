@@ -1,4 +1,4 @@
-"""Ids of groups, as every enclave computes them (privacy.md 4.1-4.3); members count once, in any order."""
+"""Computes group ids as all enclaves do (privacy.md 4.1-4.3): from the distinct members, in any order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _LOOKUP_SEED: Final = bytes.fromhex("5375ba871e5c3d0f1d055b5da0ac02ea035bed38")
 
 
 def legacy_id(members: Sequence[bytes]) -> bytes:
-    """The group of a privateFrom and its privateFor."""
+    """Id of the legacy group of a privateFrom and its privateFor."""
     return enclave_group_id(members, None)
 
 
 def created_id(members: Sequence[bytes], seed: bytes) -> bytes:
-    """A group that was made with a random seed."""
+    """Id of a group that was created with a random seed."""
     return enclave_group_id(members, seed)
 
 
 def lookup_id(members: Sequence[bytes]) -> bytes:
-    """Where groups of exactly these members are found."""
+    """Key under which groups of exactly these members are indexed."""
     return enclave_group_id(members, _LOOKUP_SEED)

@@ -1,4 +1,4 @@
-"""A group as it is stored and told to its members."""
+"""`GroupRecord`: a group as enclaves store and exchange it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.errors import DecodeError
 from ophion.primitives import rlp
 
 MAX_NAME_BYTES: Final = 1024
-"""Bytes of a name or a description."""
+"""Limit of a name or a description."""
 LEGACY_NAME: Final = "legacy"
 LEGACY_DESCRIPTION: Final = "Privacy groups to support the creation of groups by privateFor and privateFrom"
 _FIELDS: Final = 7
@@ -21,7 +21,7 @@ _TYPES: Final = (GroupType.LEGACY, GroupType.PANTHEON, GroupType.FLEXIBLE)
 
 
 class GroupRecord(Struct, frozen=True):
-    """A group with what its members need to compute its id, and who made it."""
+    """A group with the fields from which its id is computed, and its creator."""
 
     type: GroupType
     name: str
@@ -30,31 +30,31 @@ class GroupRecord(Struct, frozen=True):
     seed: bytes
     """Empty for a legacy group."""
     maker: bytes
-    """Enclave key; it counts how many groups one member makes."""
+    """Enclave key of the creator, which the limit of groups counts against."""
     active: bool = True
 
     @property
     def id(self) -> bytes:
-        """Computed, never told: nobody can name a group as it likes."""
+        """Computed from the members and the seed, so a sender cannot choose it."""
         return created_id(self.members, self.seed) if self.seed else legacy_id(self.members)
 
     def group(self) -> Group:
-        """What the rest of the node sees of it."""
+        """The group as the rest of the node sees it."""
         return Group(self.id, self.name, self.description, self.type, self.members, self.active)
 
     def deleted(self) -> GroupRecord:
-        """The same group, not active any more."""
+        """A copy of this group, marked as deleted."""
         return replace(self, active=False)
 
     def encode(self) -> bytes:
-        """Its RLP."""
+        """Encode as RLP."""
         name, description = self.name.encode(), self.description.encode()
         kind = _TYPES.index(self.type)
         return rlp.encode([kind, name, description, self.members, self.seed, self.maker, int(self.active)])
 
     @classmethod
     def decode(cls, encoded: bytes) -> GroupRecord:
-        """Strictly: a record of a stranger is in every field what it should be."""
+        """Decode RLP and check every field; raises `DecodeError`."""
         items = rlp.decode_list(encoded, max_items=16 + 2 * MAX_MEMBERS)
         if len(items) != _FIELDS:
             raise DecodeError(f"{len(items)} fields instead of {_FIELDS}", "group")
@@ -73,7 +73,7 @@ class GroupRecord(Struct, frozen=True):
 
     @classmethod
     def legacy(cls, members: tuple[bytes, ...], maker: bytes) -> GroupRecord:
-        """The group that a first payload makes."""
+        """The group that its first payload creates."""
         return cls(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, members, b"", maker)
 
 

@@ -14,17 +14,17 @@ from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Groups that one other member may make here."""
+"""Groups that one other member may create here."""
 NOT_ACCEPTED: Final = "groups of its maker are not accepted here"
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
 _PAGE: Final = 1000
 _MAX_FOUND: Final = 1000
-"""Groups of the same members that a search answers."""
+"""Groups of the same members that a search returns."""
 
 
 class GroupRegistry:
-    """Groups by id, and by exactly their members. What is put is seen at once, also while it is on its way to disk."""
+    """Groups by id and by their exact members. New groups are visible before they are on disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
         """`accepted_makers`: other enclaves whose groups are accepted; None for all."""
@@ -33,7 +33,7 @@ class GroupRegistry:
         self._own = frozenset(own)
         self._kept: dict[bytes, GroupRecord] = {}
         self._unwritten: dict[bytes, GroupRecord] = {}
-        self._made: Counter[bytes] = Counter()
+        self._group_counts: Counter[bytes] = Counter()
         self._sound: set[bytes] = set(own)
         self.count = 0
         self._load()
@@ -57,16 +57,16 @@ class GroupRegistry:
         return [one for one in found if one is not None and one.active]
 
     def all(self, limit: int) -> list[GroupRecord]:
-        """Groups that are on disk."""
+        """Groups on disk."""
         return [GroupRecord.decode(row) for _, row in self._store.rows(GROUPS, b"", b"", limit)]
 
     def problem(self, record: GroupRecord) -> str | None:
-        """Why a group cannot be kept; None when it can."""
+        """Why a group is refused; None when it is accepted."""
         if record.type is GroupType.FLEXIBLE:
             return "groups of this type are not known here"
         if not self._own.intersection(record.members):
             return "this enclave is no member"
-        if record.maker not in self._own and self._made[record.maker] >= MAX_GROUPS_OF_ONE:
+        if record.maker not in self._own and self._group_counts[record.maker] >= MAX_GROUPS_OF_ONE:
             return "its maker has made too many groups"
         if not self.accepts_maker(record.maker):
             return NOT_ACCEPTED
@@ -78,12 +78,12 @@ class GroupRegistry:
         """Whether new groups of this enclave key are accepted."""
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
-    def strange(self, members: Iterable[bytes]) -> list[bytes]:
-        """Keys that have not been looked at yet; a look takes a tenth of a millisecond."""
+    def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
+        """Keys that have not been validated yet; one takes a tenth of a millisecond."""
         return [member for member in members if member not in self._sound]
 
-    def looked_at(self, keys: Iterable[bytes]) -> None:
-        """These keys are sound."""
+    def note_valid(self, keys: Iterable[bytes]) -> None:
+        """Note that these keys are valid."""
         if len(self._sound) >= _KEYS_KEPT:
             self._sound.clear()
         self._sound.update(keys)
@@ -92,26 +92,26 @@ class GroupRegistry:
         return key in self._sound or is_sound_enclave_key(key)
 
     def put(self, record: GroupRecord) -> list[Change]:
-        """Know a group, new or changed; the rows that make it last. `written` is called after they are."""
+        """Add or change a group; returns the rows to write. The caller calls `written` after the write."""
         group_id = record.id
         changes: list[Change] = [(GROUPS, group_id, record.encode())]
         if self.get(group_id) is None:
             self.count += 1
-            self._made[record.maker] += 1
+            self._group_counts[record.maker] += 1
             changes.append((LOOKUP, lookup_id(record.members) + group_id, b""))
         self._unwritten[group_id] = record
         return changes
 
     def forget(self, record: GroupRecord) -> None:
-        """A group is being deleted."""
+        """Drop a group that is being deleted."""
         group_id = record.id
         self.count -= 1
-        self._made[record.maker] -= 1
+        self._group_counts[record.maker] -= 1
         self._kept.pop(group_id, None)
         self._unwritten.pop(group_id, None)
 
     def written(self, record: GroupRecord) -> None:
-        """What was put is on disk, or will never be: what the disk says counts again."""
+        """Read the group from disk again: its write has succeeded or failed."""
         if self._unwritten.get(record.id) is record:
             del self._unwritten[record.id]
             self._kept.pop(record.id, None)
@@ -125,6 +125,6 @@ class GroupRegistry:
         after = b""
         while rows := self._store.rows(GROUPS, b"", after, _PAGE):
             for _, row in rows:
-                self._made[GroupRecord.decode(row).maker] += 1
+                self._group_counts[GroupRecord.decode(row).maker] += 1
             self.count += len(rows)
             after = rows[-1][0]

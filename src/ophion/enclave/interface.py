@@ -1,7 +1,7 @@
-"""What the node knows of its enclave, whether it runs inside or is another process.
+"""`Enclave`: the interface of the node to its enclave, embedded or remote.
 
-An enclave keeps sealed payloads under 32-byte keys (SHA-512/256 of the ciphertext), hands them to the participants,
-and knows groups. All keys of enclaves are 32 raw bytes here; base64 is for files, HTTP and JSON-RPC.
+An enclave stores sealed payloads under 32-byte keys (SHA-512/256 of the ciphertext), delivers them to participants and
+knows the groups. Enclave keys are 32 raw bytes here; files, HTTP and JSON-RPC use base64.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from msgspec import Struct
 from ophion.errors import EnclaveError
 
 KEY_SIZE: Final = 32
-"""Bytes of an enclave's public key, of a payload's key and of a group's id."""
+"""Size of an enclave's public key, a payload key and a group id."""
 MAX_MEMBERS: Final = 256
-"""Members of one group, and recipients of one payload."""
+"""Limit of members of a group, and of recipients of a payload."""
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
-"""Bytes of one private transaction: above the largest one that a block would take."""
+"""Limit of one private transaction; no larger one fits in a block."""
 MAX_TEXT_BYTES: Final = (MAX_PAYLOAD_BYTES + 2) // 3 * 4
-"""The same in base64, which is what enclaves keep."""
+"""The same limit in base64, in which enclaves store payloads."""
 MAX_KEYS: Final = 16
-"""Identities of one enclave: tenants of a node."""
+"""Limit of identities of one enclave: tenants of a node."""
 
 
 class GroupType(StrEnum):
-    """How a group came to be."""
+    """Type of a group."""
 
     LEGACY = "LEGACY"
     """Derived from privateFrom and privateFor."""
     PANTHEON = "PANTHEON"
-    """Created beforehand."""
+    """Created with priv_createPrivacyGroup."""
     FLEXIBLE = "FLEXIBLE"
-    """Its members are kept by a contract."""
+    """Flexible: a contract holds the member list."""
 
 
 class DeliveryMode(StrEnum):
@@ -43,7 +43,7 @@ class DeliveryMode(StrEnum):
     ALL = "all"
     """Every recipient must have acknowledged it."""
     QUEUE = "queue"
-    """Who is away gets it later."""
+    """An offline recipient gets it later."""
 
 
 class Group(Struct, frozen=True):
@@ -54,16 +54,16 @@ class Group(Struct, frozen=True):
     description: str
     type: GroupType
     members: tuple[bytes, ...]
-    """In the order in which they were given."""
+    """In the order given."""
     active: bool = True
-    """False: deleted. Nothing more is sent to it; its state stays."""
+    """False for a deleted group: it takes no new transactions and its state stays."""
 
 
 class Received(Struct, frozen=True):
     """A payload that this enclave could open.
 
-    Whoever sent it chose `group_id`, and only the sender's key is proven: that the transaction inside names this sender
-    and this group is for its reader to check.
+    Only the sender's key is proven. The sender chose `group_id`; the reader must check that the transaction names this
+    sender and this group.
     """
 
     payload: bytes
@@ -73,7 +73,7 @@ class Received(Struct, frozen=True):
 
 
 class EnclaveAway(EnclaveError):
-    """An enclave outside cannot be reached now."""
+    """The remote enclave cannot be reached now."""
 
     transient = True
 
@@ -82,18 +82,18 @@ class EnclaveAway(EnclaveError):
 
 
 class Enclave(Protocol):
-    """Inside (`ophion.enclave.embedded`) or outside (`ophion.enclave.remote`).
+    """Embedded (`ophion.enclave.embedded`) or remote (`ophion.enclave.remote`).
 
-    Whatever is refused raises `EnclaveError`, whose `code` is one of the words of privacy.md 11.
+    Operations raise `EnclaveError`, whose `code` is one of privacy.md 11.
     """
 
     name: str
-    """Of the service that it is."""
+    """Name of the service."""
     on_late: Callable[[Sequence[bytes]], None] | None
-    """Called on the loop with the keys of payloads that arrived from others, after they are durable here; without any
-    when an enclave outside is back and may have got whatever it likes."""
+    """Called on the event loop with the keys of payloads from others, once they are durable. Called without keys when a
+    remote enclave is online again, because any payload may have arrived there."""
     tells_late: bool
-    """Whether `on_late` names what arrived. One outside does not: it has to be asked again."""
+    """Whether `on_late` names the payloads. A remote enclave does not, and must be asked again."""
 
     @property
     def keys(self) -> tuple[bytes, ...]:
@@ -107,37 +107,37 @@ class Enclave(Protocol):
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Seal the RLP of a private transaction and hand it to recipients or a group; the 32-byte key.
+        """Seal the RLP of a private transaction and send it to recipients or a group; returns the 32-byte key.
 
-        It returns when the payload is durable here and delivered as `--privacy-delivery` says. `sealed` is told the key
-        where it is known before that, for what can be prepared meanwhile.
+        Returns when the payload is durable here and delivered as `--privacy-delivery` says. `sealed` is called with the
+        key as soon as it is known, so the caller can prepare the marker meanwhile.
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Payloads by their keys, each at its place; None where this node is no participant or knows nothing.
+        """Payloads by key, in the order of the keys; None where this node is no participant or has no such payload.
 
-        Inside it is a local lookup. `EnclaveAway` when an outside one cannot be reached.
+        A local lookup in the embedded enclave. Raises `EnclaveAway` when a remote one cannot be reached.
         """
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Make a group and tell its members; `seed` (20 bytes) is drawn where it is not given."""
+        """Create a group and send it to its members; `seed` (20 bytes) is random when not given."""
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Mark a group as deleted, here and at its members; its id."""
+        """Mark a group as deleted, here and at its members; returns its id."""
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
         """Active groups of exactly these members."""
 
     async def group(self, group_id: bytes) -> Group | None:
-        """A group by its id, also a deleted one; None where it is unknown."""
+        """A group by its id, deleted ones included; None when unknown."""
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Ask the other members for payloads that are not here, of one group or of all; how many came."""
+        """Ask the other members for missing payloads, of one group or of all; returns how many arrived."""
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Its work beside requests, for as long as the node runs."""
+        """Run background work until cancelled."""
 
     def status(self) -> dict[str, Any]:
-        """Keys, peers by key, groups, payloads, outbox: for people."""
+        """Keys, peers by key, groups, payloads and outbox, for priv_status."""

@@ -1,4 +1,4 @@
-"""The keys of an enclave inside, as the options name them; made at the first start where they name none."""
+"""Loads the keys of an embedded enclave, and creates one at the first start when the options name none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_keys(
 ) -> list[KeyPair]:
     """Every identity, the default one first; `ConfigError` or `KeyFileError` says which file is wrong.
 
-    `has_payloads`: whether somebody's payloads are here already, which no new key opens.
+    `has_payloads`: whether the database holds payloads, which a new key could not open.
     """
     files = config.key_files or (data_path / DEFAULT_KEY_FILE,)
     if len(files) > MAX_KEYS:
@@ -37,10 +37,10 @@ def open_keys(
         if not config.key_files and not file.exists():
             if has_payloads():
                 raise KeyFileError(
-                    f"{file} is missing, and this database holds private payloads that only its key opens. Put the file"
-                    " back; it is no part of a backup. Where it is lost, --privacy-enclave-key-file names another key."
+                    f"{file} is missing, and this database holds private payloads that only its key opens. Restore"
+                    " the file; a backup does not contain it. If lost, set another key with --privacy-enclave-key-file."
                 )
-            pairs.append(_made(file, entropy, password))
+            pairs.append(_generate(file, entropy, password))
         else:
             pairs.append(read_pair(file, password))
             log.info("Loaded enclave key %s from %s", base64_text(pairs[-1].public), file)
@@ -50,12 +50,12 @@ def open_keys(
     if config.public_key_file is not None:
         chosen = read_public(config.public_key_file)
         if chosen not in public:
-            raise ConfigError(f"--privacy-public-key-file: {base64_text(chosen)} is no key of the enclave inside.")
+            raise ConfigError(f"--privacy-public-key-file: {base64_text(chosen)} is no key of the embedded enclave.")
         pairs.sort(key=lambda pair: pair.public != chosen)
     return pairs
 
 
-def _made(file: Path, entropy: Entropy, password: bytes | None) -> KeyPair:
+def _generate(file: Path, entropy: Entropy, password: bytes | None) -> KeyPair:
     pair = new_pair(entropy)
     write_pair(file, pair, entropy, password)
     log.info(

@@ -1,9 +1,9 @@
 """Key files of enclaves (privacy.md 5.2): a private key in JSON, its public key in base64 beside it.
 
     {"type": "unlocked",   "data": {"bytes": "<base64>"}}
-    {"type": "argon2sbox", "data": {"aopts": {...}, "asalt": ..., "snonce": ..., "sbox": ...}}     behind a password
+    {"type": "argon2sbox", "data": {"aopts": {...}, "asalt": ..., "snonce": ..., "sbox": ...}}     with a password
 
-The second form is that of an enclave outside, so its files work here and ours there.
+The second form is Tessera's, so either program reads the files of the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ophion.runtime.operator_files import content_of, write_whole
 _SALT_SIZE: Final = 16
 _NONCE_SIZE: Final = 24
 _COSTS: Final = (65_536, 3, 4)
-"""KiB, iterations and lanes of argon2id: about a tenth of a second for each guess."""
+"""KiB, iterations and lanes of argon2id: about 0.1 s per guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class KeyPair:
 
     @classmethod
     def of(cls, secret: bytes) -> KeyPair:
-        """The pair of a private key."""
+        """The key pair of a private key."""
         return cls(enclave_public_key(secret), secret)
 
 
 def new_pair(entropy: Entropy) -> KeyPair:
-    """A fresh identity."""
+    """Generate an identity."""
     return KeyPair.of(entropy.token(KEY_SIZE))
 
 
 def public_file_of(path: Path) -> Path:
-    """Where the public key of a private key file lies: nodeKey.key and nodeKey.pub."""
+    """Path of the public key beside a private key file: nodeKey.pub for nodeKey.key."""
     return path.with_suffix(".pub")
 
 
 def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | None = None) -> None:
-    """Write both files; the private one is readable by its owner alone. Existing files are never replaced."""
+    """Write both files; only the owner can read the private one. Raises when a file exists."""
     public_file = public_file_of(path)
     for file in (path, public_file):
         if file.exists():
@@ -67,23 +67,23 @@ def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | No
 
 
 def read_pair(path: Path, password: bytes | None = None) -> KeyPair:
-    """The identity in a private key file."""
+    """Read the identity in a private key file."""
     try:
         content = json.loads(_content(path))
         kind, data = content["type"], content["data"]
         if kind == "unlocked":
             return KeyPair.of(read_key(data["bytes"]))
         if kind != "argon2sbox":
-            raise KeyFileError(f"{path}: a private key of type {str(kind)[:40]!r} is not known here.")
+            raise KeyFileError(f"{path}: private keys of type {str(kind)[:40]!r} are not supported.")
         if password is None:
-            raise KeyFileError(f"{path}: the private key is behind a password, and none was given.")
+            raise KeyFileError(f"{path}: the private key is encrypted, and no password was given.")
         return KeyPair.of(_opened(path, data, password))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, NativeError):
         raise KeyFileError(f"{path}: not a private key file of an enclave.") from None
 
 
 def read_public(path: Path) -> bytes:
-    """The key in a public key file; space around it does not matter."""
+    """Read a public key file, ignoring surrounding whitespace."""
     try:
         return read_key(_content(path).decode("ascii").strip())
     except ValueError:

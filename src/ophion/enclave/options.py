@@ -1,4 +1,4 @@
-"""Options of the enclave, inside and outside; those of private transactions themselves are in `ophion.privacy`."""
+"""Options of the embedded or remote enclave; `ophion.privacy` has those of private transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _peer(text: str) -> str:
 
 
 def _enclave_key(text: str) -> bytes:
-    # loaded where it is used: few nodes have an enclave
+    # Imported lazily: few nodes have an enclave.
     from ophion.enclave.encoding import read_key
 
     try:
@@ -46,32 +46,32 @@ class EnclaveConfig(Options):
         metavar="URL",
         parse=_url,
         needs=_SWITCH,
-        help="An enclave outside: Orion, Tessera in orion mode, or another Ophion. (default: the one inside the node)",
+        help="URL of a remote enclave: Orion, Tessera in orion mode, or another Ophion. (default: embedded enclave)",
     )
     public_key_file: Path | None = option(
         "--privacy-public-key-file",
         default=None,
         needs=_SWITCH,
-        help="Public key of this node in the enclave. Needed for one outside; inside, it must be one of its keys.",
+        help="Public key of this node in the enclave. Required with --privacy-url; otherwise one of the embedded keys.",
     )
     key_files: tuple[Path, ...] = option(
         "--privacy-enclave-key-file",
         default=(),
         needs=_SWITCH,
-        help="Private keys of the enclave inside, the first is the default one. (default: privacy/nodeKey.key in the "
-        "data path, made when missing)",
+        help="Private keys of the embedded enclave; the first is the default one. (default: privacy/nodeKey.key in the "
+        "data path, generated when missing)",
     )
     password_file: Path | None = option(
         "--privacy-enclave-key-password-file",
         default=None,
         needs=_SWITCH,
-        help="Passwords of the private keys, one line for each file; an empty line for a key without.",
+        help="Passwords of the private keys, one line per file; an empty line for a key without a password.",
     )
     delivery: DeliveryMode = option(
         "--privacy-delivery",
         default=DeliveryMode.ALL,
         needs=_SWITCH,
-        help="all: every recipient must have a payload before its marker is made. queue: who is away gets it later.",
+        help="all: every recipient must have a payload before its marker is sent. queue: offline ones get it later.",
     )
     always_send_to: tuple[bytes, ...] = option(
         "--privacy-always-send-to",
@@ -79,7 +79,7 @@ class EnclaveConfig(Options):
         metavar="KEY",
         parse=_enclave_key,
         needs=_SWITCH,
-        help="Enclave keys (base64) that get a copy of every payload from here.",
+        help="Enclave keys (base64) that get a copy of every payload of this node.",
     )
     accept_groups_from: tuple[bytes, ...] = option(
         "--privacy-accept-groups-from",
@@ -103,7 +103,7 @@ class EnclaveConfig(Options):
         default=None,
         check=lambda port: None if port is None else valid_port(port),
         needs=_SWITCH,
-        help="Serve the enclave inside on this port; 0 takes a free one. Whoever reaches it reads every payload.",
+        help="Serve the embedded enclave on this port; 0 takes a free one. Every client of the port reads payloads.",
     )
     peers: tuple[str, ...] = option(
         "--privacy-enclave-peers",
@@ -111,8 +111,8 @@ class EnclaveConfig(Options):
         metavar="URL",
         parse=_peer,
         needs=_SWITCH,
-        help="Enclaves of members whose nodes are no peers, by the URL of their --privacy-enclave-port; devp2p stands "
-        "for those of peers, which are found anyway.",
+        help="URLs of enclaves whose nodes are no peers (their --privacy-enclave-port). devp2p stands for the enclaves "
+        "of peers, which are found without this option.",
     )
     peer_host: str = option(
         "--privacy-enclave-host",
@@ -120,7 +120,7 @@ class EnclaveConfig(Options):
         parse=read_host,
         metavar="HOST",
         needs=_SWITCH,
-        help="Address on which other enclaves reach this one.",
+        help="Address on which this enclave accepts other enclaves.",
     )
     peer_port: int | None = option(
         "--privacy-enclave-port",
@@ -130,13 +130,13 @@ class EnclaveConfig(Options):
         help="Port on which enclaves of nodes that are no peers reach this one; 0 takes a free one.",
     )
     tls_enabled: bool = option(
-        "--privacy-tls-enabled", default=False, needs=_SWITCH, help="TLS to the enclave outside."
+        "--privacy-tls-enabled", default=False, needs=_SWITCH, help="Use TLS to the remote enclave."
     )
     tls_keystore_file: Path | None = option(
         "--privacy-tls-keystore-file",
         default=None,
         needs="--privacy-tls-enabled",
-        help="Key and certificate that this node shows to the enclave (PKCS #12 or PEM).",
+        help="Key and certificate that this node presents to the enclave (PKCS #12 or PEM).",
     )
     tls_password_file: Path | None = option(
         "--privacy-tls-keystore-password-file",
@@ -148,24 +148,24 @@ class EnclaveConfig(Options):
         "--privacy-tls-known-enclave-file",
         default=None,
         needs="--privacy-tls-enabled",
-        help="The enclave's certificate by its fingerprint: lines of host:port and SHA-256 in hex. (default: "
+        help="Fingerprints of the enclave's certificate: lines of host:port and SHA-256 in hex. (default: "
         "certificates that the system trusts)",
     )
 
     @property
     def serves_http(self) -> bool:
-        """Whether the section 5 API of the enclave inside is offered."""
+        """Whether the HTTP API of the embedded enclave (privacy.md 5) is served."""
         return self.http_port is not None
 
     @property
     def peer_urls(self) -> tuple[str, ...]:
-        """Enclaves that are reached over HTTP."""
+        """URLs of enclaves reached over HTTP."""
         return tuple(one for one in dict.fromkeys(self.peers) if one != _SESSIONS)
 
     def problems(self) -> Iterator[str]:
         if self.url is not None and (self.peer_urls or self.peer_port is not None):
-            yield "--privacy-enclave-peers and -port belong to the enclave inside; with --privacy-url there is none."
+            yield "--privacy-enclave-peers and -port need the embedded enclave; --privacy-url selects a remote one."
         if self.url is not None and self.serves_http:
-            yield "--privacy-enclave-http-port serves the enclave inside; with --privacy-url there is none."
+            yield "--privacy-enclave-http-port serves the embedded enclave; --privacy-url selects a remote one."
         if self.url is not None and (self.tls_enabled != self.url.startswith("https:")):
-            yield "--privacy-tls-enabled and an https address in --privacy-url belong together."
+            yield "--privacy-tls-enabled and an https address in --privacy-url need each other: set both or neither."

@@ -1,4 +1,4 @@
-"""`Outbox`: what recipients have not acknowledged yet. It survives restarts; whoever comes back is handed its part."""
+"""`Outbox`: parcels that recipients have not acknowledged. It is on disk; a recipient gets its rows on reconnect."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
 MAX_WAITING: Final = 1_000_000
-"""Rows for one recipient: about two hundred megabytes with what they point at, weeks of an absent member."""
+"""Limit of rows per recipient: weeks of an offline member, about 200 MB with their payloads."""
 _PAGE: Final = 10_000
 
 
 class Outbox:
-    """Labels by recipient, in the order in which they were put."""
+    """Labels by recipient, oldest first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -30,11 +30,11 @@ class Outbox:
             after = rows[-1][0]
 
     def is_full(self, recipient: bytes) -> bool:
-        """Whether nothing more is kept for somebody."""
+        """Whether the recipient has reached its limit of rows."""
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
-        """The row that keeps a parcel for a recipient."""
+        """The row that stores a parcel for a recipient."""
         self._number += 1
         self.waiting[recipient] += 1
         return (OUTBOX, numbered(recipient, self._number), label.encode())
@@ -44,7 +44,7 @@ class Outbox:
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
-        """The row's end: it was acknowledged, or refused for ever."""
+        """The change that removes a row, once it is acknowledged or refused."""
         self.waiting[recipient] -= 1
         if self.waiting[recipient] <= 0:
             del self.waiting[recipient]

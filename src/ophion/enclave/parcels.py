@@ -1,4 +1,4 @@
-"""What enclaves hand each other: sealed payloads and groups, each under its id."""
+"""Units that enclaves exchange: sealed payloads and groups, each under its id."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ophion.errors import DecodeError
 
 
 class Kind(IntEnum):
-    """What is in a parcel; the value stands on the wire and in the database."""
+    """Content of a parcel; the value is used on the wire and in the database."""
 
     PAYLOAD = 1
     GROUP = 2
 
 
 class Label(NamedTuple):
-    """Which parcel."""
+    """Kind and id of a parcel."""
 
     kind: Kind
     id: bytes
@@ -32,47 +32,47 @@ class Label(NamedTuple):
 
     @classmethod
     def decode(cls, encoded: bytes) -> Label:
-        """`DecodeError` for what is no label."""
+        """Raises `DecodeError` for anything that is not a label."""
         if len(encoded) != 1 + KEY_SIZE or encoded[0] not in (Kind.PAYLOAD, Kind.GROUP):
             raise DecodeError("not a label of a payload or a group", "parcel")
         return cls(Kind(encoded[0]), encoded[1:])
 
 
 class Parcel(Struct, frozen=True):
-    """A payload's record or a group's."""
+    """The record of a payload or of a group."""
 
     label: Label
     body: bytes
 
 
 class Listing(NamedTuple):
-    """A page of what another enclave has for a key."""
+    """A page of the parcels that another enclave has for a key."""
 
     labels: list[Label]
     last: int
-    """The number of the last one: where the next page begins."""
+    """Sequence number of the last one, where the next page begins."""
     has_more: bool
 
 
 class LineLost(Exception):
-    """The way to another enclave is gone, or it did not answer in time."""
+    """The connection to another enclave is lost, or a request timed out."""
 
 
 class Line(Protocol):
-    """A way to another enclave that has proven its keys."""
+    """A connection to another enclave that has proven its keys."""
 
     name: str
-    """For people."""
+    """Name for logs."""
     identity: bytes
-    """Who is at its end, the same after a restart; what was listed there is remembered under it."""
+    """Identity of the peer, stable over restarts; cursors are stored under it."""
     keys: frozenset[bytes]
-    """What it has proven so far."""
+    """Keys proven so far."""
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
-        """Hand a parcel over: None when it is durable there, or why it was refused; `LineLost`."""
+        """Push a parcel: None when it is durable there, or the refusal; raises `LineLost`."""
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """What came there for a key of ours after a number; `LineLost`."""
+        """Parcels that arrived there for one of our keys after a sequence number; raises `LineLost`."""
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Parcels by their labels, as many as fit in one answer of what it has and we may see; `LineLost`."""
+        """Parcels by label that we may see, as many as fit in one response; raises `LineLost`."""

@@ -1,8 +1,8 @@
-"""`Intake`: payloads and groups on their way into the database, own ones and those of others.
+"""`Intake`: validates payloads and groups, own ones and those of others, and writes them to the database.
 
-Whatever comes from another enclave is judged first. A payload must open with a key of ours, its sender must be a member
-of its group, its recipients must be exactly that group, and a private transaction inside must name the same sender and
-group. The first record under a key stays: nobody replaces it.
+A payload of another enclave must open with one of our keys. Its sender must be a member of its group, and its
+recipients must be exactly the group. A private transaction inside must name the same sender and group. The first record
+under a key stays and cannot be replaced.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 MAX_RECORD_BYTES: Final = MAX_TEXT_BYTES + 256 + MAX_SEALED_BOXES * 80
-"""A sealed record: the payload in base64, and its head."""
+"""Limit of a sealed record: the payload in base64, and its head."""
 UNKNOWN_GROUP: Final = "its group is unknown"
-NO_ROOM: Final = "too many payloads of its sender wait for their markers"
+BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers"
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
-"""More than these are opened in a lane."""
+"""More payloads than these are opened in a lane."""
 
 
 class Intake:
-    """Numbers what arrives, and writes it."""
+    """Numbers arriving parcels and writes them."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Intake:
         self._writer = writer
         self._own = frozenset(keyring.public_keys)
         self._unwritten: dict[bytes, bytes] = {}
-        """Records by key that are on their way to disk."""
+        """Records by key whose write is in progress."""
         self._clock = clock
         self._max_gas = max_gas
         self._unmarked = UnmarkedBudget(store)
@@ -71,19 +71,19 @@ class Intake:
         self._number = max((number_of(row[0]) for row in last if row is not None), default=0)
 
     def has(self, key: bytes) -> bool:
-        """Whether a payload is here."""
+        """Whether a payload is stored."""
         return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
 
     def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
-        """Markers refer to these payloads: they do not count against their senders any more, and do not expire."""
+        """Note the markers of these payloads: they no longer count against their senders, and do not expire."""
         self._writer.write_soon(self._unmarked.mark(keys, groups, (one for one in senders if one not in self._own)))
 
     async def upgrade(self) -> None:
-        """Store the known senders of a database that an older program wrote."""
+        """Store the known senders of a database that an older version wrote."""
         await self._writer.write(self._unmarked.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups of others that no marker has referred to in time; how many."""
+        """Delete payloads and groups of others that got no marker in time; returns how many."""
         expired = self._unmarked.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)
         marked = [one for one in expired if _has_marker(ledger, one)]
@@ -104,13 +104,13 @@ class Intake:
         return changes
 
     async def keep(self, key: bytes, record: bytes, recipients: Sequence[bytes], group: GroupRecord) -> None:
-        """Store a payload of our own, and its group where that is new."""
+        """Store an own payload, and its group where that is new."""
         made = self._new_group(group)
         changes = [*self._group_rows(made), *self._payload_rows(key, record, recipients)]
         await self._write(changes, {key: record}, made)
 
     async def keep_group(self, group: GroupRecord) -> None:
-        """Store a group of our own, new or changed."""
+        """Store an own group, new or changed."""
         await self._write(self._group_rows([group]), {}, [group])
 
     async def take(
@@ -120,14 +120,14 @@ class Intake:
         is_pushed: bool,
         arrived: Callable[[Sequence[bytes]], None],
     ) -> list[str | None]:
-        """Store what others bring, as far as it is sound; why each of the rest is refused.
+        """Store the valid parcels of others; returns the refusal of each of the rest.
 
-        `proven` are the keys of whoever brings it. A payload that was fetched (not `is_pushed`) may be of any sender.
-        `arrived` is told which payloads were new, once they are durable: also when whoever brought them is gone.
+        `proven`: keys of the peer that sends them. A fetched payload (not `is_pushed`) may have any sender.
+        `arrived` is called with the new payloads once they are durable, even if the peer has disconnected.
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
-        await self._look_at_keys(parcels, judged)
+        await self._validate_keys(parcels, judged)
         verdicts = iter(judged)
         changes: list[Change] = []
         records: dict[bytes, bytes] = {}
@@ -142,22 +142,22 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # also with nothing to write: what is acknowledged as known may be on its way to disk
+        # Even without changes: a parcel acknowledged as known may still be waiting for its commit.
         await self._write(changes, records, made, arrived)
         return refusals
 
-    # --- judging ---------------------------------------------------------------------------------
+    # --- validation ------------------------------------------------------------------------------
 
     async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
         if proven is not None:
-            # a shared secret is costly and kept: none is made for a sender that is not there to prove itself
+            # A shared secret is expensive and cached: compute none for a sender that has not proven its key.
             records = [record if _sender(record) in proven else b"" for record in records]
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
-    async def _look_at_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
-        """Members of new groups are looked at here, in a lane where they are many: a stranger says how many."""
+    async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
+        """Validate the keys of new groups' members, in a lane when there are many: the peer decides how many."""
         members: set[bytes] = set()
         for sealed in judged:
             if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
@@ -166,9 +166,11 @@ class Intake:
             if parcel.label.kind is Kind.GROUP and self._groups.get(parcel.label.id) is None:
                 with suppress(DecodeError):
                     members.update(GroupRecord.decode(parcel.body).members)
-        strange = self._groups.strange(members)
-        look = partial(_sound_ones, strange)
-        self._groups.looked_at(look() if len(strange) <= _JUDGED_AT_ONCE else await self._lanes.peers.run(look))
+        unvalidated = self._groups.unvalidated(members)
+        validate = partial(_valid_keys, unvalidated)
+        self._groups.note_valid(
+            validate() if len(unvalidated) <= _JUDGED_AT_ONCE else await self._lanes.peers.run(validate)
+        )
 
     def _take_payload(
         self,
@@ -205,7 +207,7 @@ class Intake:
             else self._unmarked.admits_fetched(size)
         )
         if not admits:
-            return NO_ROOM
+            return BUDGET_EXCEEDED
         refusal = self._take_its_group(sealed, members, is_pushed, changes, made)
         if refusal is None:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)
@@ -232,7 +234,7 @@ class Intake:
         if len(members) > MAX_MEMBERS:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
-        # who is sent everything by the sender's choice is no member of the group, and needs none
+        # A key that gets a copy of every payload by --privacy-always-send-to is no member of the group.
         if not self._own.intersection(members):
             return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
         return self._add_foreign_group(group, changes, made)
@@ -264,7 +266,7 @@ class Intake:
         if known is not None:
             record = known.deleted()
         else:
-            # whoever brings a group counts as its maker: nobody uses up what another may make
+            # Count the group against the peer that brings it, so it cannot use up another member's limit.
             maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
             return self._add_foreign_group(replace(record, maker=maker), changes, made)
         made.append(record)
@@ -314,12 +316,12 @@ def _has_marker(ledger: PrivateLedger, one: Expired) -> bool:
     return bool(ledger.blocks(one.id, 0, 1) if one.is_group else ledger.markers_of(one.id))
 
 
-def _sound_ones(keys: list[bytes]) -> list[bytes]:
+def _valid_keys(keys: list[bytes]) -> list[bytes]:
     return [key for key in keys if is_sound_enclave_key(key)]
 
 
 def _sender(record: bytes) -> bytes | None:
-    """Who a record says that it is from; None for what is no record."""
+    """The sender that a record names; None for anything that is not a record."""
     try:
         return read_sealed(record).sender
     except NativeError:
@@ -327,7 +329,7 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """The group that a parcel is, or belongs to; empty where it cannot be read."""
+    """Id of the group that a parcel is or belongs to; empty when it cannot be read."""
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

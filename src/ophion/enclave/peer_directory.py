@@ -1,4 +1,4 @@
-"""`Directory`: which enclaves can be reached now, by keys that they have proven."""
+"""`Directory`: connected enclaves by the keys that they have proven."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 from ophion.enclave.parcels import Line
 
 MAX_LINES: Final = 8
-"""Nodes that may hold the same key: a spare, a restored copy."""
+"""Nodes that may hold the same key, such as a spare."""
 
 
 class Directory:
-    """Lines by key. A key is entered when whoever is at the other end has proven that it holds the private one."""
+    """Connections by key. A key is entered once the peer has proven that it holds the private key."""
 
     def __init__(self) -> None:
         self._lines: dict[bytes, list[Line]] = {}
         self.on_came: Callable[[Line, bytes], None] | None = None
-        """Called when a key can be reached in a new way."""
+        """Called when a key is reachable over a new connection."""
 
     def came(self, line: Line, key: bytes) -> bool:
-        """A line has proven a key; False when there are enough for it."""
+        """Enter a connection that has proven a key; False when the key has enough connections."""
         lines = self._lines.setdefault(key, [])
         if line in lines:
             return True
@@ -32,16 +32,16 @@ class Directory:
         return True
 
     def left(self, line: Line) -> None:
-        """A line is gone."""
+        """Remove a closed connection."""
         for key in [key for key, lines in self._lines.items() if line in lines]:
             self._lines[key].remove(line)
             if not self._lines[key]:
                 del self._lines[key]
 
     def lines(self, key: bytes) -> Sequence[Line]:
-        """Ways to a key; none while its enclave is away."""
+        """Connections to a key; empty while its enclave is offline."""
         return tuple(self._lines.get(key, ()))
 
     def known(self) -> Mapping[bytes, Sequence[Line]]:
-        """Every key that can be reached."""
+        """All reachable keys."""
         return self._lines

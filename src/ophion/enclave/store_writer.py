@@ -1,7 +1,7 @@
-"""`StoreWriter`: rows of the enclave on their way to disk, many in one commit.
+"""`StoreWriter`: writes rows of the enclave, many in one commit.
 
-The database has one writer and every commit waits for the disk. Whoever writes while a commit is under way shares the
-next one, so a thousand payloads a second cost as many commits as the disk has time for.
+The database has one writer, and every commit waits for the disk. Writes that arrive during a commit share the next one,
+so a thousand payloads a second need only as many commits as the disk can do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 Change: TypeAlias = tuple[str, bytes, bytes | None]
-"""Table, key, value; None deletes."""
+"""Table, key, value; the value None deletes."""
 
 PAYLOADS = "payloads"
 ARRIVALS = "arrivals"
@@ -34,14 +34,14 @@ _CHECKED_AT_ONCE = 256
 
 
 class _Waiter(NamedTuple):
-    """Who waits for a commit."""
+    """A caller that waits for a commit."""
 
     waiter: asyncio.Future[None]
     settled: Callable[[bool], None] | None
 
 
 class StoreWriter:
-    """The one way of the enclave to the database's writer."""
+    """The enclave's only access to the database writer."""
 
     def __init__(self, store: Store, lanes: Lanes) -> None:
         self._store = store
@@ -52,18 +52,18 @@ class StoreWriter:
         self._is_failing = False
 
     async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
-        """Returns when the changes, and all given before, are durable. `StorageError`.
+        """Return when these changes and all earlier ones are durable; raises `StorageError`.
 
-        `settled` is told whether they are as soon as that is known, also where nobody waits for it any more.
+        `settled` is called with the result as soon as it is known, even if the caller has been cancelled.
         """
         loop = asyncio.get_running_loop()
-        # each has a future of its own: nobody who gives up takes the commit from the others
+        # Each caller has its own future: cancelling one does not cancel the commit of the others.
         waiter: asyncio.Future[None] = loop.create_future()
         self._changes.extend(changes)
         self._waiting.append(_Waiter(waiter, settled))
         if not self._is_busy:
             self._is_busy = True
-            # not at once: whoever else comes in this turn of the loop goes along
+            # Commit in the next iteration of the loop, together with all writes of this one.
             loop.call_soon(self._commit)
         await waiter
 
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # whoever wrote since took it that this would be durable: none of that is acknowledged without it
+            # Later writes relied on this one, so none of them is acknowledged.
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)
@@ -103,9 +103,9 @@ class StoreWriter:
         _tell(waiting, error)
 
     def _note(self, error: BaseException | None) -> None:
-        """Tell the operator when it begins: clients and peers only hear that it did not work."""
+        """Log the first failure in a row: clients and peers only get an error."""
         if isinstance(error, StorageError) and not self._is_failing:
-            log.error("private payloads cannot be written: %s", error)
+            log.error("cannot write private payloads error=%s", error)
         self._is_failing = error is not None
 
 
@@ -124,17 +124,17 @@ def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
 
 
 def numbered(key: bytes, number: int) -> bytes:
-    """The row of a key in tables that are ordered by number."""
+    """The key of a row in tables ordered by number."""
     return key + number.to_bytes(8, "big")
 
 
 def number_of(row_key: bytes) -> int:
-    """The number in such a row."""
+    """The number in the key of such a row."""
     return int.from_bytes(row_key[-8:], "big")
 
 
 def damaged_payloads(store: Store, most: int) -> list[bytes]:
-    """Keys of payloads that are not what was stored under them, at most so many: a key is a hash of what is sealed."""
+    """Keys of at most `most` payloads whose content does not match the key, which is its hash."""
     found: list[bytes] = []
     after = b""
     while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):

@@ -1,8 +1,8 @@
-"""`UnmarkedBudget`: what other enclaves may leave here before a marker on the chain refers to it.
+"""`UnmarkedBudget`: limits what other enclaves may store here before a marker on the chain refers to it.
 
-A payload or a group costs its sender nothing until a marker is mined, and anyone can make up enclave keys. So payloads
+A payload or a group costs its sender nothing until a marker is mined, and anyone can generate enclave keys. So payloads
 and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that has had a
-marker on the chain is known, and has a budget of its own. The rows are on disk, so a restart renews nothing.
+marker on the chain is known and has its own budget. The rows are on disk, so a restart does not reset the budget.
 
     p + payload key    sender (32), bytes (8), time (8), number of arrival (8)
     g + group id       maker (32), 1 (8), time (8), number of arrival (8)
@@ -32,14 +32,14 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_KNOWN_BYTES: Final = 4 * 1024 * 1024 * 1024
 """Payloads of all known senders together."""
 RESERVED_BYTES: Final = 1024 * 1024
-"""What a known sender may leave even when that total is used up."""
+"""Minimum for a known sender, even when that total is used up."""
 MAX_PAYLOADS: Final = 200_000
 _MIN_COST: Final = MAX_BYTES // MAX_PAYLOADS
-"""A small payload counts as so many bytes: rows and indexes take space too."""
+"""Minimum charge of a payload: rows and indexes take space too."""
 MAX_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
-"""Payloads that this node fetched from members in one run, after it had lost its own."""
+"""Payloads that this node fetches from members in one run, after a loss of its own."""
 MAX_UNKNOWN_GROUPS: Final = 10_000
-"""Groups without a marker that unknown senders made, all together."""
+"""Groups without a marker of all unknown senders together."""
 MAX_GROUPS_OF_ONE: Final = 10_000
 """Groups without a marker of one known sender."""
 UNKNOWN_EXPIRY_S: Final = 3 * 24 * 3600.0
@@ -66,12 +66,12 @@ class _Unmarked(Struct, frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """A payload or a group whose time is over."""
+    """A payload or a group that has expired."""
 
     is_group: bool
     id: bytes
     number: int | None
-    """Of its rows among the arrivals, where that is known."""
+    """Sequence number of its arrival rows, if known."""
 
 
 class UnmarkedBudget:
@@ -92,7 +92,7 @@ class UnmarkedBudget:
     # --- admission -------------------------------------------------------------------------------
 
     def admits_payload(self, sender: bytes, size: int, now: float) -> bool:
-        """Whether one more payload of this size is kept."""
+        """Whether one more payload of this size is accepted."""
         account, cost = self._account(sender), max(size, _MIN_COST)
         used = self._bytes[account] + cost
         known_bytes = self._bytes.total() - self._bytes[_UNKNOWN]
@@ -103,7 +103,7 @@ class UnmarkedBudget:
         return False
 
     def admits_group(self, maker: bytes, now: float) -> bool:
-        """Whether one more group without a marker is kept."""
+        """Whether one more group without a marker is accepted."""
         account = self._account(maker)
         if self._groups[account] < (MAX_UNKNOWN_GROUPS if account == _UNKNOWN else MAX_GROUPS_OF_ONE):
             return True
@@ -111,7 +111,7 @@ class UnmarkedBudget:
         return False
 
     def admits_fetched(self, size: int) -> bool:
-        """Whether one more payload that this node asked for is kept; they count until the process ends."""
+        """Whether one more fetched payload is accepted; they count until the process ends."""
         if self._fetched + size > MAX_FETCHED_BYTES:
             return False
         self._fetched += size
@@ -120,11 +120,11 @@ class UnmarkedBudget:
     # --- records ---------------------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
-        """Count a payload; the row that makes it last."""
+        """Count a payload; returns the row to write."""
         return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
 
     def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
-        """Count a group; the row that makes it last."""
+        """Count a group; returns the row to write."""
         return self._add(group_id, _Unmarked(_GROUP, maker, 1, now, number))
 
     def _add(self, id: bytes, one: _Unmarked) -> Change:
@@ -143,7 +143,7 @@ class UnmarkedBudget:
         counter[self._account(one.sender)] += sign * one.cost
 
     def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
-        """Markers refer to these payloads; the rows to change."""
+        """Note the markers of these payloads; returns the rows to change."""
         changes: list[Change] = []
         for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
             for id in ids:
@@ -157,7 +157,7 @@ class UnmarkedBudget:
         return changes
 
     def _become_known(self, sender: bytes) -> None:
-        """What the sender has left here so far counts for itself from now on."""
+        """Move what the sender has stored so far to a budget of its own."""
         theirs = [one for one in self._open.values() if one.sender == sender]
         for one in theirs:
             self._count(one, -1)
@@ -166,12 +166,12 @@ class UnmarkedBudget:
             self._count(one, 1)
 
     def refresh(self, group_id: bytes, now: float) -> list[Change]:
-        """A payload has come for a group: a group without a marker does not expire before its payloads."""
+        """Restart the expiry of a group that got a payload, so it does not expire before its payloads."""
         one = self._open.get(_GROUP + group_id)
         return [] if one is None else [self._add(group_id, replace(one, time=now))]
 
     def expired(self, now: float, most: int) -> list[Expired]:
-        """Payloads and groups to delete, at most so many."""
+        """At most `most` expired payloads and groups."""
         found: list[Expired] = []
         for key, one in self._open.items():
             if now - one.time > (KNOWN_EXPIRY_S if one.sender in self._known else UNKNOWN_EXPIRY_S):
@@ -181,7 +181,7 @@ class UnmarkedBudget:
         return found
 
     def forget(self, expired: Iterable[Expired]) -> list[Change]:
-        """These have been deleted; the rows to delete with them."""
+        """Stop counting deleted payloads and groups; returns the rows to delete."""
         changes: list[Change] = []
         for one in expired:
             key = (_GROUP if one.is_group else _PAYLOAD) + one.id
@@ -189,7 +189,7 @@ class UnmarkedBudget:
             changes.append((UNMARKED, key, None))
         return changes
 
-    # --- pieces ----------------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------
 
     def _account(self, sender: bytes) -> bytes:
         return sender if sender in self._known else _UNKNOWN
@@ -220,12 +220,12 @@ class UnmarkedBudget:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """The known senders of a database that an older program wrote, to be stored once."""
+        """Rows for the known senders of a database that an older version wrote; written once."""
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 
 def unmarked_rows(store: Store) -> Iterable[Expired]:
-    """Every payload and group without a marker, whether its time is over or not."""
+    """Every payload and group without a marker, expired or not."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
             yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))

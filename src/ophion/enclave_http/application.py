@@ -1,4 +1,4 @@
-"""`EnclaveApplication`: requests of tools to the enclave inside (privacy.md 5)."""
+"""`EnclaveApplication`: serves the HTTP API of the embedded enclave to tools (privacy.md 5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MAX_TEXT_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 1024
-"""Requests that wait for their recipients at the same time."""
+"""Limit of concurrent requests."""
 _TIMEOUT_S: Final = 60.0
 _RAW: Final = b"application/octet-stream"
 _NOT_FOUND: Final = frozenset({"EnclavePayloadNotFound", "PrivacyGroupNotFound"})
@@ -39,7 +39,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class EnclaveApplication:
-    """The paths of the port."""
+    """The paths of the port for tools."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -60,22 +60,22 @@ class EnclaveApplication:
         }
 
     def respond(self, request: Request) -> Result:
-        """Questions are answered at once, operations when they are done."""
+        """Answer a GET at once, and a POST when its operation is done."""
         if request.path in self._posts:
             if request.method != b"POST":
                 return Response(405, headers=b"Allow: POST\r\n")
             return self._later(request)
         if request.method != b"GET":
             return Response(404)
-        return self._told(request.path)
+        return self._get(request.path)
 
     def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel pending requests."""
         self._open.close()
 
-    # --- questions -------------------------------------------------------------------------------
+    # --- GET -------------------------------------------------------------------------------------
 
-    def _told(self, path: bytes) -> Response:
+    def _get(self, path: bytes) -> Response:
         enclave = self._enclave
         own = [{"key": base64_text(key)} for key in enclave.keys]
         if path == b"/upcheck":
@@ -101,7 +101,7 @@ class EnclaveApplication:
             return _json([group_object(one) for one in enclave.groups(wanted) if one.active])
         return Response(404)
 
-    # --- operations ------------------------------------------------------------------------------
+    # --- POST ------------------------------------------------------------------------------------
 
     async def _send(self, request: Request) -> Response:
         form = Form(request.body)
@@ -156,7 +156,7 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
-        """What a local key can read: any, or the one that is asked for."""
+        """A payload that a local key can open: any of them, or the one in the request."""
         [opened] = self._enclave.open_many([key])
         if opened is None:
             raise _PAYLOAD_NOT_FOUND
@@ -167,7 +167,7 @@ class EnclaveApplication:
         self._enclave.settle([key], [opened])
         return opened
 
-    # --- waiting ---------------------------------------------------------------------------------
+    # --- pending requests ------------------------------------------------------------------------
 
     def _later(self, request: Request) -> Response | Pending[Response]:
         if self._open.is_full:
@@ -178,7 +178,7 @@ class EnclaveApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 async with self._turn:
-                    # a payload is opened or sealed on the loop, which takes milliseconds: one in each turn
+                    # Opening or sealing a payload takes milliseconds on the event loop: one per iteration.
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadRequestBody as error:
@@ -188,14 +188,14 @@ class EnclaveApplication:
         except TimeoutError:
             return _failed(500, "NodePropagatingToAllPeers")
         except OphionError as error:
-            log.error("enclave request failed path=%s: %s", request.path.decode("latin-1"), error)
+            log.error("enclave request failed path=%s error=%s", request.path.decode("latin-1"), error)
             return _failed(500, "EnclaveStorageDecrypt")
 
 
 def enclave_service(
     enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], commons: SharedResources | None = None
 ) -> HttpService:
-    """The service that tools and other nodes ask."""
+    """Build the HTTP service for tools and other nodes."""
     return HttpService(
         "Enclave service",
         host,

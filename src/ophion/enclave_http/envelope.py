@@ -1,10 +1,9 @@
-"""What two enclaves say to each other over HTTP: each request and each answer is boxed between two of their keys.
+"""Encrypted messages between two enclaves over HTTP.
 
-The box proves both ends: whoever opens it knows that it comes from the holder of the other key, and nobody on the way
-reads or changes it. So no certificates are needed, and nothing has to be agreed on beforehand. The same two keys make
-the same secret in both directions; the text in a box therefore says from whom to whom it goes, what is asked, and an
-answer which request it answers. A request that somebody sends again does nothing new: what it brings is here already,
-and what it asks for is answered in a box.
+Each request and each response is a NaCl box between two of their keys. The box authenticates both ends and protects the
+content, so no certificates and no agreement beforehand are needed. Two keys give the same secret in both directions.
+Therefore the text in a box names sender, recipient and path, and a response names its request. A replayed request
+has no effect: its payloads are stored already, and only the owner of the key can open the response.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ANSWER: Final = b"ophion enclave answer."
 
 
 class Envelope(NamedTuple):
-    """A box on its way."""
+    """A box with its sender, recipient and nonce."""
 
     sender: bytes
     recipient: bytes
@@ -35,7 +34,7 @@ class Envelope(NamedTuple):
     boxed: bytes
 
     def encode(self) -> bytes:
-        """Its JSON."""
+        """Encode as JSON."""
         sender, recipient = base64_text(self.sender), base64_text(self.recipient)
         return orjson.dumps(
             {"from": sender, "to": recipient, "nonce": base64_text(self.nonce), "box": base64_text(self.boxed)}
@@ -43,7 +42,7 @@ class Envelope(NamedTuple):
 
     @classmethod
     def decode(cls, body: bytes) -> Envelope:
-        """`DecodeError` for what is no envelope."""
+        """Raises `DecodeError` for anything that is not an envelope."""
         try:
             members: Any = orjson.loads(body) if has_few_values(body, _MAX_VALUES) else None
             sender, recipient = read_key(members["from"]), read_key(members["to"])
@@ -58,24 +57,24 @@ class Envelope(NamedTuple):
 def seal_request(
     keyring: EnclaveKeyring, entropy: Entropy, sender: bytes, recipient: bytes, path: bytes, message: bytes
 ) -> Envelope:
-    """A request from one of our keys; `DecodeError` where the other key is not sound."""
+    """Seal a request from one of our keys; raises `DecodeError` when the other key is invalid."""
     return _sealed(keyring, entropy, sender, recipient, _REQUEST, bytes((len(path),)) + path + message)
 
 
 def open_request(keyring: EnclaveKeyring, path: bytes, envelope: Envelope) -> bytes | None:
-    """What is asked of one of our keys; None when it does not open, or was made for something else."""
+    """Open a request to one of our keys; None when it does not open or was made for another path."""
     text = _opened(keyring, envelope, _REQUEST)
     asked = bytes((len(path),)) + path
     return text[len(asked) :] if text is not None and text.startswith(asked) else None
 
 
 def seal_answer(keyring: EnclaveKeyring, entropy: Entropy, request: Envelope, message: bytes) -> Envelope:
-    """An answer to a request that was opened."""
+    """Seal a response to an opened request."""
     return _sealed(keyring, entropy, request.recipient, request.sender, _ANSWER, request.nonce + message)
 
 
 def open_answer(keyring: EnclaveKeyring, request: Envelope, answer: Envelope) -> bytes | None:
-    """What is answered to a request of ours; None when it is no such answer."""
+    """Open the response to a request of ours; None when it does not open or belongs to another request."""
     if (answer.sender, answer.recipient) != (request.recipient, request.sender):
         return None
     text = _opened(keyring, answer, _ANSWER)
@@ -88,7 +87,7 @@ def _sealed(
     nonce = entropy.token(NONCE_SIZE)
     boxed = keyring.box_for(sender, recipient, nonce, tag + sender + recipient + text)
     if boxed is None:
-        raise DecodeError("a key is not sound", "envelope")
+        raise DecodeError("a key is not valid", "envelope")
     return Envelope(sender, recipient, nonce, boxed)
 
 

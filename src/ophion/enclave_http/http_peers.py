@@ -1,9 +1,8 @@
-"""Enclaves that are reached over HTTP: members whose nodes are no peers of this one (privacy.md 5.1, 15.2).
+"""Connections to enclaves over HTTP: members whose nodes are no peers of this one (privacy.md 5.1, 15.2).
 
-Every URL of `--privacy-enclave-peers` is asked which keys it holds, and each key proves itself by the first answer in
-its box. From then on the URL is a `Line` as a session is one: payloads and groups are pushed over it, and what was
-missed is listed and fetched. Whoever does not answer is asked again, after half a second, then twice as long, up to a
-minute.
+Every URL of `--privacy-enclave-peers` is asked for its keys, and each key is proven by the first response in its box.
+Then the URL serves as a `Line`, as a devp2p session does: payloads and groups are pushed over it, and missed ones are
+listed and fetched. A URL that does not answer is retried after 0.5 s, with the pause doubling up to one minute.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ _TIMEOUT_S: Final = 20.0
 _JSON: Final = "application/json"
 _OK: Final = 200
 _ALL_SEEN: Final = 2**63 - 1
-"""As if everything there had been listed."""
+"""Cursor after all arrivals."""
 
 T = TypeVar("T")
 
 
 class HttpEnclaveLine:
-    """One URL, from its first answer to the first question that it does not answer."""
+    """One URL, from its first response to the first request that fails."""
 
     def __init__(
         self,
@@ -76,34 +75,34 @@ class HttpEnclaveLine:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Hand a parcel over; many go in one request."""
+        """Push a parcel; parcels share requests."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """What came there for a key of ours."""
+        """Parcels that arrived there for one of our keys."""
         self._request_id += 1
         request = messages.encode_list(ListRequest(self._request_id, key, after))
         return (await self._ask(LIST, key, request, messages.read_listing))[1]
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Parcels by label; what one of our keys may not see, another one may."""
-        wanted = dict.fromkeys(labels[:MAX_LABELS])
+        """Parcels by label, asked for with each of our keys until all are found."""
+        missing = dict.fromkeys(labels[:MAX_LABELS])
         found: list[Parcel] = []
         for key in self._enclave.keys:
-            if not wanted:
+            if not missing:
                 break
             self._request_id += 1
-            request = messages.encode_request(self._request_id, list(wanted))
+            request = messages.encode_request(self._request_id, list(missing))
             for parcel in (await self._ask(FETCH, key, request, messages.read_parcels))[1]:
-                if parcel.label in wanted:
-                    del wanted[parcel.label]
+                if parcel.label in missing:
+                    del missing[parcel.label]
                     found.append(parcel)
         return found
 
-    # --- its life --------------------------------------------------------------------------------
+    # --- lifetime --------------------------------------------------------------------------------
 
     async def introduce(self) -> None:
-        """Ask who is there, and have each key that is new prove itself; `LineLost`."""
+        """Ask for the keys, and have each new key proven; raises `LineLost`."""
         try:
             answer = await self._client.post(PARTYINFO, orjson.dumps({"keys": []}), _JSON)
             claimed = [read_key(key) for key in orjson.loads(answer.body)["keys"]] if answer.status == _OK else []
@@ -117,10 +116,10 @@ class HttpEnclaveLine:
                 self.keys |= {key}
                 self._enclave.directory.came(self, key)
         if not self.keys:
-            raise LineLost("no key of another enclave is there")
+            raise LineLost("the URL serves no key of another enclave")
 
     def close(self) -> None:
-        """Whoever waits for this enclave learns that it is gone."""
+        """Fail the pending pushes of this connection."""
         self.lost.set()
         self._enclave.directory.left(self)
         self._pushes.lose()
@@ -143,10 +142,10 @@ class HttpEnclaveLine:
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
                 if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
-                    self.lost.set()  # it says nothing of some: nobody need wait for that
+                    self.lost.set()  # some acknowledgements are missing: do not wait for them
 
     def _sender(self, parcel: Parcel) -> bytes:
-        """The key of ours in whose name a parcel goes."""
+        """Our key that sends a parcel."""
         own = self._enclave.keys
         if parcel.label.kind is Kind.PAYLOAD:
             sender = read_sealed(parcel.body).sender
@@ -157,7 +156,7 @@ class HttpEnclaveLine:
     async def _ask(
         self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
     ) -> T:
-        """What the enclave at the other end answers, by its own key; `LineLost` for everything else."""
+        """Send a request and open its response; raises `LineLost` for any failure."""
         keyring = self._enclave.keyring
         recipient = min(self.keys) if other is None else other
         try:
@@ -167,7 +166,7 @@ class HttpEnclaveLine:
                 raise DecodeError(f"status {answer.status}", "envelope")
             text = open_answer(keyring, request, Envelope.decode(bytes(answer.body)))
             if text is None:
-                raise DecodeError("its answer does not open", "envelope")
+                raise DecodeError("the response does not open", "envelope")
             return read(text)
         except (EnclaveAway, DecodeError) as error:
             self.lost.set()
@@ -175,7 +174,7 @@ class HttpEnclaveLine:
 
 
 class HttpEnclavePeers:
-    """Keeps a line to every URL, as long as the node runs."""
+    """Keeps a connection to every URL while the node runs."""
 
     name = "distant enclaves"
 
@@ -186,7 +185,7 @@ class HttpEnclavePeers:
         self._entropy = entropy
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Look for everybody until cancelled."""
+        """Connect to all URLs until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for url in self._urls:
                 tasks.create_task(self._keep(url), name=f"enclave {url}")
@@ -198,12 +197,12 @@ class HttpEnclavePeers:
         while True:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S)
             line = HttpEnclaveLine(client, self._enclave, self._clock, self._entropy)
-            problem = "it does not answer any more"
+            problem = "no response"
             try:
                 while not line.lost.is_set():
                     await line.introduce()
                     if was_there is not True:
-                        log.info("enclave found url=%s keys=%d", url, len(line.keys))
+                        log.info("enclave online url=%s keys=%d", url, len(line.keys))
                     pause, was_there = _FIRST_PAUSE_S, True
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_LOOK_S):
@@ -213,7 +212,7 @@ class HttpEnclavePeers:
             finally:
                 line.close()
             if was_there is not False:
-                log.warning("enclave away url=%s: %s", url, problem)
+                log.warning("enclave offline url=%s reason=%s", url, problem)
                 was_there = False
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)

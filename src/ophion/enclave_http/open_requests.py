@@ -1,4 +1,4 @@
-"""Requests of other enclaves and of tools that wait: a bounded number of them, each a task that its client can end."""
+"""Pending requests of other enclaves and of tools: a bounded number of tasks, which their clients can cancel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ophion.rpc.transport.replies import Pending
 
 
 class OpenRequests:
-    """What one port works on."""
+    """Pending requests of one port."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
@@ -20,11 +20,11 @@ class OpenRequests:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody else is let in."""
+        """Whether the limit is reached."""
         return len(self._open) >= self._most
 
     def begin(self, work: Coroutine[Any, Any, Response]) -> Pending[Response]:
-        """The answer that this work gives, which never fails."""
+        """Start a task; returns its pending response, which never fails."""
         task = self._loop.create_task(work)
         pending: Pending[Response] = Pending(task.cancel)
         self._open.add(pending)
@@ -38,6 +38,6 @@ class OpenRequests:
         return pending
 
     def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel pending requests."""
         for pending in tuple(self._open):
             pending.abandon()

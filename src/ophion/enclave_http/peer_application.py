@@ -1,8 +1,7 @@
-"""`PeerApplication`: requests of other enclaves, on a port of its own (`--privacy-enclave-port`).
+"""`PeerApplication`: serves requests of other enclaves on `--privacy-enclave-port`.
 
-Unlike the port for tools, this one may be reached by anybody: a request counts only as what the key that boxed it may
-do, and is answered in a box for that key. What strangers bring is judged at a bounded pace for all of them together;
-whoever this node has itself found under a URL of its own has a share of its own.
+Anyone may reach this port. A request has the rights of the key that sealed it, and the response is sealed for that key.
+All unknown senders share one rate limit. Enclaves that this node has itself found under one of its URLs have their own.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from ophion.runtime.clock import Clock, Entropy
 _MAX_BODY_BYTES: Final = (MAX_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 256
-"""Requests that are worked on, or wait for their turn."""
+"""Limit of pending requests."""
 _TIMEOUT_S: Final = 15.0
 _BURST_BYTES: Final = 16 * 1024 * 1024
 _BYTES_A_SECOND: Final = 4 * 1024 * 1024
 _COST_BYTES: Final = 16 * 1024
-"""What a request costs beside its bytes: a shared secret is made where its key is new, and a database is asked."""
+"""Charge of a request beside its bytes: a shared secret for a new key, and database lookups."""
 _MEMBER_BYTES: Final = 4096
-"""What a member of a group that is new here costs: its key is looked at, which takes a tenth of a millisecond."""
+"""Charge of each member of an unknown group: validating its key takes a tenth of a millisecond."""
 _SHORT_BYTES: Final = 32 * 1024
-_STRANGERS: Final = b""
+_UNKNOWN_SENDERS: Final = b""
 
 T = TypeVar("T")
 
@@ -57,7 +56,7 @@ Handler: TypeAlias = Callable[[bytes, bytes], Awaitable[bytes]]
 
 
 class PeerApplication:
-    """The paths of the port."""
+    """The paths of the port for enclaves."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -78,7 +77,7 @@ class PeerApplication:
         }
 
     def respond(self, request: Request) -> Result:
-        """Who is here is told to everybody; everything else is in boxes."""
+        """The keys of this enclave are public; all other requests and responses are sealed."""
         if request.path == b"/upcheck":
             return Response(200, (b"I'm up!",), TEXT)
         if request.path == PARTYINFO.encode():
@@ -92,23 +91,23 @@ class PeerApplication:
         return self._open.begin(self._answer(request))
 
     def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel pending requests."""
         self._open.close()
 
     async def _answer(self, request: Request) -> Response:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                envelope = await self._beside(len(request.body), partial(Envelope.decode, request.body))
+                envelope = await self._run(len(request.body), partial(Envelope.decode, request.body))
                 is_known, cost = envelope.sender in self._enclave.directory.known(), len(request.body) + _COST_BYTES
                 if not is_known:
                     await self._pay(envelope.sender, cost)
                 opening = partial(open_request, self._enclave.keyring, request.path, envelope)
-                asked = await self._beside(len(request.body), opening)
+                asked = await self._run(len(request.body), opening)
                 if asked is None:
                     return Response(403, (b"it does not open",), TEXT)
                 if is_known:
-                    # Not before it is known to be its own: anybody can write the key of a member on an envelope. With
-                    # a known key, finding out takes no longer than reading the envelope did.
+                    # Charge a known sender only after its box opens: anyone can write a member's key on an envelope.
+                    # With a cached secret, opening is as cheap as decoding the envelope.
                     await self._pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:
@@ -120,14 +119,14 @@ class PeerApplication:
         answer = seal_answer(self._enclave.keyring, self._entropy, envelope, text)
         return Response(200, (answer.encode(),), JSON)
 
-    async def _beside(self, size: int, work: Callable[[], T]) -> T:
-        """Work on so many bytes, in a lane when they are many."""
+    async def _run(self, size: int, work: Callable[[], T]) -> T:
+        """Run work here, or in a lane when `size` is large."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     async def _pay(self, sender: bytes, amount: int) -> None:
-        """Wait until there is room for a request; whoever is not in the directory shares with all such."""
+        """Wait until the rate limit admits a request. Senders outside the directory share one limit."""
         directory = self._enclave.directory.known()
-        account = sender if sender in directory else _STRANGERS
+        account = sender if sender in directory else _UNKNOWN_SENDERS
         if len(self._shares) > 2 * len(directory) + 16:
             self._shares = {key: share for key, share in self._shares.items() if key in directory or not key}
         share = self._shares.setdefault(account, TokenBucket(_BURST_BYTES, _BYTES_A_SECOND))
@@ -135,19 +134,19 @@ class PeerApplication:
         if not share.spend(amount, now):
             await asyncio.sleep(-share.left(now) / _BYTES_A_SECOND)
 
-    # --- what is asked and brought ---------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     async def _take_payloads(self, sender: bytes, asked: bytes) -> bytes:
-        parcels = await self._beside(len(asked), partial(messages.read_payloads, asked))
+        parcels = await self._run(len(asked), partial(messages.read_payloads, asked))
         proven = frozenset((sender,))
         sealed = [read_sealed(one.body) for one in parcels]
-        strangers = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
-        await self._pay(sender, strangers * _MEMBER_BYTES)
+        new_members = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
+        await self._pay(sender, new_members * _MEMBER_BYTES)
         refusals = await self._enclave.take(parcels, proven, is_peer=False)
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
-            # their sender has the groups
+            # The sender has the groups.
             labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
             with suppress(LineLost):
                 await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)
@@ -181,7 +180,7 @@ def peer_service(
     entropy: Entropy,
     commons: SharedResources | None = None,
 ) -> HttpService:
-    """The service that other enclaves ask; under which name they do does not matter."""
+    """Build the HTTP service for other enclaves, which may use any host name."""
     return HttpService(
         "Enclave peers",
         host,

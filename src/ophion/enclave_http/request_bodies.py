@@ -1,4 +1,4 @@
-"""Bodies of the enclave's HTTP interface: read strictly, every mistake one `BadRequestBody` with a word for it."""
+"""Parses request bodies of the enclave's HTTP interface strictly; raises `BadRequestBody` with an error code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.native.messages import json_outline
 
 
 class BadRequestBody(Exception):
-    """A request that is not what it should be; `code` is the word that the client gets."""
+    """An invalid request; the client gets `code`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -40,7 +40,7 @@ class Form:
         self._members: Mapping[str, Any] = members
 
     def has(self, name: str) -> bool:
-        """Whether a member is there and not null."""
+        """Whether a member is present and not null."""
         return self._members.get(name) is not None
 
     def key(self, name: str) -> bytes:
@@ -48,11 +48,11 @@ class Form:
         return _key(self._members.get(name))
 
     def optional_key(self, name: str) -> bytes | None:
-        """32 bytes in base64, or nothing."""
+        """32 bytes in base64, or None."""
         return self.key(name) if self.has(name) else None
 
     def keys(self, name: str) -> list[bytes]:
-        """A list of keys; empty where there is none."""
+        """A list of keys; empty when absent."""
         values = self._members.get(name) or []
         if not isinstance(values, list) or len(values) > MAX_MEMBERS:
             raise BadRequestBody(BAD_KEY)
@@ -66,7 +66,7 @@ class Form:
             raise BadRequestBody(INVALID) from None
 
     def text(self, name: str) -> str:
-        """A text; empty where there is none."""
+        """A text; empty when absent."""
         value = self._members.get(name) or ""
         if not isinstance(value, str):
             raise BadRequestBody(INVALID)
@@ -74,14 +74,14 @@ class Form:
 
 
 def has_few_values(body: bytes, most: int) -> bool:
-    """Whether a text is JSON with few values in it, keys included. Objects are made of no other: of a megabyte of empty
-    lists that takes far more than a megabyte, and holds the interpreter all the while."""
+    """Whether a text is JSON with at most `most` values, keys included. Checked before parsing: Python objects for a
+    megabyte of empty lists take far more memory, and parsing them holds the interpreter lock."""
     outline = json_outline(body, 0)
     return outline is not None and outline.values <= most
 
 
 def header_keys(value: bytes | None) -> list[bytes]:
-    """Keys of a header, with commas between them."""
+    """Keys of a header, separated by commas."""
     texts = [] if not value else value.decode("latin-1").split(",")
     if len(texts) > MAX_MEMBERS:
         raise BadRequestBody(BAD_KEY)

@@ -1,13 +1,13 @@
-"""`Backlog`: groups whose private transactions run beside the chain, not in the walk along it.
+"""`Backlog`: groups whose private transactions run outside the walk along the chain.
 
-The walk executes small transactions at once. A group goes to the backlog when a transaction names much gas, when its
-sender has used its time budget, or when new groups have used theirs. The backlog runs in a lane of its own, the sender
-that has used the least time first. Established groups and new groups have a thread each, so new groups of a stranger
-delay no group that members use. The order inside a group never changes, so all members reach the same state.
+The walk executes small transactions at once. A group moves to the backlog when a transaction has a high gas limit, when
+its sender has used its time budget, or when new groups have used theirs. The backlog has its own lane and runs the
+sender with the least used time first. Established and new groups have a thread each, so new groups of an unknown sender
+do not delay established ones. The order inside a group never changes, so all members reach the same state.
 
-A transaction above `--privacy-max-transaction-gas` is never skipped, because its group would then differ from the other
-members'. Its group is suspended in front of it instead. The database keeps the payloads that are not executed yet as
-late ones, so a node that is killed goes on from them.
+A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ from
+the other members'. Its group is suspended before it instead. The database marks payloads that are not executed yet as
+late, so a killed node resumes with them.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_WALK_GAS: Final = 5_000_000
-"""A transaction that names more gas runs in the backlog: hashing took 0.65 s for so much on a busy machine."""
+"""A transaction with a higher gas limit runs in the backlog: this much took 0.65 s on a busy machine."""
 SENDER_BUDGET_S: Final = 1.0
 """Execution time that a sender may use in the walk; used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Execution time in one step of the walk for all groups that are not established."""
+"""Execution time for all groups that are not established, in one step of the walk."""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
-"""A group is established so many blocks after its first transaction."""
+"""Blocks after its first transaction until a group is established."""
 _MAX_SENDERS: Final = 65_536
 
 
 class TimeBudget:
-    """Execution time by sender, halved again and again as time passes."""
+    """Execution time by sender, with exponential decay."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._used: dict[bytes, tuple[float, float]] = {}
-        """Seconds used, and when that was true."""
+        """Seconds used, and the time of the last update."""
 
     def used_s(self, sender: bytes) -> float:
-        """Seconds that a sender has used lately."""
+        """Seconds that a sender has used recently."""
         used, at = self._used.get(sender, (0.0, 0.0))
         return 0.0 if not used else float(used * 0.5 ** ((self._clock.monotonic() - at) / HALF_LIFE_S))
 
     def charge(self, payloads: Iterable[Payload], elapsed_s: float) -> None:
-        """Share the time that these payloads took among their senders, by the gas they name."""
+        """Divide the execution time of payloads among their senders in proportion to gas limits."""
         costs = [(payload[4], max(1, gas_of(payload))) for payload in payloads]
         total = sum(cost for _, cost in costs)
         for sender, cost in costs:
@@ -68,17 +68,17 @@ class BehindGroup:
 
     def __init__(self, sender: bytes, first: int, is_established: bool) -> None:
         self.sender = sender
-        """Of the payload that brought it here: the time counts for this sender."""
+        """Sender of the payload that moved the group here; it is charged for the time."""
         self.first = first
         """The next block to run."""
         self.is_established = is_established
         self.blocks: set[int] = set()
-        """Blocks with payloads that the walk left out."""
+        """Blocks with payloads that the walk deferred."""
         self.keys: set[bytes] = set()
-        """Those payloads."""
+        """Keys of the deferred payloads."""
         self.is_suspended = False
         self.batch: PrivateBatch | None = None
-        """Of the block that is being run, with the payloads that are left of it."""
+        """Batch of the current block; `todo` has its remaining payloads."""
         self.block: HashedHeader | None = None
         self.todo: list[Payload] = []
         self.executed: list[Executed] = []
@@ -86,7 +86,7 @@ class BehindGroup:
 
 
 class Backlog:
-    """Which groups are behind, and whose turn it is."""
+    """Groups that are behind, and the order in which they run."""
 
     def __init__(self, clock: Clock, max_gas: int) -> None:
         self.max_gas = max_gas
@@ -95,29 +95,29 @@ class Backlog:
         self._wakes: tuple[asyncio.Event, asyncio.Event] = (asyncio.Event(), asyncio.Event())
         self._new_groups_s = 0.0
         self._group_of: dict[bytes, bytes] = {}
-        """By payload."""
+        """Group by payload key."""
 
     def wake(self) -> None:
-        """There may be something to run."""
+        """Wake both executors to look for work."""
         for event in self._wakes:
             event.set()
 
     def event(self, is_established: bool) -> asyncio.Event:
-        """Set when there may be something to run among established or new groups."""
+        """Event that is set when established, or new, groups may have work."""
         return self._wakes[is_established]
 
     def begin_step(self) -> None:
-        """The walk begins another step: new groups have their time again."""
+        """Reset the budget of new groups for the next step of the walk."""
         self._new_groups_s = 0.0
 
     def charge_walk(self, payloads: Iterable[Payload], elapsed_s: float, is_established: bool) -> None:
-        """Count the time that payloads took in the walk."""
+        """Charge the time that payloads took in the walk."""
         self.budget.charge(payloads, elapsed_s)
         if not is_established:
             self._new_groups_s += elapsed_s
 
     def needs_backlog(self, payloads: list[Payload], is_established: bool) -> bool:
-        """Whether the payloads of one group in one block are more than the walk may spend on them."""
+        """Whether the payloads of one group in one block exceed the budgets of the walk."""
         return (
             payloads[0][3] in self.groups
             or sum(map(gas_of, payloads)) > MAX_WALK_GAS
@@ -127,7 +127,7 @@ class Backlog:
         )
 
     def put(self, number: int, payloads: list[Payload], is_established: bool) -> None:
-        """Leave the payloads of one group in one block to the backlog."""
+        """Defer the payloads of one group in one block to the backlog."""
         group, sender = payloads[0][3], payloads[0][4]
         behind = self.groups.get(group)
         if behind is None:
@@ -136,7 +136,7 @@ class Backlog:
             self.add(group, number, payload[2])
 
     def add(self, group: bytes, number: int, payload_key: bytes) -> None:
-        """One more payload of a group that is behind."""
+        """Add a payload to a group that is behind."""
         behind = self.groups[group]
         behind.blocks.add(number)
         behind.keys.add(payload_key)
@@ -147,7 +147,7 @@ class Backlog:
         self.wake()
 
     def next(self, reached: int, is_established: bool) -> tuple[bytes, BehindGroup] | None:
-        """The established or new group to run now, as far as the walk has come; None when there is none."""
+        """The established or new group to run next, up to the block `reached`; None when there is none."""
         ready = [
             (group, behind)
             for group, behind in self.groups.items()
@@ -158,27 +158,26 @@ class Backlog:
         return min(ready, key=lambda one: self.budget.used_s(one[1].sender), default=None)
 
     def slice(self, behind: BehindGroup) -> list[Payload]:
-        """The payloads to run next in the block that is under way. One above the gas limit suspends the group."""
-        taken: list[Payload] = []
+        """The payloads to run next in the current block. A payload above the gas limit suspends the group."""
+        selected: list[Payload] = []
         gas = 0
         for payload in behind.todo:
             gas += gas_of(payload)
             if gas_of(payload) > self.max_gas:
-                if not taken:
+                if not selected:
                     self._suspend(payload, behind)
                 break
-            if taken and gas > MAX_WALK_GAS:
+            if selected and gas > MAX_WALK_GAS:
                 break
-            taken.append(payload)
-        return taken
+            selected.append(payload)
+        return selected
 
     def _suspend(self, payload: Payload, behind: BehindGroup) -> None:
         behind.is_suspended = True
         behind.done.set()
         log.warning(
-            "private group suspended: a transaction names more gas than this node executes group=%s sender=%s gas=%d"
-            " limit=%d. Its state stays as it was before; start the node with a higher --privacy-max-transaction-gas to"
-            " go on",
+            "private group suspended: gas limit of a transaction is too high group=%s sender=%s gas=%d limit=%d."
+            " To resume, start the node with a higher --privacy-max-transaction-gas",
             base64_text(payload[3]),
             base64_text(payload[4]),
             gas_of(payload),
@@ -186,24 +185,24 @@ class Backlog:
         )
 
     def finish(self, group: bytes) -> None:
-        """A group has been executed as far as the walk has come."""
+        """Remove a group that has reached the block of the walk."""
         behind = self.groups.pop(group)
         for key in behind.keys:
             self._group_of.pop(key, None)
         behind.done.set()
 
     def rewind(self, number: int) -> None:
-        """The canonical chain has changed above this block."""
+        """Discard work above this block after a reorganisation."""
         for behind in self.groups.values():
             behind.first = min(behind.first, number + 1)
             behind.batch, behind.todo, behind.executed = None, [], []
 
     def group_of(self, payload_key: bytes) -> bytes | None:
-        """The group of a payload that waits here."""
+        """The group of a payload that waits in the backlog."""
         return self._group_of.get(payload_key)
 
     async def wait(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group is not behind, or suspended; not longer than the limit."""
+        """Wait until a group is up to date or suspended, for at most `limit_s`."""
         behind = self.groups.get(group)
         if behind is not None and not behind.is_suspended:
             waiting = asyncio.ensure_future(behind.done.wait())
@@ -212,12 +211,12 @@ class Backlog:
 
 
 def gas_of(payload: Payload) -> int:
-    """The gas that the transaction of a payload names; 0 where it cannot be read."""
+    """Gas limit of the transaction in a payload; 0 when it cannot be decoded."""
     return private_gas_limit(payload[5]) or 0
 
 
 def by_group(payloads: Iterable[Payload]) -> dict[bytes, list[Payload]]:
-    """Payloads of a block by their group, in their order."""
+    """Group the payloads of a block, keeping their order."""
     found: dict[bytes, list[Payload]] = {}
     for payload in payloads:
         found.setdefault(payload[3], []).append(payload)

@@ -21,7 +21,7 @@ _MAX_ESTABLISHED: Final = 65_536
 
 
 class BacklogExecutor:
-    """Runs beside the walk of a `PrivateExecutor`, as far as that has come."""
+    """Runs beside the walk of a `PrivateExecutor`, up to the block that the walk has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes, backlog: Backlog, clock: Clock) -> None:
         self._executor = executor
@@ -32,7 +32,7 @@ class BacklogExecutor:
         self._established: set[bytes] = set()
 
     def is_established(self, group: bytes, number: int) -> bool:
-        """Whether a group had its first transaction long enough before a block."""
+        """Whether a group's first transaction is at least `ESTABLISHED_BLOCKS` before a block."""
         if group not in self._established:
             first = self._executor.ledger.blocks(group, 0, 1)
             if not first or first[0][0] + ESTABLISHED_BLOCKS > number:
@@ -62,7 +62,7 @@ class BacklogExecutor:
             await asyncio.sleep(0)
 
     async def _run_slice(self, group: bytes, behind: BehindGroup) -> list[Payload]:
-        """Run some payloads of a group that is behind, and write its block when that is done."""
+        """Run some payloads of a group that is behind, and write its block when it is complete."""
         if not behind.todo and not await self._next_block(group, behind):
             return []
         batch, block = behind.batch, behind.block
@@ -70,7 +70,7 @@ class BacklogExecutor:
         if not payloads or batch is None or block is None:
             return []
         await self._executor.run_payloads(self._lanes.private_backlog, batch, block, payloads)
-        if behind.batch is not batch:  # the chain has left this block
+        if behind.batch is not batch:  # a reorganisation discarded this block
             return payloads
         del behind.todo[: len(payloads)]
         if behind.todo:
@@ -84,7 +84,7 @@ class BacklogExecutor:
         return payloads
 
     async def _next_block(self, group: bytes, behind: BehindGroup) -> bool:
-        """Load the next block of a group that is behind; False, and the group is done, when there is none."""
+        """Load the next block of a group that is behind. Without one, finish the group and return False."""
         known = {number for number, _ in self._executor.ledger.blocks(group, behind.first, _ALL_BLOCKS)}
         waiting = {number for number in known | behind.blocks if number >= behind.first}
         header = self._chain.canonical(min(waiting)) if waiting and min(waiting) <= self._executor.number else None

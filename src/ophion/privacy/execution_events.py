@@ -1,4 +1,4 @@
-"""What private execution publishes: results by their markers, in the order of the chain."""
+"""Events of private execution: results by marker, in chain order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.privacy.payloads import MarkerPlace
 
 
 class Executed(Struct, frozen=True):
-    """A private transaction that has been run (or undone), by its marker."""
+    """A private transaction that was executed or undone, by its marker."""
 
     group: bytes
     place: MarkerPlace
@@ -17,7 +17,7 @@ class Executed(Struct, frozen=True):
 
 
 class Followed(Struct, frozen=True):
-    """The follower has come on: what this node takes part in, in the order of the chain."""
+    """The private executor has advanced: results of this node's groups, in chain order."""
 
     executed: tuple[Executed, ...]
     head: Hash32

@@ -1,10 +1,10 @@
-"""Flexible groups: members are kept by a contract in the group's own state, and change (privacy.md 4.5).
+"""Flexible groups: a contract in the group's own state holds the member list (privacy.md 4.5).
 
-    addParticipants     makes a group, or adds to one that is locked; new members are handed what happened before
-    lock, unlock        nothing but management is run while a group is locked
-    removeParticipant   is sent to the removed member too, and is the last that it gets
+    addParticipants     creates a group, or adds to a locked one; new members get the earlier transactions
+    lock, unlock        a locked group runs management transactions only
+    removeParticipant   also goes to the removed member, as the last transaction it gets
 
-Where a node has them, groups are addressed by their ids alone, which their makers choose at random.
+With flexible groups, transactions name a group by its id alone, which its creator chooses at random.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from ophion.privacy.payload_handover import PayloadHandover
 from ophion.runtime.lanes import Lanes
 
 PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
-"""What markers of flexible groups call."""
+"""Address that markers of flexible groups call."""
 PROXY: Final[Address] = (0x7C).to_bytes(20, "big")
-"""What members call to manage their group."""
+"""Address of the management contract of a group."""
 
 NO_GROUP: Final = "Flexible Privacy group does not exist."
-NOT_ONESELF: Final = (
-    "addParticipants must name the key of privateFrom too: whoever makes a flexible group belongs to it"
-)
+NOT_ONESELF: Final = "addParticipants must include the key of privateFrom: the creator of a flexible group is a member"
 BY_ID_ALONE: Final = "Flexible privacy groups are addressed by privacyGroupId"
 LOCKED: Final = "The privacy group is locked"
 NOT_LOCKED: Final = "The privacy group must be locked before members are added"
@@ -42,7 +40,7 @@ _MAX_LOOKED_AT: Final = 100_000
 
 
 class Membership(Struct, frozen=True):
-    """Who belongs to a group now."""
+    """Members of a group now."""
 
     is_open: bool
     version: bytes
@@ -50,7 +48,7 @@ class Membership(Struct, frozen=True):
 
 
 class FlexibleGroups:
-    """What this node knows of such groups, and how transactions get to their members."""
+    """Reads the members of flexible groups and sends transactions to them."""
 
     def __init__(
         self,
@@ -67,12 +65,12 @@ class FlexibleGroups:
         self._head_number = head_number
 
     def membership(self, group: bytes) -> Membership | None:
-        """Of a group at the head; None where there is no such group here."""
+        """Members of a group at the head; None for an unknown group."""
         found = self._ledger.membership(group, self._head_number())
         return None if found is None else Membership(found[0], found[1], tuple(found[2]))
 
     def members(self, group: bytes) -> tuple[bytes, ...] | None:
-        """Its members alone."""
+        """Member keys of a group; None for an unknown group."""
         found = self.membership(group)
         return None if found is None else found.members
 
@@ -94,7 +92,7 @@ class FlexibleGroups:
         return found
 
     def check(self, transaction: PrivateTransaction) -> bytes:
-        """The group of a transaction that its members would run; `PrivacyRefused`."""
+        """The group of a transaction that its members would execute; raises `PrivacyRefused`."""
         if transaction.private_for is not None:
             raise PrivacyRefused(BY_ID_ALONE)
         group = transaction.group
@@ -116,12 +114,12 @@ class FlexibleGroups:
         return group
 
     async def distribute(self, transaction: PrivateTransaction, group: bytes) -> bytes:
-        """Send a checked transaction to its members, old and new; the data of its marker."""
+        """Send a checked transaction to old and new members; returns the data of its marker."""
         sender, known = transaction.private_from, self.membership(group)
         members = () if known is None else known.members
         new = [key for key in _added(transaction) or () if key not in members]
         version = bytes(KEY_SIZE) if known is None else known.version
-        # before the transaction itself: whoever is away gets it in this order
+        # Before the transaction itself: an offline member gets them in this order.
         handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
         recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
         payload = encode_versioned(transaction.raw, version)
@@ -129,7 +127,7 @@ class FlexibleGroups:
 
 
 def _added(transaction: PrivateTransaction) -> list[bytes] | None:
-    """The keys that a transaction adds to its group; None where it adds nobody."""
+    """The keys that a transaction adds to its group; None when it adds none."""
     data = transaction.data
     if transaction.to != PROXY or data[:4] not in (_ADD_BYTES, _ADD_WORDS):
         return None
@@ -153,7 +151,7 @@ def _added(transaction: PrivateTransaction) -> list[bytes] | None:
 def _word(content: bytes, place: int) -> bytes:
     word = content[place : place + _WORD]
     if len(word) != _WORD:
-        raise PrivacyRefused("The members that are to be added cannot be read")
+        raise PrivacyRefused("The members to add cannot be decoded")
     return word
 
 

@@ -1,8 +1,8 @@
-"""Markers: who signs them, and with which nonce.
+"""`Markers`: signs marker transactions and assigns their nonces.
 
-A fresh key for each marker tells nobody who sent it, and costs no order: its nonce is always 0. It has no funds either,
-so it works where gas is free. A key of the node has funds and an order; its nonces are given out here, one after
-another, and asked of the pool again after a refusal.
+A random key per marker hides the sender, and its nonce is always 0. It has no funds, so it needs a network with free
+gas. A key of the node has funds and consecutive nonces, which are assigned here. After a refusal the next nonce is read
+from the pool again.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _SECRET_BYTES: Final = 32
 
 
 class MarkerRequest(Struct, frozen=True):
-    """What a marker takes from its private transaction."""
+    """Fields of a marker that come from its private transaction."""
 
     data: bytes
-    """The key of the payload, and of what is handed over with it."""
+    """Key of the payload, and key of the handover index if there is one."""
     gas_price: int
     gas_limit: int
 
 
 class Draft(Struct, frozen=True):
-    """A marker that will be sent when its payload has been delivered."""
+    """A marker to be sent once its payload has been delivered."""
 
-    wish: MarkerRequest
+    request: MarkerRequest
     signing: asyncio.Future[Transaction] | None
-    """None with a key of the node: its nonces are in the order in which markers are sent."""
+    """None with a key of the node: its nonces are assigned when markers are sent."""
 
 
 class Markers:
-    """Makes markers and puts them into the pool."""
+    """Signs markers and adds them to the pool."""
 
     def __init__(
         self,
@@ -63,23 +63,23 @@ class Markers:
         self._next: int | None = None
         self._signing: Batches[MarkerRequest, Transaction] = Batches(lanes.read, self._sign_random)
 
-    def draft(self, wish: MarkerRequest) -> Draft:
-        """Begin to make a marker: it is signed while its payload is on its way."""
+    def draft(self, request: MarkerRequest) -> Draft:
+        """Start signing a marker while its payload is being delivered."""
         if self._key is not None:
-            return Draft(wish, None)
-        signing = self._signing.submit(wish)
-        signing.add_done_callback(_look_at)
-        return Draft(wish, signing)
+            return Draft(request, None)
+        signing = self._signing.submit(request)
+        signing.add_done_callback(_retrieve_error)
+        return Draft(request, signing)
 
     async def send(self, draft: Draft) -> Hash32:
-        """The hash of a marker that the pool has taken; raises what the pool has against it."""
+        """Add a marker to the pool and return its hash; raises the error of the pool."""
         if draft.signing is not None:
             return await self._pool.send_decoded(await draft.signing)
         assert self._key is not None, "without a key of the node a marker is signed when it is drafted"
         nonce = self._next_nonce(self._key.address)
-        raw = self._signed([(self._key.secret(), nonce, draft.wish)])[0]
+        raw = self._signed([(self._key.secret(), nonce, draft.request)])[0]
         try:
-            # the pool sees them in the order of their nonces: nothing is awaited in between
+            # No await in between, so markers reach the pool in nonce order.
             return await self._pool.send(raw)
         except BaseException:
             self._next = None
@@ -90,23 +90,23 @@ class Markers:
         if known is None:
             known = self._account_nonce(address)
         nonce = known if self._next is None else max(known, self._next)
-        # behind a gap that a refused one left: one that is acknowledged is not replaced by one that pays more
+        # After a gap that a refused marker left: never replace a marker that the pool has accepted.
         while self._pool.by_sender_nonce(address, nonce) is not None:
             nonce += 1
         self._next = nonce + 1
         return nonce
 
-    def _sign_random(self, wishes: Sequence[MarkerRequest]) -> list[Transaction]:
-        raws = self._signed([(self._entropy.token(_SECRET_BYTES), 0, wish) for wish in wishes])
+    def _sign_random(self, requests: Sequence[MarkerRequest]) -> list[Transaction]:
+        raws = self._signed([(self._entropy.token(_SECRET_BYTES), 0, request) for request in requests])
         made = decode_transactions(raws)
         return [one for one in made if not isinstance(one, str)]
 
-    def _signed(self, wanted: Sequence[tuple[bytes, int, MarkerRequest]]) -> list[bytes]:
-        rows = [(secret, nonce, one.gas_price, one.gas_limit, one.data) for secret, nonce, one in wanted]
+    def _signed(self, requests: Sequence[tuple[bytes, int, MarkerRequest]]) -> list[bytes]:
+        rows = [(secret, nonce, one.gas_price, one.gas_limit, one.data) for secret, nonce, one in requests]
         return sign_markers(self._precompile, rows)
 
 
-def _look_at(signing: asyncio.Future[Transaction]) -> None:
-    """Where its payload was refused nobody asks for a marker any more, nor for what went wrong with it."""
+def _retrieve_error(signing: asyncio.Future[Transaction]) -> None:
+    """Retrieve the signing error of a marker that is not sent because its payload was refused."""
     if not signing.cancelled():
         signing.exception()

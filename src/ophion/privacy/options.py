@@ -26,26 +26,26 @@ class PrivacyConfig(Options):
         "--privacy-marker-transaction-signing-key-file",
         default=None,
         needs="--privacy-enabled",
-        help="Key that signs marker transactions; a random one each otherwise.",
+        help="Key that signs marker transactions. (default: a random key for each)",
     )
     multi_tenancy: bool = option(
         "--privacy-multi-tenancy-enabled",
         default=False,
         needs="--privacy-enabled",
-        help="Several owners of enclave keys share this node: the token says who asks.",
+        help="Several owners of enclave keys share this node; the token names the owner.",
     )
     always_increments: bool = option(
         "--privacy-nonce-always-increments",
         default=False,
         needs="--privacy-enabled",
-        help="A private transaction that fails uses its nonce up; the same on all members.",
+        help="A private transaction that fails uses up its nonce. All members must use the same setting.",
     )
     flexible: bool = option(
         "--privacy-flexible-groups-enabled",
         "--privacy-onchain-groups-enabled",
         default=False,
         needs="--privacy-enabled",
-        help="Groups whose members a contract keeps; all groups of this node, and of all members alike.",
+        help="Use flexible groups, whose member list is in a contract. All members must use the same setting.",
     )
     max_gas: int = option(
         "--privacy-max-transaction-gas",
@@ -53,7 +53,7 @@ class PrivacyConfig(Options):
         check=between(21_000, 1_000_000_000),
         needs="--privacy-enabled",
         help="Highest gas limit of a private transaction that this node accepts and executes. A group with a higher one"
-        " is suspended here until the option is raised; results never depend on it.",
+        " is suspended until the option is raised; results never depend on it.",
     )
     migration: bool = option(
         "--privacy-enable-database-migration",
@@ -65,5 +65,5 @@ class PrivacyConfig(Options):
 
     @property
     def precompile(self) -> Address:
-        """The address that markers call."""
+        """Address that markers call."""
         return self.precompiled_address.to_bytes(20, "big")

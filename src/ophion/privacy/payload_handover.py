@@ -1,10 +1,10 @@
-"""What happened in a flexible group before a member was added: handed over by whoever adds it (privacy.md 4.5).
+"""`PayloadHandover`: gives new members the earlier transactions of a flexible group (privacy.md 4.5).
 
-The second key of the marker points at a payload for the new members alone: an index of further payloads, each of which
-holds transactions of the group with the keys that their markers name. Stored here, they are late payloads like others:
-the follower runs the group from its beginning. That they are what the other members have run is the word of whoever
-adds; roots can be compared. Nobody changes the past of a group in which this node takes part, and whoever was removed
-from one and is added again takes what came after the last transaction that it has run.
+The second key in the marker refers to a payload for the new members: an index of further payloads. Each of those holds
+transactions of the group with their payload keys. The new member stores them as late payloads, and the private executor
+runs the group from its beginning. Members must trust the adding member that these are the real transactions; they can
+compare state roots. A node that is a member already ignores a handover. A member that was removed and added again
+accepts only transactions after the last one it has run.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _CHUNK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 _ALL_BLOCKS: Final = 1 << 62
 _READ_AT_ONCE: Final = 256
 _NOWHERE: Final = (-1, -1)
-"""Before all markers."""
+"""Position before all markers."""
 _INVALID: Final = 2
-"""`PrivateReceiptRecord.status` of what could not be run."""
+"""`PrivateReceiptRecord.status` of a transaction that could not be executed."""
 
 
 class PayloadHandover:
-    """Both sides of it."""
+    """Sends and receives handovers."""
 
     def __init__(self, store: Store, ledger: PrivateLedger, payloads: Payloads, lanes: Lanes) -> None:
         self._store = store
@@ -43,9 +43,9 @@ class PayloadHandover:
         self._lanes = lanes
 
     async def take(self, blocks: Iterable[Hash32]) -> bool:
-        """Store what markers of these blocks hand over to this node; whether anything was new.
+        """Store what markers of these blocks hand over to this node; returns whether any of it was new.
 
-        Whatever has a marker that was passed is noted as late with the same write.
+        Payloads whose markers have been passed are noted as late in the same write.
         """
         rows: list[tuple[str, bytes, bytes]] = []
         for keys in [keys for block in dict.fromkeys(blocks) for keys in self._ledger.hand_overs_in(block)]:
@@ -63,7 +63,7 @@ class PayloadHandover:
         return bool(rows)
 
     def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
-        """What is handed over with these markers, at their places: it may come after they were passed."""
+        """Positions of the payloads handed over with these markers, which may arrive after the markers."""
         handed = {
             (block, adding): index
             for block in dict.fromkeys(place.block for place in markers)
@@ -73,8 +73,8 @@ class PayloadHandover:
         return [replace(place, payload_key=key) for place, key in keys if key is not None]
 
     def _last_run(self, group: bytes) -> tuple[int, int]:
-        """Block and index of the last marker of a group that has been run here; what could not be, for want of what is
-        handed over, is no part in a group."""
+        """Block and index of the last executed marker of a group. Transactions that could not run without the handover
+        do not count."""
         if self._ledger.root(group, _ALL_BLOCKS) == EMPTY_TRIE_ROOT:
             return _NOWHERE
         for number, block in reversed(self._ledger.blocks(group, 0, _ALL_BLOCKS)):
@@ -85,12 +85,12 @@ class PayloadHandover:
         return _NOWHERE
 
     def _is_member(self, group: bytes) -> bool:
-        """Whether this node takes part, by the last state that it has."""
+        """Whether this node is a member, by the latest state it has."""
         found = self._ledger.membership(group, _ALL_BLOCKS)
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """What a chunk holds of a group behind this place, as far as it is not here."""
+        """Rows of the transactions in a chunk that are after this position and not stored yet."""
         items = [
             (key, row)
             for key, row, payload in items_of(chunk)
@@ -105,7 +105,7 @@ class PayloadHandover:
             self._store.write_rows(rows)
 
     async def give(self, group: bytes, enclave: Enclave, sender: bytes, to: Sequence[bytes]) -> bytes:
-        """Send everything that a group has run to its new members; the key of the index."""
+        """Send all executed transactions of a group to its new members; returns the key of the index."""
         keys = [await enclave.send(chunk, sender, to) async for chunk in self._chunks(group)]
         return await enclave.send(rlp.encode([keys]), sender, to)
 
@@ -130,7 +130,7 @@ class PayloadHandover:
             yield rlp.encode(waiting)
 
     def _keys_of(self, group: bytes) -> list[bytes]:
-        """Payloads of a group in the order of their markers, each once."""
+        """Payload keys of a group in marker order, without duplicates."""
         found: dict[bytes, None] = {}
         for number, block in self._ledger.blocks(group, 0, _ALL_BLOCKS):
             for marker, _ in self._ledger.roots(group, number, block):
@@ -141,7 +141,7 @@ class PayloadHandover:
 
 
 def keys_of(index: bytes) -> list[bytes]:
-    """The payloads that an index names; none where it is no index."""
+    """The payload keys in an index; empty when it is not an index."""
     try:
         (keys,) = rlp.decode_list(index)
     except (DecodeError, ValueError):
@@ -157,7 +157,7 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Keys, rows and payloads of what was handed over; nothing where it is something else."""
+    """Keys, rows and payloads in a chunk; empty when it is not a chunk."""
     found: list[tuple[bytes, bytes, bytes]] = []
     try:
         items = rlp.decode_list(chunk)

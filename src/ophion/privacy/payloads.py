@@ -1,8 +1,7 @@
-"""`Payloads`: what the enclave has of markers, in the form in which the extension runs it.
+"""`Payloads`: reads the payloads of markers from the enclave, in the form that the extension executes.
 
-An enclave outside that is away is asked until there is an answer: whoever follows the chain waits here, not the chain.
-Of flexible groups a payload is more than a transaction, and some of them came by another way: whoever added this member
-has handed over what happened before.
+While a remote enclave is offline, reads are repeated until it answers; block import does not wait for them. Payloads of
+flexible groups carry more than a transaction. Some of them come from a handover, not from the enclave.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ T = TypeVar("T")
 _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
 _RECIPIENTS: Final = 10
-"""Their place among the items of a private transaction; instead of them stands the id of a group."""
+"""Index of the recipients in the RLP of a private transaction; a group id may take their place."""
 _DYNAMIC_FEE_TYPE: Final = b"\x02"
-"""First byte of a transaction with the fees of EIP-1559, which has two items more before its recipients."""
+"""First byte of an EIP-1559 transaction, which has two more items before its recipients."""
 HANDED: Final = "handed"
-"""The table of what was handed over: key of a payload to sender, recipients and payload."""
+"""Table of handed over payloads: payload key to sender, recipients and payload."""
 
 Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None, bytes | None]
-"""Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's members."""
+"""Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's member list."""
 
 
 class MarkerPlace(Struct, frozen=True):
@@ -49,7 +48,7 @@ class MarkerPlace(Struct, frozen=True):
     hash: Hash32
 
     def row(self) -> tuple[bytes, int, int, bytes, bytes]:
-        """As the extension takes it."""
+        """The tuple that the extension expects."""
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
@@ -62,18 +61,18 @@ class Read(Struct, frozen=True):
     group: bytes
     sender: bytes
     sealed_for: bytes
-    """The enclave's group: of a flexible group everybody for whom this payload was sealed."""
+    """The group in the enclave; for a flexible group, all recipients of this payload."""
     version: bytes | None = None
     recipients: tuple[bytes, ...] | None = None
-    """Where they are told; otherwise they are the members of `sealed_for`."""
+    """The recipients, if known; otherwise they are the members of `sealed_for`."""
 
 
 class Payloads:
-    """Reads for whoever follows the chain."""
+    """Reads payloads for the private executor."""
 
     def __init__(self, store: Store, enclave: Enclave, is_flexible: bool) -> None:
         self.is_waiting = False
-        """For an enclave that is away."""
+        """Whether reads wait for an enclave that is offline."""
         self.retries = 0
         self.is_flexible = is_flexible
         self._store = store
@@ -82,28 +81,28 @@ class Payloads:
 
     @property
     def own_keys(self) -> frozenset[bytes]:
-        """Those of the enclave of this node."""
+        """Keys of this node's enclave."""
         return frozenset(self._enclave.keys)
 
     async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Payloads by their keys; None where this node is no participant, as far as the enclave knows now."""
+        """Payloads by key, waiting for the enclave; None where this node is no participant or has no payload yet."""
         received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """The same without patience; `EnclaveError`."""
+        """As `read`, without waiting for an offline enclave; raises `EnclaveError`."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def prepared(self, place: MarkerPlace, found: Read) -> Payload:
-        """What the extension needs to run a payload."""
+        """The tuple with which the extension executes a payload."""
         recipients = found.recipients
         members = list(recipients) if recipients is not None else await self._members_for(found)
         key, group = place.payload_key, found.group
         return (place.hash, place.index, key, group, found.sender, found.transaction, members, found.version)
 
     async def recipients_of(self, found: Read) -> list[bytes]:
-        """Everybody for whom a payload was sealed."""
+        """All recipients of a payload."""
         if found.recipients is not None:
             return list(found.recipients)
         return await self._members_of(found.sealed_for) or []
@@ -120,19 +119,19 @@ class Payloads:
             try:
                 transaction, version, group = decode_versioned(received.payload)
             except NativeError:
-                pass  # of a group of another kind, or no transaction at all
+                pass  # a group of another type, or no transaction
             else:
                 sender, sealed_for = received.sender, received.group_id
                 return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
         return Read(received.payload, received.payload, received.group_id, received.sender, received.group_id)
 
     async def _members_for(self, found: Read) -> list[bytes] | None:
-        """Who may have sent a payload to its group; None where its group is not known, or has nothing to say."""
+        """Keys that may send to the group of a payload; None when the group is unknown or has no member list."""
         if self._enclave.tells_late or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
-            return None  # its group follows from them, and the recipient's enclave outside does not even know it
-        # it forgets the members of a deleted group, but opens what was sent before, for all of them alike
+            return None  # the id follows from the recipients, and a remote enclave may not know such a group
+        # A remote enclave forgets the members of a deleted group, and still opens its payloads for all of them.
         return await self._members_of(found.sealed_for) or [found.sender]
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:
@@ -147,19 +146,19 @@ class Payloads:
         return list(known)
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What the enclave answers, however long it takes to be there."""
+        """Repeat a request until the enclave answers."""
         while True:
             try:
                 answer = await ask()
             except EnclaveError as error:
                 if not self.is_waiting:
-                    log.warning("private transactions wait for the enclave: %s", error)
+                    log.warning("private execution waits for the enclave error=%s", error)
                 self.is_waiting = True
                 self.retries += 1
                 await asyncio.sleep(_RETRY_S)
                 continue
             if self.is_waiting:
-                log.info("the enclave answers again")
+                log.info("private execution resumed")
                 self.is_waiting = False
             return answer
 
@@ -174,8 +173,8 @@ def _names_recipients(transaction: bytes) -> bool:
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
-    """Sender, recipients and payload of what was handed over."""
+    """Sender, recipients and payload of a handed over row."""
     match rlp.decode_list(row):
         case [bytes() as sender, list() as recipients, bytes() as payload]:
             return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload
-    raise DecodeError("not what was handed over", HANDED)
+    raise DecodeError("not a handed over payload", HANDED)

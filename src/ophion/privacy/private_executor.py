@@ -1,10 +1,10 @@
-"""The follower: private transactions executed behind the canonical chain.
+"""`PrivateExecutor`: executes private transactions behind the canonical chain.
 
-One task walks from the block it reached last to the head: it looks for markers, asks the enclave for their payloads,
-runs them (beside the loop, without the writer) and writes states, receipts and its own mark together. Nothing is undone
-in a reorganisation: everything is kept under the hash of its block, and the walk begins again at the common one.
+One task walks from the block it reached last to the head. It finds markers, reads their payloads from the enclave and
+runs them in a lane, without the database writer. It writes states, receipts and its position together. A reorganisation
+undoes nothing: results are stored under block hashes, and the walk resumes at the common ancestor.
 
-An enclave outside that is away stops this task, not the chain: it tries again until there is an answer.
+While a remote enclave is offline, this task waits and retries; block import goes on.
 """
 
 from __future__ import annotations
@@ -45,14 +45,13 @@ _MARKERS_AT_ONCE: Final = 4096
 _LATE_AT_ONCE: Final = 1024
 _ALL_BLOCKS: Final = 1 << 62
 _MARKERS_KEY: Final = "private-markers"
-"""Under which the database keeps what has been taken for markers: address of the precompile, and 1 where those of
-flexible groups were too."""
+"""Database key of the settings that find markers: the precompile's address, and 1 with flexible groups."""
 _KEYS_KEY: Final = "enclave-keys"
-"""Under which the database keeps the keys of the enclave that has read the markers so far, one behind the other."""
+"""Database key of the concatenated enclave keys that have read the markers so far."""
 
 
 class Counts(Struct):
-    """What the follower has done since the start."""
+    """Counters since the start."""
 
     markers: int = 0
     executed: int = 0
@@ -60,7 +59,7 @@ class Counts(Struct):
 
 
 class PrivateExecutor:
-    """Follows the canonical chain with private states."""
+    """Advances private states along the canonical chain."""
 
     name = "private transactions"
 
@@ -90,38 +89,38 @@ class PrivateExecutor:
         self._always_increments = always_increments
         self._retries = Retries(self._look_for)
         self._missed: list[bytes] = []
-        """Payloads that were not there in the step that is under way."""
+        """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
-        """Done with the next step, where somebody waits for it."""
+        """Resolved after the next step, for callers that wait."""
         self._mark = self.ledger.followed() or (chain.genesis.hash, 0)
         self._written = self._mark
         chain.events.listen(self._on_chain_event)
         enclave.on_late = self._on_late
 
-    # --- what others ask ------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------
 
     @property
     def is_waiting_for_enclave(self) -> bool:
-        """Whether an enclave outside is away, and private states stay behind."""
+        """Whether a remote enclave is offline, so private states fall behind."""
         return self.payloads.is_waiting
 
     @property
     def number(self) -> int:
-        """The block that has been reached."""
+        """Number of the block that has been reached."""
         return self._mark[1]
 
     @property
     def is_at_head(self) -> bool:
-        """Whether everything of the canonical chain has been run."""
+        """Whether private states have reached the head."""
         return self._mark[0] == self._chain.head.hash
 
     async def wait_for_group(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group that is behind has been executed; not longer than the limit."""
+        """Wait until a group that is behind has been executed, for at most `limit_s`."""
         await self.backlog.wait(group, limit_s)
 
     async def reach_head(self, limit_s: float) -> bool:
-        """Wait until the head of this moment has been followed; False when it takes longer."""
+        """Wait until private states reach the current head; False when that takes longer than `limit_s`."""
         wanted, loop = self._chain.head.number, asyncio.get_running_loop()
         deadline = loop.time() + limit_s
         while not self._has_reached(wanted):
@@ -130,7 +129,7 @@ class PrivateExecutor:
                 return False
             if self._moved is None:
                 self._moved = loop.create_future()
-            # requests begin outside of any task, where `asyncio.timeout` does not work
+            # Requests start outside of a task, where `asyncio.timeout` does not work.
             await asyncio.wait({self._moved}, timeout=left)
         return True
 
@@ -149,16 +148,16 @@ class PrivateExecutor:
             self._retries.hurry()
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Follow until cancelled."""
+        """Follow the chain until cancelled."""
         ready()
-        await self._note_what_is_a_marker()
+        await self._warn_of_missed_markers()
         if self._enclave.tells_late:
-            await self._look_with_new_keys()
+            await self._read_with_new_keys()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
             return
-        # those of before this start are among what is asked for again
+        # Retries also cover payloads that were missing before this start.
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:
@@ -166,8 +165,8 @@ class PrivateExecutor:
             tasks.create_task(self.backlog_executor.run(), name="private backlog")
             tasks.create_task(self._follow(), name="private transactions")
 
-    async def _note_what_is_a_marker(self) -> None:
-        """Tell an operator of markers that were passed unseen: nothing else would, and no payload brings them back."""
+    async def _warn_of_missed_markers(self) -> None:
+        """Warn when markers may have been missed: later payloads do not bring them back."""
         store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
         known = store.meta(_MARKERS_KEY)
         if known == taken:
@@ -176,13 +175,13 @@ class PrivateExecutor:
             await self._lanes.write.run(partial(store.put_meta, _MARKERS_KEY, taken))
             return
         log.warning(
-            "markers were looked for with other options so far (--privacy-precompiled-address,"
-            " --privacy-flexible-groups-enabled): what these would have found is not executed. `ophion privacy rebuild`"
-            " makes private states anew."
+            "the options --privacy-precompiled-address or --privacy-flexible-groups-enabled have changed: earlier"
+            " markers that match the new options are not executed. Run `ophion privacy rebuild` to compute private"
+            " states again"
         )
 
-    async def _look_with_new_keys(self) -> None:
-        """Markers that were passed while the enclave had other keys may be for those that it has now."""
+    async def _read_with_new_keys(self) -> None:
+        """Read passed markers again with keys that the enclave did not have before."""
         store, keys = self._chain.store, self._enclave.keys
         before = known_keys(store)
         if before == set(keys):
@@ -190,7 +189,7 @@ class PrivateExecutor:
         gone = [base64_text(key) for key in sorted(before.difference(keys))]
         if gone:
             log.warning(
-                "private transactions are not executed for keys that the enclave had before: %s", ", ".join(gone)
+                "enclave keys are missing, and their private transactions are not executed keys=%s", ",".join(gone)
             )
         await self.look_again()
         await self._lanes.write.run(partial(store.put_meta, _KEYS_KEY, b"".join(keys)))
@@ -203,17 +202,17 @@ class PrivateExecutor:
             await self._settle_late()
             if not self._wake.is_set():
                 await self._wake.wait()
-            await asyncio.sleep(0)  # whoever has imported a block goes on first
+            await asyncio.sleep(0)  # let block import continue first
 
     async def _step(self) -> None:
-        """From the mark to the head, or as far as one batch goes."""
-        removed = self._go_back()
+        """Advance to the head, or by one batch."""
+        removed = self._rewind()
         self.backlog.begin_step()
         blocks, markers = await self._lanes.private.run(self._scan)
         if not blocks:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
-            # what happened before this member was added comes before it was
+            # Handed over transactions come before the one that added this member.
             await self._settle_late()
         executed: list[Executed] = []
         if markers:
@@ -225,10 +224,10 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # not before: a payload that turns up is noted as late where its marker is known
+            # Only now: the database notes a payload as late if it knows the marker.
             self._retries.missed(self._missed)
             self._missed.clear()
-            # what came between the look above and the write was not noted as late
+            # Payloads that arrived between the read above and the write were not noted as late.
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -245,15 +244,15 @@ class PrivateExecutor:
         if self.events.has_listeners:
             self.events.publish(Followed(executed, self._mark[0]))
 
-    def _go_back(self) -> list[Executed]:
-        """Back to the canonical chain, where it has left the block that was reached."""
+    def _rewind(self) -> list[Executed]:
+        """Return to the canonical chain after a reorganisation; returns the results that were undone."""
         undone: list[Executed] = []
         hash, number = self._mark
         while number > 0 and self._chain.store.canonical_hash(number) != hash:
             if self.events.has_listeners:
                 undone += reversed(self._executed_in(hash, number))
             header = self._chain.header(hash)
-            assert header is not None, "a block that was followed is in the database"
+            assert header is not None, "an executed block is in the database"
             hash, number = header.header.parent_hash, number - 1
         if (hash, number) != self._mark:
             self.backlog.rewind(number)
@@ -269,18 +268,18 @@ class PrivateExecutor:
         return found
 
     def markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
-        """Every marker of a block, whoever it is for."""
+        """Every marker of a block, for any participant."""
         rows = self.ledger.markers_in(block, number, self._precompile, self.payloads.is_flexible)
         return [MarkerPlace(*row) for row in rows]
 
     def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
-        """The next blocks and their markers; in the lane."""
+        """The next blocks and their markers; runs in the lane."""
         blocks: list[HashedHeader] = []
         markers: list[MarkerPlace] = []
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            # a reorganisation is on its way, perhaps since the mark was looked at: the next step sees it
+            # A reorganisation has begun; the next step handles it.
             if header is None or header.header.parent_hash != parent:
                 break
             parent = header.hash
@@ -293,11 +292,11 @@ class PrivateExecutor:
     async def _run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
     ) -> list[Executed]:
-        """Run what this node can read of a block; `only` of one group where one is named."""
+        """Run the payloads of a block that this node can read, or those of one group."""
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}
-        """By whether the group is established: a few groups are run together."""
+        """By whether the group is established; a few groups run together."""
 
         async def flush(is_established: bool) -> None:
             chunk, waiting[is_established] = waiting[is_established], []
@@ -323,10 +322,10 @@ class PrivateExecutor:
         view = BlockView(self._chain, block.header, block.hash)
         await lane.run(lambda: batch.run_block(view.state, view.env, block.hash, payloads))
 
-    # --- groups that need more time ---------------------------------------------------------------
+    # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
-        """Keep payloads that the walk left out as late ones; the database itself notes those of an embedded enclave."""
+        """Note deferred payloads as late; with an embedded enclave the database does that itself."""
         if not self._enclave.tells_late:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:
@@ -338,7 +337,7 @@ class PrivateExecutor:
         return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
     async def load_payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
-        """What this node can read of these markers, as the extension takes it."""
+        """The payloads of these markers that this node can read, as the extension expects them."""
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.tells_late:
             self._missed += [place.payload_key for place, one in zip(places, read, strict=True) if one is None]
@@ -346,7 +345,7 @@ class PrivateExecutor:
         return [await self.payloads.prepared(place, one) for place, one in wanted]
 
     async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
-        """What starts a trace of a transaction that has been executed."""
+        """A function that starts a trace of an executed transaction."""
         places = [one for one in self.markers_in(place.block, place.number) if one.index <= place.index]
         payloads = await self.load_payloads(places, group)
         header = self._chain.header(place.block)
@@ -362,10 +361,10 @@ class PrivateExecutor:
         if followed is not None:
             self._mark = self._written = followed
 
-    # --- what came late -------------------------------------------------------------------------
+    # --- late payloads --------------------------------------------------------------------------
 
     async def _settle_late(self) -> None:
-        """Execute payloads that arrived after their markers, and everything of their groups since."""
+        """Execute late payloads, and all later transactions of their groups."""
         start = b""
         while keys := self.ledger.late(start, _LATE_AT_ONCE):
             start = keys[-1] + b"\0"
@@ -376,7 +375,7 @@ class PrivateExecutor:
             places = [one for one in places if one.number <= self._mark[1]]
             if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
                 start = b""
-                continue  # with what happened before
+                continue  # begin again, with the transactions that were handed over
             late = {place.hash for place in places if not self.has_receipt(place)}
             read = await self.payloads.read([place.payload_key for place in places])
             readable = [(place, found.group) for place, found in zip(places, read, strict=True) if found is not None]
@@ -392,7 +391,7 @@ class PrivateExecutor:
             for place, group in readable:
                 if group in self.backlog.groups:
                     self.backlog.add(group, place.number, place.payload_key)
-            # a group that went to the backlog begins again at its first payload there, also after a restart
+            # A group in the backlog starts at its first payload there, also after a restart.
             deferred = [
                 key for group in first if group in self.backlog.groups for key in self.backlog.groups[group].keys
             ]
@@ -403,18 +402,18 @@ class PrivateExecutor:
             self.publish(tuple(one for one in executed if one.place.hash in late))
 
     async def look_again(self) -> int:
-        """Ask the enclave for every payload that could not be read so far; how many can be now."""
+        """Ask the enclave for all missing payloads; returns how many it has now."""
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
-            # not with patience: a client waits
+            # Do not wait for an offline enclave: a client waits for this.
             found += len(await self._look_for(keys))
             if after is None:
                 return found
             start = after
 
     async def _look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Ask for payloads whose markers were passed; those that are there now, which are executed soon."""
+        """Read payloads whose markers were passed; returns those found, which are then executed as late."""
         read = await self.payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
         if turned_up:
@@ -428,7 +427,7 @@ class PrivateExecutor:
     async def _run_again(
         self, batch: PrivateBatch, group: bytes, first: int, also: Set[int] = frozenset()
     ) -> list[Executed]:
-        """Run a group from a block on: wherever it had transactions, and in these blocks."""
+        """Run a group again from a block on: all blocks with its transactions, and these blocks."""
         batch.rewind(group, first)
         known = {number for number, _ in self.ledger.blocks(group, first, _ALL_BLOCKS)}
         executed = []
@@ -436,13 +435,13 @@ class PrivateExecutor:
             header = self._chain.canonical(number)
             if header is None or number > self._mark[1]:
                 break
-            if group in self.backlog.groups:  # since a block of this run: the backlog goes on from there
+            if group in self.backlog.groups:  # this run moved it to the backlog, which goes on from there
                 break
             executed += await self._run_block(batch, header, self.markers_in(header.hash, number), only=group)
         return executed
 
 
 def known_keys(store: Store) -> frozenset[bytes]:
-    """Keys of the enclave that has read the markers so far."""
+    """Enclave keys that have read the markers so far."""
     known = store.meta(_KEYS_KEY) or b""
     return frozenset(known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE))

@@ -1,4 +1,4 @@
-"""Receipts, logs and private transactions as the interface shows them (privacy.md 9, 10)."""
+"""JSON of private receipts, logs and transactions (privacy.md 9, 10)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
+    from ophion.privacy.payloads import MarkerPlace  # loaded only with private transactions
 
 
 def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:
-    """What became of a private transaction: the members of both eras."""
+    """JSON of a private receipt, with the fields of Pantheon 1.2 and of Besu 21.10."""
     found: dict[str, Any] = {
         "contractAddress": None if record.created is None else data(record.created),
         "from": data(record.sender),
@@ -41,7 +41,7 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
 def log_objects(
     logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPlace, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Logs of a private transaction, counted inside it, at the place of its marker."""
+    """JSON of the logs of a private transaction: own log indexes, block and position of the marker."""
     return [
         {
             "address": data(address),
@@ -59,7 +59,7 @@ def log_objects(
 
 
 def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
-    """Type and fees of a transaction of type 2; nothing for a legacy one, as Besu 21.10 shows it."""
+    """Type and fees of a type 2 transaction; empty for a legacy one, as in Besu 21.10."""
     if transaction.max_priority_fee is None:
         return {}
     return {
@@ -71,7 +71,7 @@ def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
 
 
 def transaction_object(transaction: PrivateTransaction) -> dict[str, Any]:
-    """A private transaction with its own hash, and for whom it is."""
+    """JSON of a private transaction, with its own hash and its recipients."""
     v, r, s = transaction.signature
     sender = transaction.sender
     found: dict[str, Any] = {

@@ -1,8 +1,8 @@
-"""`Retries`: payloads that an enclave outside did not have when their markers came.
+"""`Retries`: asks a remote enclave again for payloads that it did not have when their markers were passed.
 
-It does not say when one arrives, and "I have none" may mean that this node is no participant, or that the sender's
-enclave has not reached it yet. So it is asked again: soon at first, then less and less often, and for a day. So many
-payloads are remembered; the oldest give way, and `priv_catchUp` still finds them.
+A remote enclave does not report arrivals. A missing payload means that this node is no participant, or that the payload
+has not arrived yet. So requests are repeated for a day, less and less often. A bounded number of payloads is
+remembered and the oldest are evicted; `priv_catchUp` still finds them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 GIVE_UP_S: Final = 24 * 3600.0
 _BREATH_S: Final = 1.0
-"""Between two questions, however many payloads are due."""
+"""Pause between two requests, however many payloads are due."""
 
 
 class _Missed:
-    """A payload that was not there."""
+    """A payload that was missing."""
 
     __slots__ = ("due", "pause_s", "since")
 
@@ -38,13 +38,13 @@ class _Missed:
 
 
 class Retries:
-    """When to ask for which payload again."""
+    """Schedules the requests for missing payloads."""
 
     def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:
-        """`look_for` asks the enclave and sees to what turned up; it returns the keys of that."""
+        """`look_for` asks the enclave, schedules execution of what it finds, and returns those keys."""
         self._look_for = look_for
         self._missed: dict[bytes, _Missed] = {}
-        """In the order in which they were missed."""
+        """In the order in which they were found missing."""
         self._due: list[tuple[float, bytes]] = []
         self._changed = asyncio.Event()
 
@@ -52,7 +52,7 @@ class Retries:
         return len(self._missed)
 
     def missed(self, keys: Iterable[bytes]) -> None:
-        """These were asked for and are not there."""
+        """Remember payloads that the enclave did not have."""
         now = asyncio.get_running_loop().time()
         for key in keys:
             if key in self._missed:
@@ -61,12 +61,12 @@ class Retries:
                 del self._missed[next(iter(self._missed))]
             one = self._missed[key] = _Missed(now)
             heapq.heappush(self._due, (one.due, key))
-        if len(self._due) > 2 * MAX_REMEMBERED:  # most of it has given way
+        if len(self._due) > 2 * MAX_REMEMBERED:  # most entries are evicted
             self._due = sorted((one.due, key) for key, one in self._missed.items())
         self._changed.set()
 
     def hurry(self) -> None:
-        """Anything may have arrived: everything is asked for now, and soon again."""
+        """Ask for all payloads now and restart their schedule: any of them may have arrived."""
         now = asyncio.get_running_loop().time()
         for one in self._missed.values():
             one.pause_s, one.due = FIRST_PAUSE_S, now
@@ -74,7 +74,7 @@ class Retries:
         self._changed.set()
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Send due requests until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
@@ -91,13 +91,13 @@ class Retries:
                 continue
 
     def _take(self, now: float) -> list[bytes]:
-        """Keys whose turn it is; each comes again after a pause."""
+        """Keys that are due; each is scheduled again after a pause."""
         taken: list[bytes] = []
         while self._due and self._due[0][0] <= now and len(taken) < AT_ONCE:
             _, key = heapq.heappop(self._due)
             one = self._missed.get(key)
             if one is None or one.due > now:
-                continue  # it has given way, turned up, or has another turn
+                continue  # evicted, found, or scheduled again
             if now - one.since > GIVE_UP_S:
                 del self._missed[key]
                 continue
@@ -111,9 +111,9 @@ class Retries:
         try:
             found = await self._look_for(keys)
         except EnclaveError as error:
-            log.debug("payloads cannot be asked for: %s", error)
+            log.debug("cannot request missing payloads error=%s", error)
             return
         for key in found:
             self._missed.pop(key, None)
         if found:
-            log.info("payloads came late count=%d", len(found))
+            log.info("late payloads arrived count=%d", len(found))

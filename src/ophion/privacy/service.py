@@ -1,4 +1,4 @@
-"""`Privacy`: what the interface may ask of private transactions."""
+"""`Privacy`: entry point of JSON-RPC to private transactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ophion.privacy.submission import Submission
 from ophion.privacy.tenants import TenantAuthorizer
 
 FOLLOW_LIMIT_S: Final = 5.0
-"""How long a question waits for private states to reach the head."""
+"""How long a request waits for private states to reach the head."""
 _SHOWN_GROUPS: Final = 256
 _NOT_OURS: Final = "this tenant is not a participant, or the payload has not arrived; priv_catchUp asks for it"
 _STATUS: Final = {0: "failed", 1: "executed", 2: "invalid"}
@@ -46,7 +46,7 @@ class Privacy:
         self.follower = follower
         self.ledger = follower.ledger
         self.precompile = precompile
-        """What markers of this node call."""
+        """Address that markers of this node call."""
         self.flexible = flexible
         members = (lambda group: None) if flexible is None else flexible.members
         self.tenants = TenantAuthorizer(enclave, is_shared, members)
@@ -57,17 +57,17 @@ class Privacy:
     # --- sending --------------------------------------------------------------------------------
 
     async def send(self, raw: bytes) -> Hash32:
-        """Check, distribute and mark a private transaction; the hash of its marker."""
+        """Check and distribute a private transaction and send its marker; returns the marker's hash."""
         return await self._submission.send(raw, self.tenants.keys())
 
     async def distribute(self, raw: bytes) -> bytes:
-        """Check and distribute alone; the key of the payload."""
+        """Check and distribute a private transaction without a marker; returns the payload key."""
         return await self._submission.distribute(raw, self.tenants.keys())
 
     # --- transactions ---------------------------------------------------------------------------
 
     async def settled(self) -> None:
-        """Wait until private states have reached the head of this moment; not for ever."""
+        """Wait until private states have reached the current head, for a bounded time."""
         await self.follower.reach_head(FOLLOW_LIMIT_S)
 
     async def enter(self, group: bytes, named: Sequence[bytes] = ()) -> None:
@@ -77,7 +77,7 @@ class Privacy:
         await self.follower.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
-        """What became of a transaction; None when its marker is not mined, or it is not for whoever asks."""
+        """Receipt of a transaction; None when its marker is not mined or the client may not see it."""
         await self.settled()
         place = self._place(marker)
         if place is None:
@@ -93,7 +93,7 @@ class Privacy:
         return record, MarkerPlace(record.payload_key, place.number, place.index, place.block, marker)
 
     async def transaction(self, marker: Hash32) -> PrivateTransaction | None:
-        """The private transaction behind a mined marker, as far as this node can read it."""
+        """The private transaction of a mined marker; None when this node or tenant cannot read it."""
         found = await self.receipt(marker)
         if found is None:
             return None
@@ -105,7 +105,7 @@ class Privacy:
         return None if found is None else MarkerPlace(b"", found[1], found[2], found[0], marker)
 
     async def nonce(self, group: bytes, account: Address, named: Sequence[bytes] = ()) -> int:
-        """Private transactions of an account in a group that have been executed.
+        """Number of executed private transactions of an account in a group.
 
         `named`: the keys from which the id of the group was computed.
         """
@@ -115,7 +115,7 @@ class Privacy:
     # --- states ---------------------------------------------------------------------------------
 
     async def state(self, group: bytes, view: BlockView) -> State:
-        """The state of a group after a block, upon the public one."""
+        """The state of a group after a block, on top of the public state."""
         await self.enter(group)
         return self.ledger.state(group, view.header.number, view.state)
 
@@ -127,7 +127,7 @@ class Privacy:
     # --- groups ---------------------------------------------------------------------------------
 
     async def create_group(self, members: Sequence[bytes], name: str, description: str) -> Group:
-        """Make a group; this node, or the tenant who asks, must be a member."""
+        """Create a group; this node, or the tenant that sends the request, must be a member."""
         self._refuse_flexible()
         return await self.enclave.create_group(members, self._self_among(members), name, description)
 
@@ -153,17 +153,17 @@ class Privacy:
 
     def _refuse_flexible(self) -> None:
         if self.flexible is not None:
-            raise EnclaveError("members of flexible groups are managed by their contract", None)
+            raise EnclaveError("flexible groups are managed by their contract; call its methods instead", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
-        """The own key that acts in a group of these members."""
+        """Our key that acts in a group of these members."""
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 
-    # --- what went on, for people ---------------------------------------------------------------
+    # --- diagnosis ------------------------------------------------------------------------------
 
     async def explain(self, marker: Hash32) -> dict[str, Any]:
-        """What this node knows of a private transaction, in one word and in words."""
+        """State of a private transaction and the reason for it, for priv_explain."""
         await self.settled()
         place = self._place(marker)
         if place is None:
@@ -181,7 +181,7 @@ class Privacy:
         waiting = self.follower.backlog.group_of(key)
         if waiting is not None and await self._may_see_group(waiting):
             return found | self._backlogged(waiting)
-        if self.tenants.key() is not None:  # the same for a payload of another tenant as for none at all
+        if self.tenants.key() is not None:  # do not reveal whether another tenant has the payload
             return found | {"state": "not ours", "reason": _NOT_OURS}
         return found | await self._without_result(key)
 
@@ -215,7 +215,7 @@ class Privacy:
             "payloadKey": data(record.payload_key),
             "privacyGroupId": base64_text(record.group),
         }
-        if _STATUS[record.status] != "invalid":  # the sender of an invalid one need not be a member
+        if _STATUS[record.status] != "invalid":  # the sender of an invalid transaction may be no member
             found["stateRoot"] = data(record.root)
         if record.reason:
             words = revert_reason(record.revert_data) if record.revert_data else None
@@ -227,7 +227,7 @@ class Privacy:
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
-        """Ask the other members for payloads that are missing; how many came. They are executed by themselves."""
+        """Ask other members for missing payloads; returns how many arrived. They are executed as late payloads."""
         is_tenant = self.tenants.key() is not None
         if group is not None:
             await self.tenants.authorize(group)
@@ -236,7 +236,7 @@ class Privacy:
         fetched = await self.enclave.fetch_missing(group)
         found = await self.follower.look_again()
         await self.settled()
-        # what was found counts the payloads of all tenants
+        # `found` counts the payloads of all tenants
         return fetched if is_tenant else max(fetched, found)
 
     def status(self) -> dict[str, Any]:

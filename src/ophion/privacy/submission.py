@@ -1,7 +1,7 @@
-"""Private transactions on their way out: checked first, then distributed, then marked (privacy.md 3).
+"""`Submission`: checks a private transaction, distributes it and sends its marker (privacy.md 3).
 
-The order is that of the reference but for one thing: nothing is handed to anybody before everything that can be wrong
-with a transaction has been looked at, so a refused one leaves no payload behind.
+The order is Besu's with one exception: all checks run before the payload is distributed. So a refused transaction
+leaves no payload behind.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _SHORT_BYTES: Final = 8 * 1024
 
 
 class Checked(Struct, frozen=True):
-    """A private transaction that may be sent."""
+    """A private transaction that passed all checks."""
 
     transaction: PrivateTransaction
     group: bytes
 
 
 class Submission:
-    """Takes private transactions of this node's clients."""
+    """Accepts private transactions of clients."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Submission:
         flexible: FlexibleGroups | None = None,
         max_gas: int = DEFAULT_MAX_GAS,
     ) -> None:
-        """`private_nonce`: of an account in a group, as far as the follower has come. `flexible`: all groups are so."""
+        """`private_nonce`: of an account in a group, by the executed state. `flexible`: set with flexible groups."""
         self._flexible = flexible
         self._max_gas = max_gas
         self._enclave = enclave
@@ -63,7 +63,7 @@ class Submission:
         self._decoding: Batches[bytes, PrivateTransaction] = Batches(lanes.read, decode_private_transactions)
 
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
-        """Check, distribute and mark a transaction; the hash of the marker. `keys` may be named as privateFrom."""
+        """Check, distribute and mark a transaction; returns the marker's hash. `keys`: allowed as privateFrom."""
         checked = await self.check(raw, keys)
         drafts: list[Draft] = []
         data = await self._distribute(checked, lambda key: drafts.append(self._draft(checked, key)))
@@ -74,13 +74,13 @@ class Submission:
         return self._markers.draft(MarkerRequest(data, transaction.gas_price, transaction.gas_limit))
 
     async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
-        """Check and distribute alone: whoever asks makes the marker himself."""
+        """Check and distribute only; the client sends the marker itself."""
         return await self._distribute(await self.check(raw, keys))
 
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
-        """Everything that can be said before anybody else hears of it."""
+        """Run all checks on a transaction; raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # a small one here and now: a thread takes longer to be asked than to answer
+            # Decode a small one here: a thread switch takes longer than decoding.
             transaction = decode_private_transaction(raw) if len(raw) <= _SHORT_BYTES else await self._decoding.do(raw)
         except NativeError:
             raise PrivacyRefused(UNDECODABLE) from None
@@ -115,7 +115,7 @@ class Submission:
         return id
 
     async def _distribute(self, checked: Checked, sealed: Callable[[bytes], None] | None = None) -> bytes:
-        """`sealed` may hear of the key before, when the payload is on its way."""
+        """Send to the participants. `sealed` is called with the payload key before delivery, if it is known then."""
         transaction = checked.transaction
         if self._flexible is not None:
             return await self._flexible.distribute(transaction, checked.group)

@@ -90,7 +90,7 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
 
 
 def test_what_arrives_is_told_of_also_when_whoever_brought_it_is_gone(tmp_path: Path) -> None:
-    """Its marker may have been passed: the follower must hear of it without waiting for the next block."""
+    """Its marker may have been passed: the executor must learn of it without waiting for the next block."""
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""The enclave inside: what one node alone can do."""
+"""The embedded enclave of one node."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_wrong_password_and_a_missing_one_are_told_apart(tmp_path: Path) -> No
     write_pair(tmp_path / "a.key", new_pair(ENTROPY), ENTROPY, b"right")
     with pytest.raises(KeyFileError, match="the password is wrong"):
         read_pair(tmp_path / "a.key", b"wrong")
-    with pytest.raises(KeyFileError, match="none was given"):
+    with pytest.raises(KeyFileError, match="no password was given"):
         read_pair(tmp_path / "a.key")
 
 
@@ -111,7 +111,7 @@ def test_the_public_key_file_chooses_the_default_among_the_tenants(tmp_path: Pat
     assert open_keys(config, tmp_path, ENTROPY) == pairs[::-1]
     stranger: KeyPair = new_pair(ENTROPY)
     write_pair(tmp_path / "c.key", stranger, ENTROPY)
-    with pytest.raises(ConfigError, match="no key of the enclave inside"):
+    with pytest.raises(ConfigError, match="no key of the embedded enclave"):
         open_keys(EnclaveConfig(key_files=files, public_key_file=tmp_path / "c.pub"), tmp_path, ENTROPY)
     with pytest.raises(ConfigError, match="twice"):
         open_keys(EnclaveConfig(key_files=(files[0], files[0])), tmp_path, ENTROPY)

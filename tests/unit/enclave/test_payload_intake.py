@@ -27,7 +27,7 @@ ENTROPY = SystemEntropy()
 
 
 class Hostile:
-    """Somebody with keys of its own who seals what it likes."""
+    """A hostile enclave with its own keys that seals any payload."""
 
     def __init__(self) -> None:
         self.ring = EnclaveKeyring([b"\x66" * 32])
@@ -213,7 +213,7 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f
 
 @pytest.mark.parametrize("low", LOW_ORDER)
 def test_points_of_low_order_are_refused_as_senders_recipients_and_members(tmp_path: Path, low: bytes) -> None:
-    """Whoever uses one shares its secret with everybody."""
+    """A shared secret with such a key is known to all."""
     member, evil = Member(tmp_path, 1), Hostile()
     good = evil.seal(b"text", [member.key, evil.key])
     sender = good.body.replace(evil.key, low)

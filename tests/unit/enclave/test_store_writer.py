@@ -1,4 +1,4 @@
-"""Rows on their way to disk: those of one turn together, and nobody spoils it for the others."""
+"""Writes of one loop iteration share a commit, and a failed or cancelled write does not affect the others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_told_to_all_who_relied_upon_it(tmp_path: Path) -> None:
-    """Whoever brings a second copy of what is on its way to disk waits for the first one, and writes nothing."""
+    """A second copy of a payload that is being written waits for the first write, and writes nothing."""
     store, lanes = open_store(tmp_path / "database"), ThreadLanes()
 
     async def story() -> None:
@@ -86,7 +86,7 @@ def test_an_operator_hears_when_writing_begins_to_fail(tmp_path: Path, caplog: p
 
     asyncio.run(story())
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert said == ["private payloads cannot be written: there is no table 'nowhere'"] * 2
+    assert said == ["cannot write private payloads error=there is no table 'nowhere'"] * 2
     lanes.close()
     store.close()
 

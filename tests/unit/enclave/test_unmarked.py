@@ -14,7 +14,7 @@ from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.groups import NOT_ACCEPTED
 from ophion.enclave.interface import DeliveryMode, GroupType
 from ophion.enclave.parcels import Kind, Label, Parcel
-from ophion.enclave.payload_intake import NO_ROOM, TOO_MANY_GROUPS
+from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
 from ophion.enclave.purge import purge_unmarked
 from ophion.native.enclave import EnclaveKeyring
 from ophion.runtime.clock import ManualClock
@@ -63,7 +63,7 @@ def test_a_known_sender_is_not_refused_because_of_strangers(tmp_path: Path, monk
     member.close()
     member.open()
     refusals = taken(member, *(evil.seal(b"text", [member.key, evil.key]) for _ in range(20)), proven=evil.proven)
-    assert refusals.count(NO_ROOM) == 10
+    assert refusals.count(BUDGET_EXCEEDED) == 10
     parcel = honest.seal(b"text", [member.key, honest.key])
     assert taken(member, parcel, proven=frozenset([honest.key])) == [None], "known from before the restart"
 

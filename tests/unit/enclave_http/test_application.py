@@ -172,7 +172,7 @@ def test_a_form_has_few_values(tmp_path: Path) -> None:
 
 
 def test_long_payloads_that_come_at_once_take_turns(tmp_path: Path) -> None:
-    """Each is opened or sealed on the loop; somebody else is heard between any two of them."""
+    """Each is opened or sealed on the event loop; other tasks run between any two of them."""
     member = Member(tmp_path, 1)
     seal, begun = member.enclave.send_text, list[int]()
     turns = 0

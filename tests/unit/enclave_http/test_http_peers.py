@@ -1,4 +1,4 @@
-"""Members that are no peers: payloads and groups over HTTP between two enclaves, and what strangers can do there."""
+"""Payloads and groups over HTTP between enclaves whose nodes are no peers, and requests of unknown senders."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
 
 
 def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_path: Path) -> None:
-    """Anybody knows the key of a member; a dozen forged requests made its own wait until they were given up."""
+    """A member's key is public: forged requests under its key must not delay its own."""
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:

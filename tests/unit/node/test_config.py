@@ -157,11 +157,11 @@ def test_every_option_is_accepted(token: str, tmp_path: Path, monkeypatch: pytes
         ),
         (
             ["--privacy-url=http://localhost:8888", "--privacy-enclave-http-port=0"],
-            "--privacy-enclave-http-port serves the enclave inside; with --privacy-url there is none.",
+            "--privacy-enclave-http-port serves the embedded enclave; --privacy-url selects a remote one.",
         ),
         (
             ["--privacy-url=https://localhost:8888"],
-            "--privacy-tls-enabled and an https address in --privacy-url belong together.",
+            "--privacy-tls-enabled and an https address in --privacy-url need each other: set both or neither.",
         ),
     ],
 )

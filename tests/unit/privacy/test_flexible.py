@@ -22,7 +22,7 @@ from ophion.testing.wait_for import until
 from tests.unit.rpc.private_interface import FOR, FROM, PRIVACY, THIRD, PrivateInterface, open_private
 
 GROUP = b"\x17" * 32
-"""Chosen by whoever makes it."""
+"""Chosen by the creator of the group."""
 CONTRACT = private_contract_address(DEV_KEYS[0].address, 1, GROUP)
 LOCK, UNLOCK = bytes.fromhex("f83d08ba"), bytes.fromhex("a69df4b5")
 GET = {"to": "0x" + CONTRACT.hex(), "data": "0x6d4ce63c"}
@@ -157,7 +157,7 @@ def test_what_is_refused(private: PrivateInterface) -> None:
     assert private.error("eea_sendRawTransaction", signed(private, set_number(1), 0, to=CONTRACT)) == no_group
     assert private.error("eea_sendRawTransaction", signed(private, add_members(FOR), 0)) == (
         -50100,
-        "addParticipants must name the key of privateFrom too: whoever makes a flexible group belongs to it",
+        "addParticipants must include the key of privateFrom: the creator of a flexible group is a member",
     )
     assert private.error("eea_sendRawTransaction", private.signed()) == (
         -50100,
@@ -176,7 +176,7 @@ def test_what_is_refused(private: PrivateInterface) -> None:
 
 
 def marked(private: PrivateInterface, payload: bytes, sender: bytes, to: list[bytes], nonce: int) -> str:
-    """What a hostile member does: any payload, sealed for anybody, with a marker of its own."""
+    """Send any payload to any recipients with a marker, as a hostile member could."""
     key = private.run(private.enclave.send(payload, sender, to))
     raw = legacy_transaction(DEV_KEYS[2], nonce, to=PRECOMPILE, data=key, gas=100_000, gas_price=10**9)
     marker: str = private.ask("eth_sendRawTransaction", "0x" + raw.hex())
@@ -229,7 +229,7 @@ def test_versioned_payloads_are_read_strictly() -> None:
 def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In several pieces; the earlier payloads themselves are not here, as on the node of somebody who was added."""
+    """Hand over in several chunks. The earlier payloads are not here, as on the node of an added member."""
     monkeypatch.setattr(payload_handover, "_CHUNK_BYTES", 1000)
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
         group = Flexible(private)
@@ -252,7 +252,7 @@ def test_a_member_rebuilds_what_was_before_its_time_from_what_it_was_handed(
 
 
 def test_what_is_handed_over_may_come_after_the_member_was_added(tmp_path: Path) -> None:
-    """As when whoever adds is killed, and the transaction that adds comes from another member."""
+    """As when the adding member is killed, and another member sends the adding transaction."""
     with open_private(tmp_path, FLEXIBLE, keys=3) as private:
         group = Flexible(private)
         receipts = [group.send(add_members(FROM, FOR)), group.send(NUMBER_CONTRACT, to=None), group.send(LOCK)]

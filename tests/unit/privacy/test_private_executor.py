@@ -1,4 +1,4 @@
-"""The follower: in step with the chain wherever it goes, and back to where a payload came late."""
+"""The private executor follows the chain through reorganisations and executes late payloads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> N
 
 
 def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: Path) -> None:
-    """It comes when the follower has looked for it and its marker is not written yet: a member that is back is so."""
+    """The payload arrives after the executor has asked for it and before its marker is written."""
     with open_private(tmp_path) as private:
         marker = private.send()
         expected, receipt = root(private), private.ask("priv_getTransactionReceipt", marker)
@@ -115,11 +115,11 @@ def test_what_was_passed_with_other_keys_is_executed_when_the_right_one_is_back(
         expected = private.ask("priv_getTransactionReceipt", marker)
         assert expected["status"] == "0x1"
         private.privacy.ledger.clear()
-    assert "enclave had before" not in caplog.text
+    assert "enclave keys are missing" not in caplog.text
     with open_private(tmp_path, keys=1) as private:
         assert private.ask("priv_getTransactionReceipt", marker) is None
         assert private.privacy.follower.is_at_head
-    assert f"for keys that the enclave had before: {text(FOR)}" in caplog.text
+    assert f"private transactions are not executed keys={text(FOR)}" in caplog.text
     with open_private(tmp_path) as private:
         private.run(until(lambda: private.privacy.follower.counts.late == 1))
         assert private.ask("priv_getTransactionReceipt", marker) == expected
@@ -167,7 +167,7 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 
 
 def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
-    """An enclave outside forgets a deleted group: a node that follows later must not judge by that."""
+    """A remote enclave forgets a deleted group; a node that executes it later gets the same result."""
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):
         group: str = private.ask("priv_createPrivacyGroup", {"addresses": [text(FROM), text(FOR)]})
@@ -247,7 +247,7 @@ def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp
 def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It turns up after it was missed and before its marker is written."""
+    """The payload arrives after it was missed and before its marker is written."""
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:

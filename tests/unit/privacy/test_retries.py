@@ -1,4 +1,4 @@
-"""Payloads that an enclave outside did not have: asked for again, less and less often, and not for ever."""
+"""Retries ask a remote enclave for missing payloads, less and less often, for a bounded time."""
 
 from __future__ import annotations
 

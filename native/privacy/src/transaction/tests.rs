@@ -1,4 +1,4 @@
-//! The published vectors, and what strangers may send.
+//! Published vectors, and invalid input.
 
 use alloy_primitives::{address, b256, hex};
 

@@ -1,3 +1,3 @@
-//! Sealed payloads and the keys that open them.
+//! Sealed payloads and enclave keys.
 
 pub mod keyring;

@@ -1,4 +1,4 @@
-//! Private states and results, read by everybody.
+//! Read access to private states and results.
 
 use alloy_primitives::B256;
 use ophion_primitives::errors::Result;
@@ -26,7 +26,7 @@ fn marker_row<'py>(py: Python<'py>, marker: &Marker) -> PyMarker<'py> {
     (to_bytes(py, payload_key), *number, *index, to_bytes(py, block), to_bytes(py, hash))
 }
 
-/// What can be read of private states.
+/// Read access to private states.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateLedger {
     store: Py<Store>,
@@ -56,7 +56,7 @@ impl PrivateLedger {
         Ok(found.map(|(hash, number)| (to_bytes(py, hash), number)))
     }
 
-    /// Markers of a block, whoever they are for; those of flexible groups too where they are wanted.
+    /// Markers of a block, for any participant; with `is_flexible` also those of flexible groups.
     #[pyo3(signature = (block, number, precompile, is_flexible=false, /))]
     fn markers_in<'py>(
         &self,
@@ -70,7 +70,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Keys of payloads that add members to flexible groups in a block, and of what is handed over with them.
+    /// Keys of payloads that add members to flexible groups in a block, and keys of the handover indexes.
     #[pyo3(signature = (block, /))]
     #[allow(clippy::type_complexity)]
     fn hand_overs_in<'py>(
@@ -82,8 +82,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|(key, handed)| (to_bytes(py, key), to_bytes(py, handed))).collect())
     }
 
-    /// Members of a flexible group after a canonical block: whether it is open, its version, their keys. None where there
-    /// is no such group.
+    /// Member list of a flexible group after a canonical block: whether it is unlocked, version, keys. None when it
+    /// does not exist.
     #[pyo3(signature = (group, number, /))]
     #[allow(clippy::type_complexity)]
     fn membership<'py>(
@@ -108,7 +108,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Payload keys of markers without a result, from a key on; and the key to go on from.
+    /// Payload keys of markers without a result, from a key on; and the key to continue from.
     #[pyo3(signature = (start, most, /))]
     #[allow(clippy::type_complexity)]
     fn unread<'py>(
@@ -147,7 +147,7 @@ impl PrivateLedger {
         Ok(to_bytes(py, root))
     }
 
-    /// Nonce of an account in a group, in the state that was written last.
+    /// Nonce of an account in a group, in the latest written state.
     #[pyo3(signature = (group, account, number, /))]
     fn nonce(&self, group: Hash, account: Addr, number: u64) -> Answer<u64> {
         let inner = self.store.get().inner()?;
@@ -156,7 +156,7 @@ impl PrivateLedger {
         Ok(private_nonce(&view, &account.0)?)
     }
 
-    /// The state of a group after a canonical block, upon the public state after it.
+    /// The state of a group after a canonical block, on top of the public state.
     #[pyo3(signature = (group, number, public, /))]
     fn state(&self, py: Python<'_>, group: Hash, number: u64, public: &Bound<'_, State>) -> Answer<State> {
         let (root, trie) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;
@@ -195,7 +195,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|group| to_bytes(py, group)).collect())
     }
 
-    /// Forget all private states and results.
+    /// Delete all private states and results.
     fn clear(&self, py: Python<'_>) -> Answer<()> {
         let inner = self.store.get().inner()?;
         Ok(py.detach(|| inner.clear_private())?)

@@ -1,4 +1,4 @@
-//! Private transactions as Python sees them.
+//! Python bindings of private transactions.
 
 pub mod batch;
 pub mod ledger;

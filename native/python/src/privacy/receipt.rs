@@ -1,4 +1,4 @@
-//! What became of a private transaction.
+//! Receipt of a private transaction.
 
 use alloy_primitives::{Bloom, Log};
 use ophion_storage::store::PrivateReceipt;
@@ -93,7 +93,7 @@ impl PrivateReceiptRecord {
         self.receipt.logs.len()
     }
 
-    /// Some of its logs, from a position on, each with its own.
+    /// Matching logs from a position on, each with its position.
     #[pyo3(signature = (addresses, topics, start, most, /))]
     fn matching(&self, addresses: Vec<Addr>, topics: PyTopics, start: usize, most: usize) -> Vec<PyLog<'_>> {
         let filter = log_filter(addresses, topics);

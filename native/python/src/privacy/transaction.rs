@@ -1,4 +1,4 @@
-//! The private transaction, its group, its contract and its marker.
+//! Python bindings of private transactions, their groups, contracts and markers.
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_privacy::marker::signed_marker;
@@ -102,7 +102,7 @@ impl PrivateTransaction {
         }
     }
 
-    /// The group that it belongs to; None where it names one that is not 32 bytes long.
+    /// The group that it belongs to; None when its group id is not 32 bytes long.
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.decoded.tx.fields.group().map(|group| to_bytes(py, group))
@@ -119,7 +119,7 @@ fn opened(raw: &[u8]) -> Answer<PrivateTransaction> {
     Ok(PrivateTransaction { decoded, raw: Bytes::copy_from_slice(raw) })
 }
 
-/// The gas limit of a private transaction, read without its signature; None for anything else.
+/// The gas limit of a private transaction, without checking its signature; None for anything else.
 #[pyfunction]
 #[pyo3(signature = (raw, /))]
 fn private_gas_limit(raw: &[u8]) -> Option<u64> {
@@ -132,7 +132,7 @@ fn decode_private_transaction(py: Python<'_>, raw: &[u8]) -> Answer<PrivateTrans
     py.detach(|| opened(raw))
 }
 
-/// Many at once on all cores; an exception, not raised, stands where one cannot be read.
+/// Decode many on all cores; an item that cannot be decoded is an exception, returned and not raised.
 #[pyfunction]
 #[pyo3(signature = (raws, /))]
 fn decode_private_transactions(py: Python<'_>, raws: Vec<PyBackedBytes>) -> PyResult<Vec<Py<PyAny>>> {
@@ -187,14 +187,14 @@ fn sign_private_transaction<'py>(
     Ok(to_bytes(py, signed.encode()))
 }
 
-/// A payload of a flexible group: a transaction, and the version of the member list that it is made for.
+/// A payload of a flexible group: a transaction with the version of the member list it was made for.
 #[pyfunction]
 #[pyo3(signature = (raw, version, /))]
 fn encode_versioned<'py>(py: Python<'py>, raw: &[u8], version: Hash) -> Bound<'py, PyBytes> {
     to_bytes(py, flexible::encode_versioned(raw, &version.0))
 }
 
-/// Transaction, version and group of such a payload.
+/// Transaction, version and group of a payload of a flexible group.
 #[pyfunction]
 #[pyo3(signature = (payload, /))]
 #[allow(clippy::type_complexity)]
@@ -206,7 +206,7 @@ fn decode_versioned<'py>(
     Ok((to_bytes(py, &found.tx), to_bytes(py, found.version), to_bytes(py, found.group)))
 }
 
-/// Markers of a batch: secret, nonce, gas price, gas limit and data of each.
+/// Sign markers; each has secret, nonce, gas price, gas limit and data.
 #[pyfunction]
 #[pyo3(signature = (precompile, markers, /))]
 fn sign_markers<'py>(

@@ -1,3 +1,3 @@
-//! What peers say to each other.
+//! Python bindings of the peer-to-peer wire protocol.
 
 pub mod peers;

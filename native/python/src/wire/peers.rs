@@ -1,4 +1,4 @@
-//! The wire as Python sees it. Everything is computed in the crate `ophion-wire`.
+//! Python bindings of the crate `ophion-wire`.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,15 +23,15 @@ fn wrong(error: impl std::fmt::Display) -> PyErr {
     WireError::new_err(error.to_string())
 }
 
-/// From here on the work takes longer than a few microseconds, and others may run meanwhile. Below, to give the lock up
-/// costs more than it brings: who takes it may keep it for milliseconds.
+/// From this size on, work takes more than a few microseconds and releases the GIL. Below it, releasing costs more than
+/// it saves: another thread may then hold the GIL for milliseconds.
 const LONG: usize = 16 << 10;
 
 fn maybe_detached<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
     if size < LONG { work() } else { py.detach(work) }
 }
 
-/// A panic inside is a bug that has been reported already; it must not make another one.
+/// Ignores poisoning: the panic behind it is a bug that has been reported already.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -72,7 +72,7 @@ impl Handshake {
         Ok((to_bytes(py, answer.ack), to_bytes(py, answer.remote), answer.session.into()))
     }
 
-    /// The lock is kept: it takes some tens of microseconds, and floods of callers are what it is for.
+    /// Keeps the GIL: it takes some tens of microseconds, and it must stay cheap in a flood of connections.
     #[staticmethod]
     #[pyo3(signature = (secret, auth, /))]
     fn caller<'py>(py: Python<'py>, secret: &[u8], auth: &[u8]) -> PyResult<Bound<'py, PyBytes>> {

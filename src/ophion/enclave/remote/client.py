@@ -1,4 +1,4 @@
-"""`RemoteEnclave`: an enclave in another process, asked over HTTP (privacy.md 5)."""
+"""`RemoteEnclave`: client of an enclave in another process over HTTP (privacy.md 5)."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _NOT_OURS: Final = frozenset({"EnclavePayloadNotFound", "EnclaveKeysCannotDecryp
 _AWAY: Final = frozenset({502, 503, 504})
 _LOOK_S: Final = 10.0
 _READ_AT_ONCE: Final = 6
-"""Payloads asked for at a time. Others ask too: a long list leaves them connections, and none waits past its limit."""
+"""Payloads requested at a time, so that other requests find free connections."""
 _MISSING: Final = 404
 _PRIVATE_FROM: Final = 9
-"""Its place among the items of a private transaction."""
+"""Index of privateFrom in the RLP of a private transaction."""
 
 
 class RemoteEnclave:
-    """The operations of an enclave as requests. What it keeps is out of our hands, and when it came there."""
+    """Sends the operations of `Enclave` as HTTP requests."""
 
-    name = "enclave outside"
+    name = "remote enclave"
     tells_late = False
 
     def __init__(self, client: HttpClient, key: bytes) -> None:
         self.keys: tuple[bytes, ...] = (key,)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.is_up: bool | None = None
-        """Whether it answered when it was last asked; None before."""
+        """Whether the last request was answered; None before the first."""
         self._client = client
         self._reads = asyncio.Semaphore(_READ_AT_ONCE)
 
@@ -53,8 +53,8 @@ class RemoteEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Its own delivery decides when this returns; it does not tell the key before."""
-        # base64 of base64: what the reference client sends, and what every other member expects to find
+        """As `Enclave.send`. The remote enclave decides when it returns, and does not give the key before."""
+        # Base64 of base64: what Besu sends, and what the other members expect.
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
             form["privacyGroupId"] = base64_text(group_id)
@@ -64,13 +64,13 @@ class RemoteEnclave:
         return _key(_member(answer, "key"))
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """As many requests as keys, some at a time."""
+        """One request per key, a bounded number at a time."""
         return await asyncio.gather(*(self._received(key) for key in keys))
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Made there, and told to its members from there."""
+        """Create a group at the remote enclave, which sends it to the members."""
         form = {
             "addresses": [base64_text(member) for member in members],
             "from": base64_text(sender),
@@ -82,7 +82,7 @@ class RemoteEnclave:
         return _group(await self._asked("/createPrivacyGroup", form))
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Deleted there and at its members."""
+        """Delete a group at the remote enclave, which informs the members."""
         answer = await self._asked(
             "/deletePrivacyGroup", {"privacyGroupId": base64_text(group_id), "from": base64_text(sender)}
         )
@@ -96,16 +96,16 @@ class RemoteEnclave:
         return [_group(one) for one in answer]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """None also for a deleted one: an enclave outside does not tell them apart."""
+        """A group; None also for a deleted one, which a remote enclave does not distinguish."""
         answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
         return None if answer.status == _MISSING else _group(_success(answer))
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Whatever it misses is for it to get."""
+        """Returns 0: the remote enclave fetches its missing payloads itself."""
         return 0
 
     def status(self) -> dict[str, Any]:
-        """Where it is, and whether it answers."""
+        """URL, and whether the enclave answers."""
         return {
             "mode": "external",
             "url": self._client.url,
@@ -114,7 +114,7 @@ class RemoteEnclave:
         }
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Look now and then whether it is there, and say so once when that changes."""
+        """Check at intervals whether the enclave answers, and log every change."""
         ready()
         try:
             while True:
@@ -123,7 +123,7 @@ class RemoteEnclave:
         finally:
             self._client.close()
 
-    # --- pieces ----------------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------
 
     async def _look(self) -> None:
         was_up = self.is_up
@@ -136,28 +136,28 @@ class RemoteEnclave:
         if self.is_up == was_up:
             return
         if not self.is_up:
-            log.warning("enclave away url=%s: %s", self._client.url, problem)
+            log.warning("enclave offline url=%s reason=%s", self._client.url, problem)
             return
-        log.info("enclave found url=%s", self._client.url)
+        log.info("enclave online url=%s", self._client.url)
         if was_up is False and self.on_late is not None:
             self.on_late(())
         await self._look_for_key()
 
     async def _look_for_key(self) -> None:
-        """Warn where the enclave says which keys it has, and ours is none of them."""
+        """Warn when the enclave lists its keys and ours is missing."""
         try:
             answer = await self._client.get("/keys")
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
             known = None if members is None else {member["key"] for member in members}
         except (EnclaveAway, ValueError, KeyError, TypeError):
-            return  # not all of them say
+            return  # not every enclave lists its keys
         if known is not None and base64_text(self.keys[0]) not in known:
-            log.warning("the enclave does not hold the key %s", base64_text(self.keys[0]))
+            log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
-        """None where this node is no participant, which every other member must know as well.
+        """A payload; None where this node is no participant, a fact that all members must agree on.
 
-        Whatever cannot be understood is no such answer: it counts as no answer, and is asked again.
+        A response that cannot be parsed therefore counts as no response, and the request is repeated.
         """
         try:
             return await self._opened(key)
@@ -182,7 +182,7 @@ class RemoteEnclave:
             group = read_key(content.get("privacyGroupId"))
             return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
-            # no transaction of ours, for any member: nobody but another tool stores such a thing, or one of no group
+            # Another tool stored this, or it has no group: no member executes it.
             return None
 
     async def _asked(self, path: str, form: dict[str, Any]) -> Any:
@@ -243,7 +243,7 @@ def _group(content: Any) -> Group:
 
 
 def _named_sender(payload: bytes) -> bytes:
-    """The privateFrom of a transaction: older enclaves do not say who sent it, and have checked it themselves."""
+    """The privateFrom of a transaction, for older enclaves that check the sender and do not name it."""
     try:
         sender = rlp.decode_list(payload)[_PRIVATE_FROM]
     except (DecodeError, IndexError):
@@ -252,4 +252,4 @@ def _named_sender(payload: bytes) -> bytes:
 
 
 def _unreadable() -> EnclaveError:
-    return EnclaveError("the enclave's answer cannot be read", None)
+    return EnclaveError("the response of the enclave cannot be parsed", None)

@@ -1,7 +1,7 @@
-"""What a refusal of an enclave outside means.
+"""Error responses of a remote enclave.
 
-Orion answers `{"error": "<Code>"}`, Tessera a sentence with keys in it. Both become one `EnclaveError`, so that clients
-of the node see the same in every mode (privacy.md 5, 11).
+Orion answers `{"error": "<Code>"}`, Tessera a sentence with keys in it. Both become an `EnclaveError` with the same
+code, so clients see the same errors with every enclave (privacy.md 5, 11).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _SAME: Final = {
     "Privacy group not found": "PrivacyGroupNotFound",
     "No suitable recipient keys found to decrypt payload for :": "EnclaveKeysCannotDecryptPayload",
 }
-"""Sentences of Tessera, without the keys in them, that Orion has a word for."""
+"""Sentences of Tessera, without the keys in them, and the codes of Orion that they stand for."""
 
 _BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
 _EMPTIED: Final = re.compile(r"\b\w+\[\]", re.ASCII)
-"""What stood around a key: `Id[...]`."""
+"""What remains around a removed key: `Id[...]`."""
 _MAX_SHOWN: Final = 200
 
 
 def refusal(status: int, body: bytes) -> EnclaveError:
-    """The error behind an answer that is no success."""
+    """The error of a response without success."""
     word = _word(body)
     if word in WORDS:
-        return EnclaveError(f"the enclave says {word}", word)
-    # without the keys, and without whatever else a stranger may have put there
+        return EnclaveError(f"the enclave refuses with {word}", word)
+    # Remove keys, and any other base64 that the response contains.
     sentence = " ".join(_EMPTIED.sub("", _BASE64.sub("", word[:4096])).split())
     code = sentence if sentence in WORDS else _SAME.get(sentence)
     return EnclaveError(f"the enclave answers with status {status}: {sentence[:_MAX_SHOWN]!r}", code)

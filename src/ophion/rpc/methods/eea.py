@@ -29,7 +29,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_logs import MAX_LOGS
 
 if TYPE_CHECKING:
-    from ophion.privacy.service import Privacy  # a node without private transactions does not load it
+    from ophion.privacy.service import Privacy  # loaded only with private transactions
 
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"
@@ -38,16 +38,16 @@ _ONCHAIN = "ONCHAIN"
 _NONCE = "Unable to determine nonce for account in group."
 
 PrivateReceiptJson = Annotated[
-    dict[str, Any], object_result("private receipt", "what became of a private transaction", {"type": "object"})
+    dict[str, Any], object_result("private receipt", "receipt of a private transaction", {"type": "object"})
 ]
 PrivateTransactionJson = Annotated[
     dict[str, Any], object_result("private transaction", "a private transaction", {"type": "object"})
 ]
 GroupsJson = Annotated[list[dict[str, Any]], Wire("groups", "privacy groups", {"type": "array"}, encode=encode_json)]
 ExplanationJson = Annotated[
-    dict[str, Any], object_result("explanation", "what is known of a private transaction", {"type": "object"})
+    dict[str, Any], object_result("explanation", "state of a private transaction", {"type": "object"})
 ]
-StatusJson = Annotated[dict[str, Any], object_result("status", "what there is of privacy", {"type": "object"})]
+StatusJson = Annotated[dict[str, Any], object_result("status", "status of private transactions", {"type": "object"})]
 
 
 def private(ctx: RpcContext) -> Privacy:
@@ -56,27 +56,27 @@ def private(ctx: RpcContext) -> Privacy:
     return ctx.privacy
 
 
-def _told(error: OphionError, otherwise: str) -> RpcError:
-    """The enclave's own word where it has one; else this sentence."""
-    told = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
-    return told if told is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
+def _rpc_error(error: OphionError, otherwise: str) -> RpcError:
+    """The enclave's error code if it has one; otherwise this message."""
+    known = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
+    return known if known is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
 
 
 @method("eea_sendRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def send_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam) -> HashResult:
-    """Check a signed private transaction, hand it to its participants, and give the hash of its marker.
+    """Check a signed private transaction, send it to its participants and return the hash of its marker.
 
-    The marker is an ordinary transaction whose data is the key of the sealed payload. Everything is checked before
-    anybody hears of the transaction. A private nonce may be ahead of the account's; it is executed in its turn.
+    The marker is a public transaction whose data is the key of the sealed payload. All checks run before the payload is
+    sent. A private nonce may be ahead of the account's; the transaction is executed when its nonce is next.
     """
     return await private(ctx).send(transaction)
 
 
 @method("priv_distributeRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam) -> Data:
-    """Check and distribute a signed private transaction; whoever asks sends the marker himself.
+    """Check and distribute a signed private transaction; the client sends the marker itself.
 
-    The result is the key of the payload, which is the data of the marker.
+    Returns the key of the payload, which is the data of the marker.
     """
     return await private(ctx).distribute(transaction)
 
@@ -84,10 +84,10 @@ async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivate
 @method("eea_getTransactionReceipt", needs={"privacy"}, without=PRIVACY_OFF)
 @method("priv_getTransactionReceipt", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateReceiptJson | None:
-    """What became of a private transaction, by the hash of its marker.
+    """Return the receipt of a private transaction by the hash of its marker.
 
-    Null while the marker is not mined, and where this node is not a participant. `status` is 0x1, 0x0 when it failed,
-    and 0x2 when it could not be run (a wrong private nonce, for example).
+    Null while the marker is not mined, and where this node is not a participant. `status` is 0x1 for success, 0x0 for
+    failure, and 0x2 when the transaction could not be executed (for example because of a wrong private nonce).
     """
     found = await private(ctx).receipt(hash)
     if found is None:
@@ -99,7 +99,7 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """The private transaction behind a marker; its `hash` is its own.
+    """Return the private transaction of a marker; its `hash` is the private transaction's own.
 
     Null while the marker is not mined, and where this node is not a participant.
     """
@@ -109,11 +109,11 @@ async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTr
 
 @method("priv_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: GroupIdParam) -> Quantity:
-    """Private transactions of an account in a group that were executed; 0 for an unknown account or group."""
+    """Return the number of an account's executed private transactions in a group; 0 if account or group are unknown."""
     try:
         return await private(ctx).nonce(group, address)
     except EnclaveError as error:
-        raise _told(error, _NONCE) from error
+        raise _rpc_error(error, _NONCE) from error
 
 
 @method("eea_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
@@ -121,17 +121,17 @@ async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: G
 async def get_eea_transaction_count(
     ctx: RpcContext, address: AddressParam, private_from: KeyParam, private_for: KeysParam
 ) -> Quantity:
-    """The same for the group of a sender and his recipients."""
+    """As `priv_getTransactionCount`, for the group of a sender and its recipients."""
     privacy, members = private(ctx), [private_from, *private_for]
     try:
         return await privacy.nonce(legacy_id(members), address, members)
     except EnclaveError as error:
-        raise _told(error, _NONCE) from error
+        raise _rpc_error(error, _NONCE) from error
 
 
 @method("priv_getPrivacyPrecompileAddress", needs={"privacy"}, without=NO_PRECOMPILE)
 def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
-    """The address that markers are sent to."""
+    """Return the address to which markers are sent."""
     return private(ctx).precompile
 
 
@@ -142,55 +142,56 @@ def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
 async def create_privacy_group(
     ctx: RpcContext, group: GroupWishParam, name: TextParam = "", description: TextParam = ""
 ) -> Text:
-    """Make a group of these members and tell them; this node must be among them. The result is the group's id."""
+    """Create a group of these members, which must include this node, and send it to them. Returns the group's id."""
     wanted = (group.name if group.name is not None else name, group.description or description)
     try:
         return base64_text((await private(ctx).create_group(group.addresses, *wanted)).id)
     except EnclaveError as error:
-        raise _told(error, _CREATE) from error
+        raise _rpc_error(error, _CREATE) from error
 
 
 @method("priv_deletePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
-    """Mark a group as deleted, here and at its members; its states stay. The result is its id."""
+    """Mark a group as deleted, here and at its members; its state stays. Returns the group's id."""
     try:
         return base64_text(await private(ctx).delete_group(group))
     except EnclaveError as error:
-        raise _told(error, _DELETE) from error
+        raise _rpc_error(error, _DELETE) from error
 
 
 @method("priv_findPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """The groups of exactly these members."""
+    """Return the groups of exactly these members."""
     try:
         return [group_object(group) for group in await private(ctx).find_groups(addresses)]
     except EnclaveError as error:
-        raise _told(error, _FIND) from error
+        raise _rpc_error(error, _FIND) from error
 
 
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """The groups of exactly these members whose contracts keep them (`--privacy-flexible-groups-enabled`)."""
+    """Return the flexible groups of exactly these members (`--privacy-flexible-groups-enabled`)."""
     return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
 
 
 @method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """The same groups under the type name ONCHAIN: clients that use this name of the method know no FLEXIBLE."""
+    """As `priv_findFlexiblePrivacyGroup`, with the older type name ONCHAIN in place of FLEXIBLE."""
     groups = await private(ctx).find_flexible_groups(addresses)
     return [group_object(group) | {"type": _ONCHAIN} for group in groups]
 
 
-# --- for people ----------------------------------------------------------------------------------
+# --- diagnosis -----------------------------------------------------------------------------------
 
 
 @method("priv_explain", needs={"privacy"}, without=PRIVACY_OFF)
 async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
-    """What this node knows of a private transaction, by the hash of its marker.
+    """Explain what this node knows of a private transaction, by the hash of its marker.
 
-    `state` is `executed`, `failed`, `invalid`, `pending` (its marker is not mined), `waiting`, `no payload` (not for
-    this node, or not arrived: `askFrom` names members that are connected), `not ours`, `not a marker` or `unknown`.
+    `state` is `executed`, `failed`, `invalid`, `pending` (the marker is not mined), `waiting`, `suspended`,
+    `no payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected members),
+    `not ours`, `not a marker` or `unknown`.
     """
     return {"marker": data(hash)} | await private(ctx).explain(hash)
 
@@ -199,12 +200,13 @@ async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
 async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quantity:
     """Ask the other members for payloads that are missing here, of one group or of all.
 
-    The result is how many came. They are executed at their place in the chain, and everything of their groups since.
+    Returns how many arrived. They are executed at the position of their markers, followed by all later transactions of
+    their groups.
     """
     return await private(ctx).catch_up(group)
 
 
 @method("priv_status", needs={"privacy"}, without=PRIVACY_OFF)
 def status(ctx: RpcContext) -> StatusJson:
-    """Keys, peers, groups and outbox of the enclave, and how far private states have followed the chain."""
+    """Return keys, peers, groups and outbox of the enclave, and the block that private states have reached."""
     return private(ctx).status()

@@ -43,7 +43,7 @@ PrivateLogsJson = Annotated[
 
 
 async def _view(ctx: RpcContext, block: BlockId) -> BlockView:
-    """The block that is meant; what is pending has no private state, so the head stands for it."""
+    """The block of a request; the head stands for the pending block, which has no private state."""
     await private(ctx).settled()
     view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
     if view is None:
@@ -53,9 +53,9 @@ async def _view(ctx: RpcContext, block: BlockId) -> BlockView:
 
 @method("priv_call", needs={"privacy"}, without=PRIVACY_OFF)
 async def priv_call(ctx: RpcContext, group: GroupIdParam, call: CallParam, block: BlockParam = BlockTag.LATEST) -> Data:
-    """Run a call on the state of a group after a block and give what it returns; nothing is kept.
+    """Execute a call on the state of a group after a block and return its result, without any change.
 
-    `to` is needed. A revert is error 3 with the revert data.
+    `to` is required. A revert is error 3 with the revert data.
     """
     if call.to is None:
         raise invalid_params("to: missing")
@@ -68,20 +68,20 @@ async def priv_call(ctx: RpcContext, group: GroupIdParam, call: CallParam, block
 async def get_code(
     ctx: RpcContext, group: GroupIdParam, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Data:
-    """Code of a contract in the state of a group after a block."""
+    """Return the code of a contract in the state of a group after a block."""
     view = await _view(ctx, block)
     return (await private(ctx).state(group, view)).code(address)
 
 
 @method("priv_debugGetStateRoot", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam = BlockTag.LATEST) -> HashResult:
-    """Root of a group's state after a block: members that agree have the same."""
+    """Return the root of a group's state after a block. It is the same at all members that agree."""
     return await private(ctx).root(group, (await _view(ctx, block)).header.number)
 
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """The flat trace of a private transaction, by the hash of its marker; null where there is no receipt."""
+    """Return the flat trace of a private transaction by the hash of its marker; null where there is no receipt."""
     privacy = private(ctx)
     found = await privacy.receipt(hash)
     if found is None:
@@ -105,35 +105,35 @@ def _subscriptions(ctx: RpcContext) -> PrivateSubscriptions:
 
 @method("priv_getLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_logs(ctx: RpcContext, group: GroupIdParam, filter: PrivateSearchParam) -> PrivateLogsJson:
-    """Logs of a group's private transactions in a range of blocks; of all blocks where no range is given."""
+    """Return logs of a group's private transactions in a range of blocks; the default range is all blocks."""
     await private(ctx).enter(group)
     return await private_logs.search(ctx, of_group(filter, group))
 
 
 @method("priv_newFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def new_filter(ctx: RpcContext, caller: Caller, group: GroupIdParam, filter: LogQueryParam) -> Text:
-    """Install a filter for logs of a group that arrive from now on; its id."""
+    """Install a filter for new logs of a group; returns its id."""
     await private(ctx).enter(group)
     return _filters(ctx).install(group, filter, client_of(caller))
 
 
 @method("priv_uninstallFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> Boolean:
-    """Remove a filter of a group; whether there was one."""
+    """Remove a filter of a group; returns whether it existed."""
     await private(ctx).tenants.authorize(group)
     return _filters(ctx).uninstall(group, filter_id)
 
 
 @method("priv_getFilterChanges", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_changes(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
-    """Logs that a filter has found since it was last asked."""
+    """Return the logs that a filter has found since the last poll."""
     await private(ctx).enter(group)
     return await _filters(ctx).changes(group, filter_id, ctx.lanes.read)
 
 
 @method("priv_getFilterLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
-    """Every log that a filter's range, addresses and topics match, asked before or not."""
+    """Return every log that matches a filter's range, addresses and topics, delivered before or not."""
     await private(ctx).enter(group)
     return await private_logs.search(ctx, _filters(ctx).query(group, filter_id))
 
@@ -142,13 +142,13 @@ async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextP
 async def subscribe(
     ctx: RpcContext, caller: Caller, group: GroupIdParam, kind: AnyParam = None, options: OptionsParam = None
 ) -> Quantity:
-    """Be told of the logs of a group on this connection; the id of the subscription. The one kind is `logs`."""
+    """Subscribe this connection to the logs of a group; returns the subscription id. The only kind is `logs`."""
     await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).subscribe(cast(Subscriber, caller), group, kind, options)
 
 
 @method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
 async def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
-    """End a subscription of this connection."""
+    """End a subscription of this connection; returns true, or an error when it does not exist."""
     await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).unsubscribe(caller, group, read_id(subscription))

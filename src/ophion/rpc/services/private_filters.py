@@ -1,7 +1,7 @@
-"""Polling filters on private logs: as those on public ones, each bound to its group.
+"""Polling filters on private logs, each bound to its group.
 
-They follow the follower, not the chain: a block is told of when its private transactions have been executed. One that
-is executed again, because a payload came late, is told of again.
+They follow the private executor, not the chain: they report a block once its private transactions have been executed,
+and again when it is executed again because of a late payload.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # a node without private transactions does not load it
+    from ophion.privacy.execution_events import Followed  # loaded only with private transactions
 
 
 class PrivateFilters:
@@ -28,7 +28,7 @@ class PrivateFilters:
         self._ledger = ledger
 
     def on_followed(self, event: Followed) -> None:
-        """Listener of the follower."""
+        """Note the results of the private executor."""
         last = None
         for one in event.executed:
             change = ChainChange(one.place.block, one.place.number, one.is_removed)
@@ -37,7 +37,7 @@ class PrivateFilters:
             last = change
 
     def install(self, group: bytes, query: LogQuery, client: str) -> str:
-        """A new filter on the logs of a group."""
+        """Install a filter on the logs of a group; returns its id."""
         return self._filters.install(FilterKind.LOGS, of_group(query, group), client)
 
     def group_of(self, filter_id: str) -> bytes | None:
@@ -46,18 +46,18 @@ class PrivateFilters:
         return query.group if isinstance(query, PrivateQuery) else None
 
     def uninstall(self, group: bytes, filter_id: str) -> bool:
-        """Whether there was such a filter of this group."""
+        """Remove a filter of this group; False when there is none."""
         return self._of(group, filter_id) is not None and self._filters.uninstall(filter_id)
 
     def query(self, group: bytes, filter_id: str) -> PrivateQuery:
-        """What a filter of this group looks for."""
+        """The query of a filter of this group."""
         query = self._of(group, filter_id)
         if query is None:
             raise LOGS_FILTER_NOT_FOUND()
         return query
 
     async def changes(self, group: bytes, filter_id: str, lane: Lane) -> list[dict[str, Any]]:
-        """Logs since it was last asked."""
+        """Logs since the last poll."""
         query = self._of(group, filter_id)
         if query is None:
             raise FILTER_NOT_FOUND()
@@ -68,7 +68,7 @@ class PrivateFilters:
             found = await lane.run(lambda: self._read(query, changes))
             delivered = len(changes.blocks)
         except RpcError:
-            delivered = len(changes.blocks)  # too much for any answer: it would be too much again
+            delivered = len(changes.blocks)  # the result exceeds the limit, and would do so again
             raise
         finally:
             self._filters.delivered(changes, delivered)

@@ -1,4 +1,4 @@
-"""Logs of private transactions: searched by group, never mixed with public ones (privacy.md 9)."""
+"""Searches logs of private transactions by group, apart from public logs (privacy.md 9)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQuery, decode_ranged_or_hashed
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
+    from ophion.privacy.payloads import MarkerPlace  # loaded only with private transactions
 
 _BLOCKS_AT_ONCE: Final = 1024
 MAX_LOGS: Final = 16_384
-"""In one answer: a private transaction has gas for two million of them, and each is an object here."""
+"""Limit of one result: one private transaction has gas for two million logs, and each becomes an object here."""
 
 
 class PrivateQuery(LogQuery, frozen=True):
-    """Which logs of which group."""
+    """A log query for one group."""
 
     group: bytes = b""
 
 
 def of_group(query: LogQuery, group: bytes) -> PrivateQuery:
-    """The same question about a group."""
+    """The same query for a group."""
     return PrivateQuery(query.from_block, query.to_block, query.block_hash, query.addresses, query.topics, group)
 
 
 def decode_private_search(value: object) -> LogQuery:
-    """As `priv_getLogs` reads a filter object: from the first block to the newest where it does not say."""
+    """Decode the filter object of `priv_getLogs`; the default range is all blocks."""
     query = decode_ranged_or_hashed(value)
     assert isinstance(value, dict)
     return query if value.get("fromBlock") is not None else replace(query, from_block=BlockTag.EARLIEST)
@@ -82,8 +82,8 @@ def _range(ctx: RpcContext, ledger: PrivateLedger, query: PrivateQuery, first: i
 def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Logs of a group in one block, in the order of its markers."""
-    from ophion.privacy.payloads import MarkerPlace  # a node without private transactions does not load it
+    """Logs of a group in one block, in marker order."""
+    from ophion.privacy.payloads import MarkerPlace  # loaded only with private transactions
 
     found = []
     for marker, _ in ledger.roots(query.group, number, block):

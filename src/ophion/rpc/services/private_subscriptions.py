@@ -1,7 +1,7 @@
-"""Private logs that are pushed over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
+"""Subscriptions to private logs over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
 
-As `Subscriptions`, behind the follower: what is told has been executed. A connection that does not read is cut off by
-itself; should this service fall behind its queue, subscribers are disconnected rather than left with a gap.
+As `Subscriptions`, but fed by the private executor: notifications follow execution. The transport disconnects slow
+readers. If this service falls behind its queue, it disconnects the subscribers, so no subscriber misses a log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # a node without private transactions does not load it
+    from ophion.privacy.execution_events import Followed  # loaded only with private transactions
     from ophion.privacy.tenants import TenantAuthorizer
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ _MAX_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
 _AT_A_TIME: Final = 64
-"""Logs that are sent before others get their turn on the loop."""
+"""Logs that are sent before the event loop runs other tasks."""
 
 
 class _Subscription(Struct, frozen=True, eq=False):
@@ -64,7 +64,7 @@ class PrivateSubscriptions:
     name = "private subscriptions"
 
     def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane, tenants: TenantAuthorizer) -> None:
-        """`lane`: one of the node's own, so that no notification is refused."""
+        """`lane`: one of the node's own lanes, so that no notification is refused."""
         self._ledger = ledger
         self._tenants = tenants
         self._lane = lane
@@ -78,7 +78,7 @@ class PrivateSubscriptions:
         return len(self._by_id)
 
     def subscribe(self, caller: Subscriber, group: bytes, kind: object, options: object) -> int:
-        """A new subscription of this connection; its id."""
+        """Add a subscription of this connection; returns its id."""
         if kind != _LOGS:
             raise INVALID_REQUEST("kind: logs is expected")
         try:
@@ -95,7 +95,7 @@ class PrivateSubscriptions:
         return self._last_id
 
     def unsubscribe(self, caller: Caller, group: bytes, subscription_id: int) -> bool:
-        """End a subscription; one of another connection or group is as unknown as none."""
+        """End a subscription; raises an error when this connection and group have no such subscription."""
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller or found.query.group != group:
             raise SUBSCRIPTION_NOT_FOUND()
@@ -103,11 +103,11 @@ class PrivateSubscriptions:
         return True
 
     def callers(self) -> set[Subscriber]:
-        """Who has subscriptions."""
+        """Connections with subscriptions."""
         return set(self._of_caller)
 
     def drop(self, caller: Caller) -> None:
-        """The connection is gone."""
+        """Remove the subscriptions of a closed connection."""
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]  # or it has none
             self._remove(found)
 
@@ -119,7 +119,7 @@ class PrivateSubscriptions:
         self._allowances.drop(found.client, found.query.weight)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Follow the follower until cancelled."""
+        """Send notifications until cancelled."""
         ready()
         await follow(self._events, self, self._send)
 
@@ -127,7 +127,7 @@ class PrivateSubscriptions:
         """Check membership again before a delivery; the subscription of a former member ends."""
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
-        except EnclaveError as error:  # a remote enclave is away: unknown means refused
+        except EnclaveError as error:  # the remote enclave is offline: unknown membership means refused
             log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
             return False
         if not is_member and self._by_id.get(one.id) is one:

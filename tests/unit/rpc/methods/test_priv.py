@@ -146,7 +146,7 @@ def test_an_id_of_a_private_filter_answers_on_the_public_methods(private: Privat
 
 
 class Listening:
-    """A connection that remembers what it was told."""
+    """A connection that records its notifications."""
 
     client = "somebody"
 

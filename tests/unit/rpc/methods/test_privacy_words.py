@@ -1,4 +1,4 @@
-"""Errors of privacy.md 11, each by its name: what an enclave outside says over real HTTP, and what clients are told."""
+"""Errors of privacy.md 11, by code: responses of a remote enclave over HTTP, and the errors that clients get."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 class Asked:
-    """A node with such an enclave outside."""
+    """A node with such a remote enclave."""
 
     def __init__(self, private: PrivateInterface, enclave: Refusing) -> None:
         self.private = private
