@@ -87,11 +87,11 @@ def synced(node: NodeProcess, height: int) -> float:
         if time.monotonic() > deadline:
             sys.exit(f"not synchronised within {_LIMIT_S:g} s:\n{node.output()[-2000:]}")
         time.sleep(0.1)
-    found = re.search(r"Synchronised: .* in (?:(\d+) min )?([\d.]+) s", node.output())
+    found = re.search(r"synchronised block=.* elapsed_s=([\d.]+)", node.output())
     while found is None:
         time.sleep(0.05)
-        found = re.search(r"Synchronised: .* in (?:(\d+) min )?([\d.]+) s", node.output())
-    return 60 * float(found[1] or 0) + float(found[2])
+        found = re.search(r"synchronised block=.* elapsed_s=([\d.]+)", node.output())
+    return float(found[1])
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-//! A message only the holder of a key can read: key agreement, AES-128-CTR, HMAC-SHA-256.
+//! ECIES encryption to a public key: key agreement, AES-128-CTR, HMAC-SHA-256.
 
 use aes::cipher::{KeyIvInit, StreamCipher};
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,7 +13,7 @@ const POINT: usize = 65;
 const IV: usize = 16;
 const TAG: usize = 32;
 
-/// What encryption adds to a message.
+/// Bytes that encryption adds to a message.
 pub const OVERHEAD: usize = POINT + IV + TAG;
 
 fn cipher_and_mac(shared: &[u8; 32], iv: &[u8; IV]) -> (Cipher, Hmac<Sha256>) {
@@ -27,7 +27,7 @@ fn cipher_and_mac(shared: &[u8; 32], iv: &[u8; IV]) -> (Cipher, Hmac<Sha256>) {
     (cipher, Hmac::new(&authentication.into()))
 }
 
-/// `ephemeral` and `iv` come from the caller's random source and are used once. `data` is authenticated, not sent.
+/// Encrypts a message. `ephemeral` and `iv` must be random and used once. `data` is authenticated, but not included.
 pub fn encrypt(to: &PublicKey, ephemeral: &SecretKey, iv: [u8; IV], message: &[u8], data: &[u8]) -> Vec<u8> {
     let (mut cipher, mut mac) = cipher_and_mac(&keys::agree(ephemeral, to), &iv);
     let mut out = Vec::with_capacity(message.len() + OVERHEAD);

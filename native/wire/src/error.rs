@@ -1,6 +1,6 @@
-//! The one error of this crate: somebody sent something wrong, and where.
+//! The error type of this crate.
 
-/// One line: the place, a colon, what is wrong with it.
+/// One line: the invalid field, a colon, the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(String);
 

@@ -1,4 +1,4 @@
-//! The RLPx handshake (EIP-8): one message each way, then both sides have a session.
+//! The RLPx handshake (EIP-8): auth and ack, then both sides have a session.
 
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Encodable;
@@ -9,19 +9,19 @@ use crate::mac::RunningMac;
 use crate::session::Session;
 use crate::{Error, Result, ecies, rlp};
 
-/// What a size prefix may say. Whatever is larger is refused before it is read.
+/// Maximum size prefix, in bytes. A larger message is refused before it is read.
 pub const MAX_SIZE: usize = 2048;
 
-/// Random bytes that one handshake uses up.
+/// Random bytes that one handshake needs.
 pub const ENTROPY: usize = 3 * 32 + 16 + 1 + MAX_PADDING;
 
-/// Padding keeps these messages apart from the fixed-size ones of the time before EIP-8.
+/// Padding distinguishes EIP-8 messages from the older ones of fixed size.
 const MIN_PADDING: usize = 100;
 const MAX_PADDING: usize = MIN_PADDING + 199;
 
 const VERSION: u8 = 4;
 
-/// Random bytes, each used for one thing.
+/// The random values of one handshake.
 struct Entropy {
     ephemeral: SecretKey,
     nonce: [u8; 32],
@@ -50,7 +50,7 @@ impl Entropy {
         })
     }
 
-    /// size || ecies(list || padding), the size being authenticated as well.
+    /// size || ecies(list || padding). The size is authenticated too.
     fn seal(&self, to: &PublicKey, list: Vec<u8>) -> Vec<u8> {
         let mut message = list;
         message.extend_from_slice(&self.padding);
@@ -73,15 +73,15 @@ fn open(place: &str, secret: &SecretKey, message: &[u8]) -> Result<Vec<u8>> {
     ecies::decrypt(place, secret, sealed, size)
 }
 
-/// The next member of a handshake's list, a string of a known size.
-fn member<const N: usize>(place: &str, rest: &mut &[u8]) -> Result<[u8; N]> {
+/// Reads the next item of the list, a string of fixed size.
+fn list_item<const N: usize>(place: &str, rest: &mut &[u8]) -> Result<[u8; N]> {
     match rlp::item(rest, || place.to_owned())? {
         (false, _, payload) => keys::fixed(place, payload),
         (true, ..) => Err(Error::at(place, "a string is expected")),
     }
 }
 
-/// What an initiator says. Its version, further members and whatever follows the list do not matter.
+/// The auth message of the initiator. The version, further items and bytes after the list are ignored (EIP-8).
 struct Auth {
     signature: [u8; 65],
     id: NodeId,
@@ -101,14 +101,14 @@ impl Auth {
     fn decode(text: &[u8]) -> Result<Self> {
         let (mut rest, _) = rlp::list_at_front("auth", text)?;
         Ok(Auth {
-            signature: member("auth signature", &mut rest)?,
-            id: member("auth key", &mut rest)?,
-            nonce: member("auth nonce", &mut rest)?,
+            signature: list_item("auth signature", &mut rest)?,
+            id: list_item("auth key", &mut rest)?,
+            nonce: list_item("auth nonce", &mut rest)?,
         })
     }
 }
 
-/// What a recipient answers.
+/// The ack message of the recipient.
 struct Ack {
     ephemeral: NodeId,
     nonce: [u8; 32],
@@ -125,7 +125,7 @@ impl Ack {
 
     fn decode(text: &[u8]) -> Result<Self> {
         let (mut rest, _) = rlp::list_at_front("ack", text)?;
-        Ok(Ack { ephemeral: member("ack key", &mut rest)?, nonce: member("ack nonce", &mut rest)? })
+        Ok(Ack { ephemeral: list_item("ack key", &mut rest)?, nonce: list_item("ack nonce", &mut rest)? })
     }
 }
 
@@ -133,7 +133,7 @@ fn xor(a: [u8; 32], b: &[u8; 32]) -> [u8; 32] {
     (B256::from(a) ^ B256::from(*b)).0
 }
 
-/// Both messages as they travelled, and both nonces: what the secrets of a session are made of.
+/// Both encrypted messages and both nonces, from which the session secrets are derived.
 struct Transcript<'a> {
     auth: &'a [u8],
     ack: &'a [u8],
@@ -141,7 +141,7 @@ struct Transcript<'a> {
     recipient_nonce: [u8; 32],
 }
 
-/// (secret of the cipher, secret of the MACs)
+/// (AES secret, MAC secret)
 fn secrets(ephemeral: &[u8; 32], transcript: &Transcript<'_>) -> ([u8; 32], [u8; 32]) {
     let hash = |a: &[u8; 32], b: &[u8; 32]| keccak256([*a, *b].concat()).0;
     let shared = hash(ephemeral, &hash(&transcript.recipient_nonce, &transcript.initiator_nonce));
@@ -158,7 +158,7 @@ fn session(ephemeral: &[u8; 32], transcript: &Transcript<'_>, is_initiator: bool
     Session::new(&aes, egress, ingress)
 }
 
-/// The side that dialled, waiting for its answer.
+/// The dialling side, which waits for the ack.
 pub struct Initiator {
     secret: SecretKey,
     ephemeral: SecretKey,
@@ -181,7 +181,7 @@ impl Initiator {
         Ok(Initiator { secret, ephemeral: entropy.ephemeral, nonce: entropy.nonce, auth })
     }
 
-    /// What to send first.
+    /// The encrypted auth message.
     pub fn auth(&self) -> &[u8] {
         &self.auth
     }
@@ -201,31 +201,31 @@ pub struct Answer {
     pub session: Session,
 }
 
-/// The side that was dialled.
+/// Completes the handshake on the side of the recipient.
 pub fn answer(secret: &[u8], auth: &[u8], entropy: &[u8]) -> Result<Answer> {
     let secret = keys::secret(secret)?;
     let entropy = Entropy::new(entropy)?;
-    let (asked, remote, remote_ephemeral) = read_auth(&secret, auth)?;
+    let (request, remote, remote_ephemeral) = read_auth(&secret, auth)?;
     let ack = Ack { ephemeral: keys::id_of(&keys::public_of(&entropy.ephemeral)), nonce: entropy.nonce };
     let ack = entropy.seal(&remote, ack.encode());
     let ephemeral = keys::agree(&entropy.ephemeral, &remote_ephemeral);
-    let transcript = Transcript { auth, ack: &ack, initiator_nonce: asked.nonce, recipient_nonce: entropy.nonce };
+    let transcript = Transcript { auth, ack: &ack, initiator_nonce: request.nonce, recipient_nonce: entropy.nonce };
     let session = session(&ephemeral, &transcript, false);
-    Ok(Answer { remote: asked.id, session, ack })
+    Ok(Answer { remote: request.id, session, ack })
 }
 
-/// Who says an auth is from it. One key agreement instead of the five operations of `answer`; nothing is proven by it.
+/// The claimed node id of an auth message, without verification. Much cheaper than `answer`.
 pub fn caller(secret: &[u8], auth: &[u8]) -> Result<NodeId> {
     Ok(Auth::decode(&open("auth", &keys::secret(secret)?, auth)?)?.id)
 }
 
-/// (the message, the initiator's key, its ephemeral key)
+/// Verifies an auth message. Returns (message, initiator's key, initiator's ephemeral key).
 fn read_auth(secret: &SecretKey, auth: &[u8]) -> Result<(Auth, PublicKey, PublicKey)> {
-    let asked = Auth::decode(&open("auth", secret, auth)?)?;
-    let remote = keys::public("auth key", &asked.id)?;
+    let request = Auth::decode(&open("auth", secret, auth)?)?;
+    let remote = keys::public("auth key", &request.id)?;
     let token = keys::agree(secret, &remote);
-    let ephemeral = keys::recover("auth signature", xor(token, &asked.nonce), &asked.signature)?;
-    Ok((asked, remote, ephemeral))
+    let ephemeral = keys::recover("auth signature", xor(token, &request.nonce), &request.signature)?;
+    Ok((request, remote, ephemeral))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! secp256k1 as the wire uses it: keys without their prefix byte, and the x coordinate as a shared secret.
+//! secp256k1 for RLPx: public keys without prefix byte, and unhashed ECDH secrets.
 
 use alloy_primitives::keccak256;
 use ophion_primitives::keys;
@@ -19,7 +19,7 @@ pub fn secret(bytes: &[u8]) -> Result<SecretKey> {
     Ok(keys::secret_key(bytes)?)
 }
 
-/// A key out of random bytes. The few values that are no key are hashed until they are one.
+/// A secret key from random bytes. Hashes the bytes until they are a valid key.
 pub fn secret_from_entropy(mut bytes: [u8; 32]) -> SecretKey {
     loop {
         match SecretKey::from_byte_array(bytes) {
@@ -40,14 +40,14 @@ pub fn public_of(secret: &SecretKey) -> PublicKey {
     PublicKey::from_secret_key(SECP256K1, secret)
 }
 
-/// The x coordinate of the shared point, not hashed.
+/// ECDH: the x coordinate of the shared point, not hashed.
 pub fn agree(secret: &SecretKey, public: &PublicKey) -> [u8; 32] {
     let mut x = [0; 32];
     x.copy_from_slice(&ecdh::shared_secret_point(public, secret)[..32]);
     x
 }
 
-/// The key behind a signature of 65 bytes: r, s, and v from 0 to 3.
+/// Recovers the signer of a signature of 65 bytes: r, s, and v from 0 to 3.
 pub fn recover(place: &str, digest: [u8; 32], signature: &[u8]) -> Result<PublicKey> {
     let signature: [u8; 65] = fixed(place, signature)?;
     let (r_s, v) = (signature.first_chunk().expect("64 of 65 bytes"), signature[64]);

@@ -1,15 +1,15 @@
-//! What peers say to each other, as bytes: no sockets, no clock, no randomness of its own, no Python.
+//! Encoding and encryption of peer-to-peer messages. Uses no sockets, no clock, no random source and no Python.
 //!
 //! ```text
-//! handshake   RLPx: who is there, and the secrets of a session (EIP-8)
-//! session     frames both ways: encryption, authentication, compression
-//! packet      discovery version 4: signed datagrams
+//! handshake   RLPx handshake: node ids and session secrets (EIP-8)
+//! session     RLPx frames: encryption, authentication, compression
+//! packet      discovery v4: signed datagrams
 //! record      node records (EIP-778)
-//! rlp         cutting lists into their items
+//! rlp         splits lists into their items
 //! ```
 //!
-//! Everything here reads what strangers send. A function answers with a value or with one `Error` that names the place;
-//! it never panics, and what it holds is bounded before the bytes that would fill it have arrived.
+//! All input is untrusted. A function returns a value or an `Error` that names the invalid field; it never panics.
+//! Buffers are bounded before their bytes arrive.
 
 mod ecies;
 mod error;

@@ -1,4 +1,4 @@
-//! One direction's running authentication: a Keccak state that is never reset.
+//! The RLPx MAC of one direction: a Keccak state that is never reset.
 
 use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
@@ -22,18 +22,18 @@ impl RunningMac {
         RunningMac { state, key: Aes256::new(&(*secret).into()) }
     }
 
-    /// Takes an encrypted header into the state; the tag that must follow it.
+    /// Adds an encrypted header to the state and returns its tag.
     pub fn header(&mut self, header: &Tag) -> Tag {
         let digest = self.digest();
         self.mix(digest, header)
     }
 
-    /// Takes a piece of an encrypted body into the state.
+    /// Adds a part of an encrypted body to the state.
     pub fn update(&mut self, body: &[u8]) {
         self.state.update(body);
     }
 
-    /// The tag that must follow the body.
+    /// Returns the tag of the body.
     pub fn body(&mut self) -> Tag {
         let digest = self.digest();
         self.mix(digest, &digest)

@@ -1,11 +1,11 @@
-//! Datagrams of discovery version 4: hash || signature || type || data.
+//! Datagrams of discovery v4: hash || signature || type || data.
 
 use alloy_primitives::keccak256;
 
 use crate::keys::{self, NodeId};
 use crate::{Error, Result, rlp};
 
-/// Larger datagrams are neither sent nor read.
+/// Maximum size of a datagram, in bytes.
 pub const MAX_SIZE: usize = 1280;
 
 const HASH: usize = 32;
@@ -15,7 +15,7 @@ pub struct Packet<'a> {
     pub hash: [u8; HASH],
     pub signer: NodeId,
     pub kind: u8,
-    /// One RLP list. What a later version of the protocol may append to it is cut off.
+    /// One RLP list, without the bytes that later protocol versions may append.
     pub data: &'a [u8],
 }
 

@@ -8,10 +8,10 @@ use secp256k1::{Message, PublicKey, SECP256K1};
 use crate::keys::{self, NodeId};
 use crate::{Error, Result, rlp};
 
-/// Records are passed on by strangers, so they are small.
+/// Maximum size of a record, in bytes (EIP-778).
 pub const MAX_SIZE: usize = 300;
 
-/// A key of a record and its value, which is RLP.
+/// A key and its RLP value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
 pub struct Record<'a> {
@@ -22,7 +22,7 @@ pub struct Record<'a> {
 
 const SCHEME: &[u8] = b"\x82v4";
 
-/// `pairs` in any order. The identity scheme and the public key are added.
+/// Signs a record. `pairs` may have any order; adds the identity scheme and the public key.
 pub fn sign(secret: &[u8], sequence: u64, pairs: &[Pair<'_>]) -> Result<Vec<u8>> {
     let secret = keys::secret(secret)?;
     let public = alloy_rlp::encode(&keys::public_of(&secret).serialize()[..]);
@@ -55,7 +55,7 @@ pub fn sign(secret: &[u8], sequence: u64, pairs: &[Pair<'_>]) -> Result<Vec<u8>>
     }
 }
 
-/// Everything of a record, after its signature has been verified.
+/// Decodes a record and verifies its signature.
 pub fn read(record: &[u8]) -> Result<Record<'_>> {
     if record.len() > MAX_SIZE {
         return Err(Error::at("record", format!("{} bytes, more than {MAX_SIZE}", record.len())));
@@ -91,7 +91,7 @@ pub fn read(record: &[u8]) -> Result<Record<'_>> {
 fn verify(key: &PublicKey, signature: &[u8; 64], digest: [u8; 32]) -> Result<()> {
     let wrong = |_| Error::at("record signature", "it does not verify");
     let mut signature = Signature::from_compact(signature).map_err(wrong)?;
-    // Both forms of s are signatures; the library takes the low one only.
+    // A high s is valid too, but the library accepts only a low one.
     signature.normalize_s();
     SECP256K1.verify_ecdsa(Message::from_digest(digest), &signature, key).map_err(wrong)
 }
@@ -103,7 +103,7 @@ fn text<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<&'a [u8]>
     }
 }
 
-/// A key as people read it, whatever bytes a stranger made it of.
+/// A printable form of an untrusted key.
 fn name(key: &[u8]) -> String {
     format!("record {}", key.escape_ascii())
 }

@@ -1,4 +1,4 @@
-//! Lists cut into their items, one level deep and without copies.
+//! Splits RLP lists into their items, one level deep and without copies.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::{Error, Result};
 
-/// One item, cut off the front of `rest`: (is it a list, with its head, without).
+/// Takes one item off the front of `rest`: (is a list, item with header, payload).
 pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool, &'a [u8], &'a [u8])> {
     let start = *rest;
     let head = Header::decode(rest).map_err(|cause| Error::at(place(), cause))?;
@@ -18,7 +18,7 @@ pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool
     Ok((head.list, &start[..start.len() - after.len()], payload))
 }
 
-/// The payload of the list at the front, and what follows it.
+/// (payload of the list at the front, bytes after it)
 pub fn list_at_front<'a>(place: &str, data: &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
     let mut rest = data;
     match item(&mut rest, || place.to_owned())? {
@@ -27,7 +27,7 @@ pub fn list_at_front<'a>(place: &str, data: &'a [u8]) -> Result<(&'a [u8], &'a [
     }
 }
 
-/// The payload of the one list that `data` is.
+/// The payload of a list that spans all of `data`.
 fn whole_list<'a>(place: &str, data: &'a [u8]) -> Result<&'a [u8]> {
     match list_at_front(place, data)? {
         (payload, []) => Ok(payload),
@@ -39,7 +39,7 @@ fn positions(
     place: &str,
     data: &[u8],
     limit: usize,
-    mut wanted: impl FnMut(bool, &[u8], &[u8]) -> std::result::Result<usize, &'static str>,
+    mut suffix_size: impl FnMut(bool, &[u8], &[u8]) -> std::result::Result<usize, &'static str>,
 ) -> Result<Vec<Range<usize>>> {
     let mut rest = whole_list(place, data)?;
     let mut found = Vec::new();
@@ -49,19 +49,19 @@ fn positions(
         }
         let name = || format!("{place}: item {}", found.len());
         let (is_list, encoded, payload) = item(&mut rest, name)?;
-        let size = wanted(is_list, encoded, payload).map_err(|problem| Error::at(name(), problem))?;
+        let size = suffix_size(is_list, encoded, payload).map_err(|problem| Error::at(name(), problem))?;
         let end = data.len() - rest.len();
         found.push(end - size..end);
     }
     Ok(found)
 }
 
-/// Where the items of a list lie, each with its head. The list must be all of `data`.
+/// The ranges of the items of a list, with their headers. The list must span all of `data`.
 pub fn split_list(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("list", data, limit, |_, encoded, _| Ok(encoded.len()))
 }
 
-/// Where the EIP-2718 forms of a list of transactions lie: typed ones travel wrapped in a string.
+/// The ranges of the EIP-2718 encodings in a list of transactions. Typed ones are wrapped in a string.
 pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>> {
     positions("transactions", data, limit, |is_list, encoded, payload| match payload.first() {
         _ if is_list => Ok(encoded.len()),
@@ -70,7 +70,7 @@ pub fn split_transactions(data: &[u8], limit: usize) -> Result<Vec<Range<usize>>
     })
 }
 
-/// The reverse of `split_transactions`.
+/// Encodes a list of transactions; the reverse of `split_transactions`.
 pub fn join_transactions<'a>(raws: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut payload = Vec::new();
     for raw in raws {
@@ -89,7 +89,7 @@ pub fn list_of(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `[transactions, ommers, withdrawals?]` out of `[header, transactions, ommers, withdrawals?]`.
+/// Encodes the body `[transactions, ommers, withdrawals?]` of a block `[header, transactions, ommers, withdrawals?]`.
 pub fn body_of_block(block: &[u8]) -> Result<Vec<u8>> {
     let mut rest = whole_list("block", block)?;
     match item(&mut rest, || "block: header".to_owned())? {

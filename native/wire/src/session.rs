@@ -1,4 +1,4 @@
-//! Frames both ways: one cipher and one MAC state per direction, for the life of a connection.
+//! RLPx frames: one cipher and one MAC state per direction, for the life of a connection.
 //!
 //! ```text
 //! header(16) || tag(16) || body, padded to a multiple of 16 || tag(16)
@@ -14,31 +14,31 @@ use crate::{Error, Result};
 
 type Cipher = ctr::Ctr128BE<aes::Aes256>;
 
-/// A frame states its size in three bytes; a message is no larger after decompression.
+/// Maximum message size, also after decompression: a frame has a size field of three bytes.
 pub const MAX_MESSAGE: usize = (1 << 24) - 1;
 
-/// Until somebody says otherwise: Hello is the first message and has no more bytes than this.
+/// Initial message size limit, which holds for Hello, the first message.
 pub const FIRST_MESSAGE: usize = 2048;
 
-/// Bytes that may wait behind the first message until the session has been told how to read them.
+/// Bytes buffered after the first message until compression is set.
 const MAX_WAITING: usize = 1 << 20;
 
-/// The list [0, 0], constant in every header.
+/// The list [0, 0], the same in every frame header.
 const HEADER_DATA: [u8; 3] = [0xc2, 0x80, 0x80];
 
 const DISCONNECT: u8 = 1;
 
-/// Three bytes of Snappy make 64 at most: who announces more has not sent it.
+/// Maximum compression ratio: three bytes of Snappy expand to at most 64.
 const SNAPPY_RATIO: usize = 22;
 
-/// A message id with what came under it.
+/// A message id and its content.
 pub type Message = (u8, Content);
 
 /// The payload of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Payload(Vec<u8>),
-    /// A payload over the size limit of its message id. It has so many bytes and was not decompressed.
+    /// The size of a payload over the limit of its message id. It was not decompressed.
     Oversized(usize),
 }
 
@@ -64,7 +64,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// The frames of some messages. An error leaves the session as it was.
+    /// Encrypts messages to frames. An error leaves the session unchanged.
     pub fn seal<'a>(&mut self, messages: impl Iterator<Item = (u8, &'a [u8])>) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut frames = Vec::new();
@@ -121,7 +121,7 @@ fn padded(size: usize) -> usize {
     size.next_multiple_of(16)
 }
 
-/// A message id is an RLP integer.
+/// Appends a message id as an RLP integer.
 fn put_id(id: u8, out: &mut Vec<u8>) {
     match id {
         0 => out.push(0x80),
@@ -140,11 +140,11 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
     }
 }
 
-/// Where a reader is inside a frame.
+/// The part of a frame that is being read.
 enum Part {
-    /// Header and its tag.
+    /// The header and its tag.
     Header { bytes: [u8; 32], filled: usize },
-    /// Body, decrypted as it arrives and looked at only after its tag.
+    /// The body. It is decrypted as it arrives, but not used before its tag is verified.
     Body { body: Vec<u8>, size: usize },
     /// The tag of a body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
@@ -156,12 +156,12 @@ pub struct Ingress {
     cipher: Cipher,
     mac: RunningMac,
     part: Part,
-    /// None until the first message has told which it is.
+    /// None until the caller sets it after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
-    /// Size limits of single message ids, where they are lower than `max_message`.
+    /// Size limits of message ids with a limit below `max_message`.
     max_sizes: HashMap<u8, usize>,
-    /// What came behind the first message.
+    /// Bytes received after the first message.
     waiting: Vec<u8>,
     failure: Option<Error>,
 }
@@ -192,7 +192,7 @@ impl Ingress {
         self.max_message
     }
 
-    /// No frame is larger than `MAX_MESSAGE`, whatever is asked for.
+    /// Sets the message size limit, at most `MAX_MESSAGE`.
     pub fn set_max_message(&mut self, size: usize) {
         self.max_message = size.min(MAX_MESSAGE);
     }
@@ -206,7 +206,7 @@ impl Ingress {
         self.max_sizes.get(&id).is_some_and(|limit| size > *limit)
     }
 
-    /// Bytes that are held for messages not yet complete.
+    /// Number of buffered bytes of incomplete messages.
     pub fn buffered(&self) -> usize {
         self.waiting.len()
             + match &self.part {
@@ -216,9 +216,8 @@ impl Ingress {
             }
     }
 
-    /// Takes what arrived and answers with the messages that are complete now, in order. How everything after the
-    /// first message is to be read depends on what it says: it comes alone, and the rest waits until compression has
-    /// been set. After an error the two sides are out of step for good, and every further call fails alike.
+    /// Reads received bytes and returns the complete messages, in order. The first message is returned alone, because
+    /// it decides on compression: later bytes wait until `set_compressed`. After an error every further call fails.
     pub fn feed(&mut self, data: &[u8]) -> Result<Vec<Message>> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -254,7 +253,7 @@ impl Ingress {
         Ok(())
     }
 
-    /// Reads on to the end of the current part of a frame or of the data, whichever comes first.
+    /// Reads up to the end of the current part of the frame or of the data.
     fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Message>> {
         match &mut self.part {
             Part::Header { bytes, filled } => {
@@ -266,11 +265,11 @@ impl Ingress {
                 Ok(None)
             }
             Part::Body { body, size } => {
-                let wanted = padded(*size) - body.len();
-                let (piece, after) = rest.split_at(wanted.min(rest.len()));
+                let target = padded(*size) - body.len();
+                let (piece, after) = rest.split_at(target.min(rest.len()));
                 *rest = after;
                 let start = body.len();
-                make_room(body, start + piece.len(), padded(*size));
+                reserve_body(body, start + piece.len(), padded(*size));
                 body.extend_from_slice(piece);
                 self.mac.update(piece);
                 self.cipher.apply_keystream(&mut body[start..]);
@@ -300,7 +299,7 @@ impl Ingress {
         check(&self.mac.header(&header), &tag, "frame header")?;
         self.cipher.apply_keystream(&mut header);
         let size = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
-        // Two more for the message id.
+        // The message id has up to two bytes.
         if size == 0 || size > self.max_message.saturating_add(2) {
             return Err(Error::at("frame", format!("a size of {size} bytes, at most {} are taken", self.max_message)));
         }
@@ -313,7 +312,7 @@ impl Ingress {
         if self.is_compressed() {
             match self.decompress(id, payload) {
                 Ok(content) => return Ok((id, content)),
-                // Who leaves before it has read our Hello does not know that it should compress.
+                // A peer that disconnects before it reads our Hello does not compress yet.
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
             }
@@ -357,7 +356,7 @@ fn check(expected: &Tag, got: &Tag, place: &str) -> Result<()> {
     if bool::from(expected.ct_eq(got)) { Ok(()) } else { Err(Error::at(place, "its authentication code is wrong")) }
 }
 
-/// Moves as much as fits.
+/// Moves bytes from `rest` to `space`, as many as fit.
 fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     let size = space.len().min(rest.len());
     let (piece, after) = rest.split_at(size);
@@ -366,11 +365,11 @@ fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     size
 }
 
-/// Grows by doubling like any vector, but never beyond what the whole body needs.
-fn make_room(body: &mut Vec<u8>, needed: usize, whole: usize) {
+/// Grows the buffer by doubling, but not beyond the size of the whole body.
+fn reserve_body(body: &mut Vec<u8>, needed: usize, whole: usize) {
     if body.capacity() < needed {
-        let wanted = needed.max(body.capacity() * 2).min(whole);
-        body.reserve_exact(wanted - body.len());
+        let target = needed.max(body.capacity() * 2).min(whole);
+        body.reserve_exact(target - body.len());
     }
 }
 

@@ -1,8 +1,8 @@
-//! The examples of the specifications, shared with the Python tests.
+//! Test vectors of the specifications, shared with the Python tests.
 
 use alloy_primitives::hex;
 
-/// The bytes of that name.
+/// The bytes of a named vector.
 pub fn vector(name: &str) -> Vec<u8> {
     let lines = include_str!("../../../tests/data/wire/vectors.txt").lines();
     let mut pairs = lines.filter_map(|line| line.split_once(' ').or(Some((line, ""))));
@@ -14,7 +14,7 @@ pub fn array<const N: usize>(name: &str) -> [u8; N] {
     vector(name).try_into().unwrap()
 }
 
-/// Numbers that look random and are the same in every run.
+/// A deterministic pseudo-random generator.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -33,7 +33,7 @@ impl Numbers {
         (0..size).map(|_| self.below(256) as u8).collect()
     }
 
-    /// The same bytes after a few accidents.
+    /// The sample with a few random mutations.
     pub fn spoiled(&mut self, sample: &[u8]) -> Vec<u8> {
         let mut data = sample.to_vec();
         for _ in 0..=self.below(3) {

@@ -1,14 +1,13 @@
-"""Values: the words every other room speaks.
+"""Value types and codecs that all other packages use.
 
-Nothing in here does input or output, knows a clock, or imports another room (`ophion.errors` excepted).
+No module does input or output, reads a clock, or imports another package, except `ophion.errors`.
 
-    types      names for byte strings (`Address`, `Hash32`), block references, well-known constants
-    hexcodec   hexadecimal at the edges: strict DATA and QUANTITY, and the forgiving block-number parser
-    rlp        RLP for headers, messages and tooling; bulk work on transactions happens in Rust
+    types      type aliases (`Address`, `Hash32`), block references, well-known constants
+    hexcodec   hexadecimal text: DATA, QUANTITY and lenient number parsing
+    rlp        RLP for headers, messages and tools; Rust decodes transactions
     block      `Header` and `HashedHeader`
-    enode      node addresses
+    enode      enode URLs
 
-A `Header` has no hash because its hash depends on the consensus engine (a proof-of-authority header leaves out its
-seals). Where a header enters the node, `engine.hashed(header)` pairs it with its hash once, and the pair travels as
-a `HashedHeader`.
+A `Header` has no hash, because the hash depends on the consensus engine: proof-of-authority hashes omit the seals. When
+a header enters the node, `engine.hashed(header)` computes the hash once and returns a `HashedHeader`.
 """

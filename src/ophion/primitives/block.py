@@ -1,7 +1,7 @@
 """Block headers.
 
-`Header` holds exactly what stands in the RLP (consensus.md 0.2). It does not know its hash: that is the engine's
-business (`Engine.hashed`), and `HashedHeader` is the pair that travels through the node.
+`Header` holds the fields of the RLP (consensus.md 0.2). The consensus engine computes its hash (`Engine.hashed`) and
+returns both as a `HashedHeader`.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _NAMES: Final = (
     "blockAccessListHash",
     "slotNumber",
 )
-# exact sizes of byte fields and the widest value, in bytes, of scalar fields; extra data has neither
+# exact sizes of byte fields and maximum sizes of scalar fields, in bytes; extra data has neither
 _SIZES: Final = {0: 32, 1: 32, 2: 20, 3: 32, 4: 32, 5: 32, 6: 256, 13: 32, 14: 8, 16: 32, 19: 32, 20: 32, 21: 32}
 _WIDTHS: Final = {7: 32, 8: 8, 9: 8, 10: 8, 11: 8, 15: 32, 17: 8, 18: 8, 22: 8}
 
 
 class Header(Struct, frozen=True):
-    """A block header: fifteen classic fields and a tail that grew with the forks.
+    """A block header: fifteen fields of all forks and a tail of fields that later forks add.
 
-    The tail has no gaps: a field is present only when every field before it is. There is one exception in the chains
-    of other clients, 18 fields that end with base fee, blob gas used and excess blob gas (consensus.md 8).
+    A tail field is present only when every field before it is. Other clients write one exception: 18 fields that end
+    with base fee, blob gas used and excess blob gas (consensus.md 8).
     """
 
     parent_hash: Hash32
-    """Hash of the block this one follows; zero in a genesis block."""
+    """Hash of the parent block; zero in a genesis block."""
     ommers_hash: Hash32
     """Keccak-256 of the RLP list of ommer headers."""
     coinbase: Address
-    """Who is rewarded (proof of work), who proposed (BFT) or who is voted on (Clique)."""
+    """The beneficiary (proof of work), the proposer (BFT) or the subject of a vote (Clique)."""
     state_root: Hash32
     """Root of the world state after the block."""
     transactions_root: Hash32
@@ -74,15 +74,15 @@ class Header(Struct, frozen=True):
     number: int
     """Height; the genesis block has 0."""
     gas_limit: int
-    """Gas that the transactions of the block may use together."""
+    """Maximum gas of all transactions."""
     gas_used: int
-    """Gas that they used."""
+    """Gas used by all transactions."""
     timestamp: int
     """Unix time in seconds."""
     extra_data: bytes
-    """Free bytes; consensus data in proof-of-authority networks."""
+    """Arbitrary bytes; consensus data in proof-of-authority networks."""
     mix_hash: Hash32
-    """Proof-of-work witness, a constant mark (BFT), zero (Clique) or the beacon's randomness (after the merge)."""
+    """Proof-of-work mix, a constant (BFT), zero (Clique) or `prevRandao` (after the merge)."""
     nonce: bytes
     """8 bytes: proof-of-work nonce or the direction of a vote."""
     base_fee_per_gas: int | None = None
@@ -92,22 +92,22 @@ class Header(Struct, frozen=True):
     blob_gas_used: int | None = None
     """Blob gas of the block's transactions; from Cancun on (EIP-4844)."""
     excess_blob_gas: int | None = None
-    """Running sum of blob gas above target, which sets the price; from Cancun on."""
+    """Accumulated blob gas above the target, which sets the blob base fee; from Cancun on."""
     parent_beacon_block_root: Hash32 | None = None
     """Root of the parent beacon block; from Cancun on (EIP-4788)."""
     requests_hash: Hash32 | None = None
     """Commitment to the requests for the consensus layer; from Prague on (EIP-7685)."""
     block_access_list_hash: Hash32 | None = None
-    """Commitment to the block access list; only known so that later headers can be read (EIP-7928)."""
+    """Commitment to the block access list; only decoded (EIP-7928)."""
     slot_number: int | None = None
-    """Slot of the consensus layer; only known so that later headers can be read."""
+    """Slot of the consensus layer; only decoded."""
 
     def encode(self) -> bytes:
-        """The RLP of the header."""
+        """Encode the header as RLP."""
         return rlp.list_of(self.encoded_fields(self.extra_data))
 
     def encoded_fields(self, extra_data: bytes) -> list[bytes]:
-        """The encoded fields with other extra data: engines sign and hash headers with parts of it left out."""
+        """The encoded fields with other extra data. Engines hash and sign headers without their seals."""
         scalar = rlp.encode_int
         fields = [
             b"\xa0" + self.parent_hash,
@@ -150,7 +150,7 @@ class Header(Struct, frozen=True):
 
     @classmethod
     def decode(cls, data: bytes) -> Header:
-        """Read a header from its RLP; `RlpError` names the field that is wrong."""
+        """Decode a header. Raises `RlpError`, which names the invalid field."""
         items = rlp.decode(data, max_items=_CLASSIC_FIELDS + _TAIL_FIELDS + 1)
         if not isinstance(items, list):
             raise RlpError("a byte string where a block header is expected", 0)
@@ -211,7 +211,7 @@ class Header(Struct, frozen=True):
 
 
 class HashedHeader(Struct, frozen=True):
-    """A header together with the hash its consensus engine gives it."""
+    """A header and its hash, as the consensus engine computes it."""
 
     header: Header
     hash: Hash32
@@ -223,7 +223,7 @@ class HashedHeader(Struct, frozen=True):
 
     @property
     def parent_hash(self) -> Hash32:
-        """Hash of the block before it."""
+        """Hash of the parent block."""
         return self.header.parent_hash
 
     @property

@@ -1,7 +1,7 @@
-"""Enode URLs: where a node can be reached and which key it must show.
+"""Enode URLs: the public key and the endpoints of a node.
 
-`enode://<128 hex>@<ip>:<tcp port>[?discport=<udp port>]`; the rules are those of networking.md 6.5. Host names are
-refused: an address that depends on a resolver cannot be compared with an allow-list.
+`enode://<128 hex>@<ip>:<tcp port>[?discport=<udp port>]` (networking.md 6.5). Host names are refused, because an
+allowlist cannot compare them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class EnodeError(DecodeError):
 
 
 class NodeIdError(EnodeError):
-    """The part before the @ is not a node id; the remote interface answers it with a text of its own."""
+    """The part before the @ is not a node id. JSON-RPC has an error message of its own for it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -43,15 +43,15 @@ class Enode(Struct, frozen=True):
     node_id: bytes
     """The 64-byte public key."""
     ip: str
-    """Canonical text of the address: IPv6 compressed, IPv4-mapped addresses as IPv4."""
+    """Canonical IP address: IPv6 compressed, IPv4-mapped addresses as IPv4."""
     tcp_port: int
-    """0: the node does not listen."""
+    """0 when the node does not listen."""
     udp_port: int
-    """0: discovery is off."""
+    """0 when discovery is off."""
 
     @classmethod
     def parse(cls, url: str) -> Enode:
-        """Read a URL; `EnodeError` says what is wrong with it."""
+        """Parse a URL. Raises `EnodeError`."""
         scheme, separator, rest = url.partition("://")
         if not separator or scheme.lower() != "enode":
             raise EnodeError("The scheme must be enode://.")
@@ -78,7 +78,7 @@ class Enode(Struct, frozen=True):
         return f"enode://{self.node_id.hex()}@{host}:{self.tcp_port}{query}"
 
     def is_same_listener(self, other: Enode) -> bool:
-        """Equality as allow-lists understand it: the discovery port does not count."""
+        """Whether id, address and TCP port are equal, as in allowlists. Ignores the discovery port."""
         return (self.node_id, self.ip, self.tcp_port) == (other.node_id, other.ip, other.tcp_port)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Enode(Struct, frozen=True):
 
 
 def canonical_ip(host: str) -> str:
-    """The one spelling of an IP literal; IPv6 must stand in brackets."""
+    """Canonical form of an IP literal. IPv6 must be in brackets."""
     bracketed = host.startswith("[") and host.endswith("]")
     try:
         address = ipaddress.ip_address(host[1:-1] if bracketed else host)
@@ -103,7 +103,7 @@ def canonical_ip(host: str) -> str:
 
 @lru_cache(maxsize=1024)
 def socket_ip(text: str) -> str:
-    """The one spelling of an address as sockets give it: no brackets, no zone, IPv4 where it is mapped."""
+    """Canonical form of an address from a socket, without zone; IPv4-mapped addresses as IPv4."""
     return _plain(ipaddress.ip_address(text.partition("%")[0]))
 
 

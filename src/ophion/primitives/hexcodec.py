@@ -1,9 +1,8 @@
-"""Hexadecimal text at the edges of the node.
+"""Hexadecimal text: DATA, QUANTITY and lenient parsing.
 
-Two forms go out: DATA keeps its length (`0x`, `0x00ff`), QUANTITY has no leading zeros (`0x0`, `0xff`). What comes
-in from people and files is read by one of two functions: `parse_data_lenient` takes data with or without a prefix,
-`parse_number` every number form of the original's decoder (hex, decimal, octal); requests are read more strictly, by
-their schemas. Nothing here guesses: text that fits no form raises `HexError` with the text in it.
+DATA keeps its length (`0x`, `0x00ff`), QUANTITY has no leading zeros (`0x0`, `0xff`). `parse_data_lenient` and
+`parse_number` read files and command lines. The schemas of JSON-RPC requests are stricter. Invalid text raises
+`HexError`, which includes the text.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _SHOWN: Final = 80
 
 
 class HexError(DecodeError):
-    """Text that is not the hexadecimal value it should be."""
+    """Text that is not a valid hexadecimal value or number."""
 
     def __init__(self, problem: str, text: str) -> None:
         self.problem = problem
@@ -27,24 +26,24 @@ class HexError(DecodeError):
 
 
 def data(value: bytes) -> str:
-    """DATA: `0x` and two digits for each byte."""
+    """Format bytes as DATA: `0x` and two digits for each byte."""
     return "0x" + value.hex()
 
 
 def quantity(value: int) -> str:
-    """QUANTITY: `0x` and no leading zeros. Negative values have no such form and are a caller's mistake."""
+    """Format an integer as QUANTITY: `0x` and no leading zeros. Raises `ValueError` for negative values."""
     if value < 0:
         raise ValueError(f"a quantity cannot be negative: {value}")
     return hex(value)
 
 
 def parse_data_lenient(text: str, size: int | None = None) -> bytes:
-    """DATA as files hold it: the prefix is optional and may be upper case, the digits are of either case."""
+    """Parse DATA with an optional prefix and digits of either case."""
     return _sized(_from_digits(strip_prefix(text), text), size, text)
 
 
 def parse_number(text: str, bits: int = 256) -> int:
-    """Any number form of the original's decoder, without sign.
+    """Parse an unsigned number in the forms that Pantheon 1.2 accepts.
 
     `0x10` and `#10` are hexadecimal, `010` is octal, everything else is decimal.
     """

@@ -1,4 +1,4 @@
-"""What a contract says when it refuses: the bytes of a revert as a sentence."""
+"""Decodes the output of a reverted call to readable text."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Recursive Length Prefix, strictly.
+"""Strict Recursive Length Prefix (RLP) encoding and decoding.
 
-Only the one canonical encoding of a value decodes: lengths are minimal, a single byte below 0x80 stands for itself,
-a list ends exactly where it says. Everything else raises `RlpError` with the offset of the byte that is wrong.
-Nesting is bounded so that no input can exhaust the stack, and so is the number of items: a megabyte can hold a million
-empty ones, which take more than a second.
+Only canonical encodings decode; all others raise `RlpError` with the offset of the invalid byte. The nesting depth is
+bounded to protect the stack. The number of items is bounded because a megabyte can hold a million empty items, which
+take more than a second to decode.
 
-Transactions and receipts are coded in Rust. This module is for headers, network messages, extra data and tools, and
-for cutting a file of concatenated blocks into its blocks (`item_end`).
+Rust encodes and decodes transactions and receipts. This module is for headers, network messages, extra data and tools,
+and splits files of concatenated blocks (`item_end`).
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ Item: TypeAlias = "bytes | list[Item]"
 """A decoded value: a byte string or a list of values."""
 
 Encodable: TypeAlias = "bytes | int | Sequence[Encodable]"
-"""What `encode` takes; an integer stands for its scalar (big-endian, no leading zeros)."""
+"""Input of `encode`. An integer is encoded as a scalar (big-endian, no leading zeros)."""
 
 MAX_DEPTH: Final = 128
-"""Lists may be nested this deep. Ethereum needs seven levels; public vectors go somewhat deeper."""
+"""Maximum nesting depth. Ethereum needs seven levels; public test vectors use more."""
 
 MAX_ITEMS: Final = 65_536
-"""Items of a value, at all levels together, unless the caller passes another limit. For local data and tools."""
+"""Default limit of the items at all levels together. For local data and tools."""
 
 MAX_HEAD: Final = 9
-"""Bytes of the longest item head: one prefix byte and eight bytes of length."""
+"""Bytes of the longest item header: one prefix byte and eight length bytes."""
 
 EMPTY_STRING: Final = b"\x80"
 EMPTY_LIST: Final = b"\xc0"
 
 
 class RlpError(DecodeError):
-    """Bytes that are not canonical RLP, or not the RLP of the wanted value."""
+    """Bytes that are not canonical RLP, or not the RLP of the expected type."""
 
     def __init__(self, problem: str, offset: int) -> None:
         self.problem = problem
@@ -52,7 +51,7 @@ class TooManyItems(RlpError):
 
 
 def encode(value: Encodable) -> bytes:
-    """The RLP of a byte string, a non-negative integer or a sequence of such values."""
+    """Encode a byte string, a non-negative integer or a sequence of such values."""
     if isinstance(value, bytes):
         return encode_bytes(value)
     if isinstance(value, int):
@@ -61,7 +60,7 @@ def encode(value: Encodable) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """The RLP of a byte string."""
+    """Encode a byte string."""
     size = len(value)
     if size == 1 and value[0] < 0x80:
         return value
@@ -71,7 +70,7 @@ def encode_bytes(value: bytes) -> bytes:
 
 
 def encode_int(value: int) -> bytes:
-    """The RLP of a scalar."""
+    """Encode a scalar."""
     if value < 0x80:
         if value < 0:
             raise ValueError(f"RLP has no negative integers: {value}")
@@ -80,7 +79,7 @@ def encode_int(value: int) -> bytes:
 
 
 def list_of(encoded: Sequence[bytes]) -> bytes:
-    """A list around items that are RLP already."""
+    """Encode a list of items that are already encoded."""
     payload = b"".join(encoded)
     size = len(payload)
     if size < 56:
@@ -89,7 +88,7 @@ def list_of(encoded: Sequence[bytes]) -> bytes:
 
 
 def scalar(value: int) -> bytes:
-    """The bytes of an integer as RLP wants them: big-endian, no leading zeros, zero is empty."""
+    """The scalar bytes of an integer: big-endian, without leading zeros; zero is empty."""
     return value.to_bytes((value.bit_length() + 7) // 8, "big")
 
 
@@ -102,9 +101,9 @@ def _long_head(base: int, size: int) -> bytes:
 
 
 def decode(data: bytes, max_items: int = MAX_ITEMS) -> Item:
-    """The one value that `data` encodes; bytes after it are an error.
+    """Decode one value. Raises `RlpError` for bytes after it.
 
-    `max_items` counts the items of all levels together. A decoder of network bytes passes what its message may have.
+    `max_items` counts the items of all levels together. Decoders of network messages pass the limit of their message.
     """
     is_list, start, end = head(data, 0)
     if end != len(data):
@@ -115,7 +114,7 @@ def decode(data: bytes, max_items: int = MAX_ITEMS) -> Item:
 
 
 def decode_list(data: bytes, max_items: int = MAX_ITEMS) -> list[Item]:
-    """As `decode`, for a list."""
+    """Decode a list."""
     value = decode(data, max_items)
     if isinstance(value, bytes):
         raise RlpError("a byte string where a list is expected", 0)
@@ -123,7 +122,7 @@ def decode_list(data: bytes, max_items: int = MAX_ITEMS) -> list[Item]:
 
 
 def split_list(data: bytes, max_items: int) -> list[bytes]:
-    """The items of a list that is all of `data`, each still encoded; stops with an error at one item too many."""
+    """Split a list into its encoded items. Raises `TooManyItems` above `max_items`."""
     is_list, position, end = head(data, 0)
     if not is_list:
         raise RlpError("a byte string where a list is expected", 0)
@@ -142,15 +141,15 @@ def split_list(data: bytes, max_items: int) -> list[bytes]:
 
 
 def item_end(data: bytes | bytearray | memoryview, offset: int) -> int:
-    """Where the item that starts at `offset` ends; only its head is read.
+    """The end offset of the item at `offset`. Reads only its header.
 
-    The answer may lie beyond the end of `data`: a reader of a stream learns from it how much to fetch.
+    The end may lie beyond `data`: a stream reader uses it to read the rest.
     """
     return head(data, offset)[2]
 
 
 def decode_int(value: Item, offset: int = 0) -> int:
-    """The integer of a decoded scalar; `offset` is only for the error message."""
+    """Convert a decoded scalar to an integer. `offset` is only for the error message."""
     if not isinstance(value, bytes):
         raise RlpError("a list where a number is expected", offset)
     if value[:1] == b"\x00":
@@ -159,7 +158,7 @@ def decode_int(value: Item, offset: int = 0) -> int:
 
 
 def head(data: bytes | bytearray | memoryview, offset: int) -> tuple[bool, int, int]:
-    """(is a list, where the payload starts, where it ends) of the item at `offset`."""
+    """(is a list, start of the payload, end of the payload) of the item at `offset`."""
     available = len(data)
     if offset >= available:
         raise RlpError("input ends where an item should start", offset)
@@ -194,14 +193,14 @@ def _long_size(data: bytes | bytearray | memoryview, start: int, width: int) -> 
 
 
 def _items(data: bytes, position: int, end: int, depth: int, left: list[int]) -> list[Item]:
-    """`left`: how many more items there may be, shared by all levels."""
+    """`left`: the remaining number of items, shared by all levels."""
     if depth > MAX_DEPTH:
         raise RlpError(f"lists nested deeper than {MAX_DEPTH}", position)
     items: list[Item] = []
-    room = left[0]
+    limit = left[0]
     while position < end:
-        if len(items) >= room:
-            raise TooManyItems("more items than there may be", position)
+        if len(items) >= limit:
+            raise TooManyItems("too many items", position)
         prefix = data[position]
         if prefix < 0x80:
             items.append(data[position : position + 1])
@@ -211,11 +210,11 @@ def _items(data: bytes, position: int, end: int, depth: int, left: list[int]) ->
         if stop > end:
             raise RlpError("item reaches beyond its list", position)
         if is_list:
-            left[0] = room - len(items) - 1
+            left[0] = limit - len(items) - 1
             items.append(_items(data, start, stop, depth + 1, left))
-            room = left[0] + len(items)
+            limit = left[0] + len(items)
         else:
             items.append(data[start:stop])
         position = stop
-    left[0] = room - len(items)
+    left[0] = limit - len(items)
     return items

@@ -1,8 +1,7 @@
-"""Names for the byte strings and references that travel between rooms.
+"""Type aliases for byte strings, block references and well-known constants.
 
-`Address` and `Hash32` are plain aliases, not new types: values come from the Rust extension as `bytes`, and wrapping
-each of them again would cost a call per value on hot paths without finding mistakes that the length checks at the
-edges do not find anyway.
+`Address` and `Hash32` are plain aliases of `bytes`, because values come from the Rust extension as `bytes`. New types
+would cost a call per value on hot paths. Length checks at the edges find wrong values.
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ ZERO_NONCE = bytes(NONCE_LENGTH)
 EMPTY_BLOOM = bytes(BLOOM_LENGTH)
 
 EMPTY_CODE_HASH: Hash32 = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
-"""Keccak-256 of nothing."""
+"""Keccak-256 of the empty string."""
 
 EMPTY_TRIE_ROOT: Hash32 = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
-"""Root of a trie without entries: no transactions, no receipts, no withdrawals."""
+"""Root of an empty trie."""
 
 EMPTY_OMMERS_HASH: Hash32 = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347")
 """Keccak-256 of the RLP of an empty list."""
 
 EMPTY_REQUESTS_HASH: Hash32 = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-"""SHA-256 of nothing: the requests hash of a block without requests (EIP-7685)."""
+"""SHA-256 of the empty string: the requests hash of a block without requests (EIP-7685)."""
 
 WEI_PER_ETHER = 10**18
 WEI_PER_GWEI = 10**9

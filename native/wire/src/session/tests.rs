@@ -1,7 +1,7 @@
 use super::*;
 use crate::vectors::{Numbers, array, vector};
 
-/// Two ends of a connection past their Hellos.
+/// Both sides of a connection after Hello.
 fn pair() -> (Session, Session) {
     let mac = |message: &[u8]| RunningMac::new(&[7; 32], &[9; 32], message);
     let mut a = Session::new(&[3; 32], mac(b"a"), mac(b"b"));
@@ -18,7 +18,7 @@ fn seal(side: &mut Session, messages: &[(u8, &[u8])]) -> Vec<u8> {
     side.egress.seal(messages.iter().copied()).unwrap()
 }
 
-/// A frame around a body that no honest session would make.
+/// A frame with a body that an honest session never sends.
 fn seal_body(side: &mut Session, body: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 32];
     frame.extend_from_slice(body);
@@ -107,8 +107,8 @@ fn empty_frames_and_odd_ids_are_refused() {
 }
 
 #[test]
-fn what_is_announced_is_not_believed() {
-    // 2^24 bytes, then 2^24 - 1 bytes in a handful, then a length that is no number.
+fn an_announced_size_is_checked() {
+    // An announced size of 2^24, then 2^24 - 1 in a few bytes, then an invalid length.
     for (payload, problem) in [
         (&[0x80, 0x80, 0x80, 0x08][..], "at most 16777215 are taken"),
         (&[0xff, 0xff, 0xff, 0x07, 0, 0], "cannot hold"),
@@ -124,7 +124,7 @@ fn what_is_announced_is_not_believed() {
 }
 
 #[test]
-fn zeros_cost_what_they_take() {
+fn the_size_limit_holds_after_decompression() {
     let (mut a, mut b) = pair();
     let zeros = vec![0; MAX_MESSAGE];
     let sent = seal(&mut a, &[(0x10, &zeros)]);
@@ -137,7 +137,7 @@ fn zeros_cost_what_they_take() {
 }
 
 #[test]
-fn a_body_takes_no_more_room_than_it_has() {
+fn a_body_reserves_no_more_than_its_size() {
     let (mut a, mut b) = pair();
     let noise = Numbers::new(3).bytes(300_000);
     let sent = seal(&mut a, &[(0x10, &noise)]);
@@ -181,7 +181,7 @@ fn the_first_message_comes_alone() {
 }
 
 #[test]
-fn nobody_waits_with_endless_bytes_behind_a_first_message() {
+fn bytes_after_the_first_message_are_bounded() {
     let (mut a, mut b) = pair();
     let hello = seal_body(&mut a, b"\x80hello");
     b.ingress.is_compressed = None;
@@ -217,7 +217,7 @@ fn spoiled_streams_are_errors_or_messages() {
     }
 }
 
-/// Snappy with every byte under a stranger's control.
+/// Snappy input with arbitrary bytes.
 #[test]
 fn spoiled_snappy_is_an_error_or_a_payload() {
     let mut numbers = Numbers::new(13);

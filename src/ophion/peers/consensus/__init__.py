@@ -1,8 +1,8 @@
-"""Messages of validators on connections: IBF/1 for IBFT 2.0 chains, istanbul/100 for QBFT chains.
+"""Consensus messages on connections: IBF/1 for IBFT 2.0 chains, istanbul/100 for QBFT chains.
 
-    Validators          who of the peers speaks the protocol; `Gossip` for the driver, and what comes in goes to it
-    ConsensusProtocol   one `Subprotocol` for each dialect of the chain, offered by every node of it, validator or not
+    Validators          sends the driver's messages to validator peers, and hands theirs to the driver
+    ConsensusProtocol   the subprotocol of one protocol variant. Every node offers it, validator or not
 
-Nothing here judges a message: the driver decodes it, the machine decides what becomes of it. What a peer can cost is
-bounded before that.
+This package limits the rate and size of messages per peer. The driver decodes them, and the state machine validates
+them.
 """

@@ -1,4 +1,4 @@
-"""`ConsensusProtocol`: the four messages of one dialect on every connection that shares it."""
+"""`ConsensusProtocol`: the subprotocol of IBFT 2.0 or QBFT, with its four messages."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from ophion.peers.token_bucket import TokenBucket
 
 _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
-"""For a validator: each of us says a few things in a block, and everybody passes everything on."""
+"""Rate limit of a validator. Each sends a few messages per block and relays those of all others."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
-"""For a validator: the largest blocks there are, once a second."""
+"""Rate limit of a validator: one block of the maximum size per second."""
 _MAX_VOTE_BYTES: Final = 1024
-"""A prepare or a commit, which has some 200 bytes."""
-_MAX_BYTES_OF_UNKNOWN: Final = 16 * 1024
-"""One message of a peer that is no validator. Blocks of a future validator wait until it is one."""
-_MAX_OF_STRANGERS: Final = 50
-_OF_STRANGERS_A_SECOND: Final = 5
-"""For anybody else, who has nothing to say, unless it is a validator of a height that we do not know yet."""
-_MAX_BYTES_OF_STRANGERS: Final = 64 * 1024
-_BYTES_OF_STRANGERS_A_SECOND: Final = 16 * 1024
-"""Votes are small."""
+"""Size limit of a prepare or a commit, which has about 200 bytes."""
+_MAX_UNKNOWN_MESSAGE_BYTES: Final = 16 * 1024
+"""Size limit of a message from a peer that is not a validator."""
+_MAX_UNKNOWN_MESSAGES: Final = 50
+_UNKNOWN_MESSAGES_A_SECOND: Final = 5
+"""Rate limit of other peers. They may be validators of a height that this node has not reached."""
+_MAX_UNKNOWN_BYTES: Final = 64 * 1024
+_UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
+"""Enough for votes, which are small."""
 
 
 class ConsensusProtocol:
-    """A sub-protocol of connections."""
+    """The subprotocol of one protocol variant."""
 
-    def __init__(self, dialect: Dialect, validators: Validators) -> None:
-        name, version, length = dialect.subprotocol
+    def __init__(self, variant: Dialect, validators: Validators) -> None:
+        name, version, length = variant.subprotocol
         first = length - len(MessageKind)
         names = tuple(f"{code:#04x}" for code in range(first)) + tuple(kind.name.lower() for kind in MessageKind)
-        self.dialect = dialect
+        self.variant = variant
         self.first_code = first
-        """The codes below are nobody's."""
+        """The first message code. Lower codes are unused."""
         self.validators = validators
         limits = {first + kind: _MAX_VOTE_BYTES for kind in (MessageKind.PREPARE, MessageKind.COMMIT)}
         self.capability = Capability(name, version, length, names, limits)
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> ConsensusPeer:
-        """A peer speaks this dialect; nothing is said first."""
+        """Start the protocol on a connection. It has no handshake message."""
         attached = ConsensusPeer(peer, self)
-        self.validators.came(peer, self.dialect.name, self.capability.name)
+        self.validators.came(peer, self.variant.name, self.capability.name)
         return attached
 
 
@@ -60,30 +60,33 @@ class ConsensusPeer:
     def __init__(self, peer: Peer, protocol: ConsensusProtocol) -> None:
         self._peer = peer
         self._protocol = protocol
-        self._trusted = (TokenBucket(_MAX_MESSAGES, _MESSAGES_A_SECOND), TokenBucket(_MAX_BYTES, _BYTES_A_SECOND))
-        self._strange = (
-            TokenBucket(_MAX_OF_STRANGERS, _OF_STRANGERS_A_SECOND),
-            TokenBucket(_MAX_BYTES_OF_STRANGERS, _BYTES_OF_STRANGERS_A_SECOND),
+        self._validator_limits = (
+            TokenBucket(_MAX_MESSAGES, _MESSAGES_A_SECOND),
+            TokenBucket(_MAX_BYTES, _BYTES_A_SECOND),
+        )
+        self._unknown_limits = (
+            TokenBucket(_MAX_UNKNOWN_MESSAGES, _UNKNOWN_MESSAGES_A_SECOND),
+            TokenBucket(_MAX_UNKNOWN_BYTES, _UNKNOWN_BYTES_A_SECOND),
         )
 
     def received(self, code: int, payload: bytes) -> None:
-        """Hand a message to the driver. One that cannot be read is dropped (consensus.md 0.4): no reason to part."""
+        """Hand a message to the driver. An undecodable message is dropped without a disconnect (consensus.md 0.4)."""
         protocol, peer = self._protocol, self._peer
         if code < protocol.first_code:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{protocol.capability} has no message {code:#04x}")
         validators = protocol.validators
         is_validator = validators.is_validator(peer.address)
-        if not is_validator and len(payload) > _MAX_BYTES_OF_UNKNOWN:
+        if not is_validator and len(payload) > _MAX_UNKNOWN_MESSAGE_BYTES:
             validators.crowded_out += 1
             return
-        messages, size = self._trusted if is_validator else self._strange
+        messages, size = self._validator_limits if is_validator else self._unknown_limits
         now = validators.now()
-        # nothing is owed: a validator that passes on the flood of another is heard again at once
+        # no debt: a validator that relays the flood of another validator recovers at once
         if not (messages.take(1, now) and size.take(len(payload), now)):
             validators.crowded_out += 1
             return
         try:
-            validators.received(protocol.dialect.name, RawMessage(code, payload), peer.address)
+            validators.received(protocol.variant.name, RawMessage(code, payload), peer.address)
         except DecodeError:
             peer.blame()
 
@@ -92,4 +95,4 @@ class ConsensusPeer:
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{self._protocol.capability} vote of {size} bytes")
 
     def closed(self) -> None:
-        self._protocol.validators.left(self._peer, self._protocol.dialect.name)
+        self._protocol.validators.left(self._peer, self._protocol.variant.name)

@@ -1,9 +1,8 @@
-"""`Validators`: the driver's way to the validators among the peers.
+"""`Validators`: sends consensus messages to validator peers, and relays those of others.
 
-Own messages go to every validator of their height at once; a validator that does not take them is disconnected, and
-hears them again when it is back. Foreign ones are passed on byte for byte, and dropped where a peer is too slow for
-them. A proposal is large and most validators have it from its author, so it is passed on a moment later, and only to
-those who have not voted on it meanwhile.
+Own messages go to every validator of their height at once. A validator that reads too slowly is disconnected, and gets
+them again when it reconnects. Relayed messages are sent unchanged and dropped for slow peers. Most validators get a
+large proposal from its author, so it is relayed later, and only to validators that have not voted on it.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.bft_driver import BftDriver
 from ophion.runtime.clock import Clock
 
-_LARGE: Final = 4096
-"""Bytes of a proposal that is worth waiting for votes before it is passed on."""
+_MIN_DELAYED_BYTES: Final = 4096
+"""Bytes. A larger proposal is relayed after `_RELAY_DELAY_S`."""
 _RELAY_DELAY_S: Final = 0.25
-_PROPOSALS_KEPT: Final = 8
+_MAX_PROPOSALS: Final = 8
 
 
-class _Line(Struct, frozen=True):
-    """A peer that speaks a dialect."""
+class _ValidatorPeer(Struct, frozen=True):
+    """A peer that speaks a protocol variant."""
 
     peer: Peer
     capability: str
@@ -39,41 +38,41 @@ class Validators:
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.crowded_out = 0
-        """Messages that were dropped unread because their sender sent too many."""
+        """Messages dropped by a size or rate limit."""
         self._driver = driver
         self._clock = clock
         self._catch_up = catch_up
-        self._lines: dict[tuple[str, Address], _Line] = {}
+        self._connections: dict[tuple[str, Address], _ValidatorPeer] = {}
         self._voted: OrderedDict[Hash32, set[Address]] = OrderedDict()
-        """Digest of a proposal to those who have voted on it, and so have it."""
+        """The voters by the digest of a proposal. A voter has the proposal."""
 
-    # --- what connections say -------------------------------------------------------------------
+    # --- connections ----------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Monotonic seconds, for allowances."""
+        """Monotonic seconds, for rate limits."""
         return self._clock.monotonic()
 
     def is_validator(self, address: Address) -> bool:
-        """Whether a peer takes part in deciding the current height."""
+        """Whether a peer is a validator of the current height."""
         return address in self._driver.validators
 
-    def came(self, peer: Peer, dialect: str, capability: str) -> None:
-        """A peer has connected."""
-        self._lines[dialect, peer.address] = _Line(peer, capability)
-        if dialect == self._driver.dialect_name:
+    def came(self, peer: Peer, variant: str, capability: str) -> None:
+        """Add a connected peer."""
+        self._connections[variant, peer.address] = _ValidatorPeer(peer, capability)
+        if variant == self._driver.dialect_name:
             self._driver.connected(peer.address)
 
-    def left(self, peer: Peer, dialect: str) -> None:
-        """A connection has ended."""
-        line = self._lines.get((dialect, peer.address))
-        if line is not None and line.peer is peer:
-            del self._lines[dialect, peer.address]
-            if dialect == self._driver.dialect_name:
+    def left(self, peer: Peer, variant: str) -> None:
+        """Remove a peer, unless a newer connection has replaced it."""
+        connection = self._connections.get((variant, peer.address))
+        if connection is not None and connection.peer is peer:
+            del self._connections[variant, peer.address]
+            if variant == self._driver.dialect_name:
                 self._driver.disconnected(peer.address)
 
-    def received(self, dialect: str, raw: RawMessage, peer: Address) -> None:
-        """A message of a dialect; one that is not spoken at this height is about nothing we decide."""
-        if dialect == self._driver.dialect_name:
+    def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
+        """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""
+        if variant == self._driver.dialect_name:
             self._driver.received(raw, peer)
 
     # --- Gossip ---------------------------------------------------------------------------------
@@ -88,7 +87,7 @@ class Validators:
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
         if isinstance(message, Prepare | Commit):
             self._note_vote(message.digest, message.author)
-        if isinstance(message, Proposal) and len(message.raw.data) > _LARGE:
+        if isinstance(message, Proposal) and len(message.raw.data) > _MIN_DELAYED_BYTES:
             digest = message.block.digest
             asyncio.get_running_loop().call_later(_RELAY_DELAY_S, self._relay_late, message.raw, digest, exclude)
         else:
@@ -98,18 +97,22 @@ class Validators:
         self._catch_up(peer, height)
 
     def connected(self) -> Collection[Address]:
-        dialect = self._driver.dialect_name
-        return [address for name, address in self._lines if name == dialect]
+        variant = self._driver.dialect_name
+        return [address for name, address in self._connections if name == variant]
 
     def clients(self) -> Iterable[str]:
         validators = self._driver.validators
-        return [line.peer.hello.client_id for (_, address), line in self._lines.items() if address in validators]
+        return [
+            connection.peer.hello.client_id
+            for (_, address), connection in self._connections.items()
+            if address in validators
+        ]
 
     def client_of(self, address: Address) -> str | None:
-        line = self._lines.get((self._driver.dialect_name, address))
-        return None if line is None else line.peer.hello.client_id
+        connection = self._connections.get((self._driver.dialect_name, address))
+        return None if connection is None else connection.peer.hello.client_id
 
-    # --- pieces ---------------------------------------------------------------------------------
+    # --- sending --------------------------------------------------------------------------------
 
     def _relay_late(self, raw: RawMessage, digest: Hash32, exclude: Collection[Address | None]) -> None:
         self._relay(raw, {*exclude, *self._voted.get(digest, ())})
@@ -120,14 +123,14 @@ class Validators:
                 self._send(raw, address, may_drop=True)
 
     def _send(self, raw: RawMessage, to: Address, may_drop: bool) -> None:
-        line = self._lines.get((self._driver.dialect_name, to))
-        if line is not None and line.peer.is_open:
-            line.peer.send(line.capability, raw.code, raw.data, may_drop=may_drop)
+        connection = self._connections.get((self._driver.dialect_name, to))
+        if connection is not None and connection.peer.is_open:
+            connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 
     def _note_vote(self, digest: Hash32, author: Address) -> None:
         voters = self._voted.get(digest)
         if voters is None:
             voters = self._voted[digest] = set()
-            if len(self._voted) > _PROPOSALS_KEPT:
+            if len(self._voted) > _MAX_PROPOSALS:
                 self._voted.popitem(last=False)
         voters.add(author)

@@ -1,17 +1,17 @@
-"""The eth protocol: which chain a node has, blocks, transactions, and requests for both (networking.md 3).
+"""The eth protocol: status exchange, block and transaction gossip, requests and responses (networking.md 3).
 
-    protocol      the versions offered, the status told and judged, messages handed to whoever deals with them
-    peer, peers   one connection that speaks eth; all of those whose status is good
-    versions      what differs between eth/68 and eth/69, as a table; offer: their numbers
-    messages      the messages as typed values; fields: reading them strictly
-    fork_id       whether two nodes follow the same rules
+    protocol      `EthProtocol`: offers the versions, checks the Status of peers, dispatches messages
+    peer, peers   one connection that speaks eth; all peers with a valid Status
+    versions      the differences between eth/66, eth/68 and eth/69; supported_versions: their numbers
+    messages      the messages as typed values; field_decoding: strict decoding of their fields
+    fork_id       fork identifiers (EIP-2124)
 
-    requests      what is asked of a peer, matched with its answer; exchanges: answers held against the question
-    serving       what a peer asks, answered one after the other; answers: where the answers come from
+    requests      requests to a peer, matched with responses; response_validation: checks responses
+    serving       the request queue of one peer; request_handler: reads the responses from chain and pool
 
-    block_gossip         blocks announced to us and by us; block_fetcher: those announced by hash
-    transaction_gossip   transactions passed on; transaction_fetcher, transaction_intake: those of peers on their way in
+    block_gossip         imports and announces blocks; block_fetcher: fetches blocks announced by hash
+    transaction_gossip   announces transactions; transaction_fetcher, transaction_intake: receive those of peers
 
-Messages are dispatched in order on the event loop. Whatever takes longer than a moment, decoding of long messages
-included, runs in the lane `peers`, with the number and size of what a peer may have under way bounded.
+Messages are dispatched in order on the event loop. Long work, such as decoding large messages, runs in the lane
+`peers`. The number and the size of a peer's messages in progress are bounded.
 """

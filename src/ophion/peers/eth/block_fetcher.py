@@ -1,11 +1,10 @@
 """Fetches blocks that peers announce by hash (networking.md 3.9).
 
-A block usually arrives in full within half a second of its first announcement. Then the fetcher requests it, header
-first, from the peers that announced it. It asks members first, and one after the other. A missing parent is requested
-at once.
+The fetcher waits half a second, because most blocks also arrive as NewBlock. Then it requests the header and the body
+from the announcing peers, one at a time, members first. It requests a missing parent at once.
 
-Each peer has a bounded number of announcements and of fetches under way. A fetch runs as a task of the connection that
-it waits for, so a peer that announces blocks and does not deliver them delays only itself.
+Announcements and fetches are bounded per peer. A fetch runs as a task of the peer's connection, so a peer that
+announces blocks and does not deliver them delays only itself.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ from ophion.primitives.types import Hash32
 
 WAIT_S: Final = 0.5
 MAX_TRACKED: Final = 256
-"""Announcements of one peer."""
+"""Tracked announcements per peer."""
 MAX_PASSED_OVER: Final = 1024
-"""Announcements of one peer over that limit before it is disconnected: each costs a database lookup."""
+"""Announcements over `MAX_TRACKED` before the peer is disconnected: each costs a database lookup."""
 MAX_FETCHES: Final = 3
-"""Fetches from one peer at a time; two of its five requests stay free for others."""
+"""Concurrent fetches per peer. Two of its five request slots stay free for other requests."""
 _MAX_ANNOUNCERS: Final = 8
 
 
-class _Wanted(Struct):
-    """An announced block that is not here yet."""
+class _PendingBlock(Struct):
+    """An announced block that has not arrived."""
 
     number: int
     announcers: list[EthPeer] = field(default_factory=list)
-    """Peers that have not been asked yet."""
+    """Peers that the fetcher has not asked."""
     timer: asyncio.TimerHandle | None = None
     asked: list[EthPeer] = field(default_factory=list)
-    """Peers that are being asked now."""
+    """Peers with an open fetch for this block."""
 
 
 class _Announcer(Struct):
@@ -54,7 +53,7 @@ class _Announcer(Struct):
     passed_over: int = 0
     fetches: int = 0
     due: deque[Hash32] = field(default_factory=deque)
-    """Blocks that wait until one of its fetches has ended."""
+    """Blocks that wait for a free fetch of this peer."""
 
 
 class BlockFetcher:
@@ -67,119 +66,119 @@ class BlockFetcher:
         is_coming: Callable[[Hash32], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_here`: the block needs no fetch. `is_coming`: a copy of it is being checked or imported."""
+        """`is_here`: the block needs no fetch. `is_coming`: a copy is being verified or imported."""
         self._deliver = deliver
         self._is_here = is_here
         self._is_coming = is_coming
         self._is_member = is_member
-        self._wanted: dict[Hash32, _Wanted] = {}
+        self._pending: dict[Hash32, _PendingBlock] = {}
         self._announcers: dict[EthPeer, _Announcer] = {}
 
     def __contains__(self, hash: Hash32) -> bool:
-        return hash in self._wanted
+        return hash in self._pending
 
     def __len__(self) -> int:
-        return len(self._wanted)
+        return len(self._pending)
 
     def want(self, hash: Hash32, number: int, peer: EthPeer, wait_s: float = WAIT_S) -> None:
-        """Note that a peer has a block that this node does not have."""
+        """Track an announced block that this node does not have."""
         if not peer.peer.is_open:
             return
         announcer = self._announcers.setdefault(peer, _Announcer())
         if announcer.tracked >= MAX_TRACKED:
             announcer.passed_over += 1
             if announcer.passed_over > MAX_PASSED_OVER:
-                peer.peer.disconnect(DisconnectReason.USELESS, "more blocks announced than anybody can look at")
+                peer.peer.disconnect(DisconnectReason.USELESS, "too many block announcements")
             return
-        wanted = self._wanted.get(hash)
-        if wanted is None:
-            wanted = self._wanted[hash] = _Wanted(number)
-            self._arm(hash, wanted, wait_s)
-        if peer in wanted.announcers or peer in wanted.asked:
+        pending = self._pending.get(hash)
+        if pending is None:
+            pending = self._pending[hash] = _PendingBlock(number)
+            self._arm(hash, pending, wait_s)
+        if peer in pending.announcers or peer in pending.asked:
             return
         is_member = self._is_member(peer)
-        if len(wanted.announcers) >= _MAX_ANNOUNCERS and not is_member:
+        if len(pending.announcers) >= _MAX_ANNOUNCERS and not is_member:
             return
-        wanted.announcers.insert(0 if is_member else len(wanted.announcers), peer)
+        pending.announcers.insert(0 if is_member else len(pending.announcers), peer)
         announcer.tracked += 1
-        if is_member and wanted.timer is None and not any(map(self._is_member, wanted.asked)):
-            self._ask_next(hash)  # do not wait for an unknown peer that may never answer
+        if is_member and pending.timer is None and not any(map(self._is_member, pending.asked)):
+            self._ask_next(hash)  # an unknown peer may never respond
 
     def came(self, hash: Hash32) -> None:
-        """Forget a block: it is here, or no peer is left to ask."""
-        wanted = self._wanted.pop(hash, None)
-        if wanted is None:
+        """Stop tracking a block: it has arrived, or no peer is left to ask."""
+        pending = self._pending.pop(hash, None)
+        if pending is None:
             return
-        if wanted.timer is not None:
-            wanted.timer.cancel()
-        for peer in wanted.announcers:
+        if pending.timer is not None:
+            pending.timer.cancel()
+        for peer in pending.announcers:
             self._announcers[peer].tracked -= 1
 
     def left(self, peer: EthPeer) -> None:
-        """A peer is gone."""
+        """Remove a disconnected peer, and ask other announcers for its blocks."""
         if self._announcers.pop(peer, None) is None:
             return
-        for hash, wanted in tuple(self._wanted.items()):
-            if peer in wanted.announcers:
-                wanted.announcers.remove(peer)
-            if peer in wanted.asked:
-                wanted.asked.remove(peer)
-            if not wanted.announcers and not wanted.asked:
+        for hash, pending in tuple(self._pending.items()):
+            if peer in pending.announcers:
+                pending.announcers.remove(peer)
+            if peer in pending.asked:
+                pending.asked.remove(peer)
+            if not pending.announcers and not pending.asked:
                 self.came(hash)
-            elif not wanted.asked and wanted.timer is None:
+            elif not pending.asked and pending.timer is None:
                 self._ask_next(hash)
 
     # --- asking -----------------------------------------------------------------------------------
 
-    def _arm(self, hash: Hash32, wanted: _Wanted, wait_s: float) -> None:
-        wanted.timer = asyncio.get_running_loop().call_later(wait_s, self._on_due, hash)
+    def _arm(self, hash: Hash32, pending: _PendingBlock, wait_s: float) -> None:
+        pending.timer = asyncio.get_running_loop().call_later(wait_s, self._on_due, hash)
 
     def _on_due(self, hash: Hash32) -> None:
-        wanted = self._wanted.get(hash)
-        if wanted is None:
+        pending = self._pending.get(hash)
+        if pending is None:
             return
-        wanted.timer = None
+        pending.timer = None
         if self._is_here(hash):
             self.came(hash)
         elif self._is_coming(hash):
-            self._arm(hash, wanted, WAIT_S)  # that copy may turn out to be wrong
+            self._arm(hash, pending, WAIT_S)  # the other copy may be invalid
         else:
             self._ask_next(hash)
 
     def _ask_next(self, hash: Hash32) -> None:
-        """Ask the first announcer that has a free fetch. Without one the block waits for any of them."""
-        wanted = self._wanted[hash]
-        for peer in wanted.announcers:
+        """Fetch from the first announcer with a free fetch. If all are busy, queue the block at each of them."""
+        pending = self._pending[hash]
+        for peer in pending.announcers:
             announcer = self._announcers[peer]
             if announcer.fetches < MAX_FETCHES:
-                wanted.announcers.remove(peer)
+                pending.announcers.remove(peer)
                 announcer.tracked -= 1
                 announcer.fetches += 1
-                wanted.asked.append(peer)
-                if not peer.peer.spawn(self._fetch(peer, hash, wanted.number)):
+                pending.asked.append(peer)
+                if not peer.peer.spawn(self._fetch(peer, hash, pending.number)):
                     self._ended(peer, hash)
                 return
-        for peer in wanted.announcers:
+        for peer in pending.announcers:
             if hash not in self._announcers[peer].due:
                 self._announcers[peer].due.append(hash)
-        if not wanted.announcers and not wanted.asked:
+        if not pending.announcers and not pending.asked:
             self.came(hash)
 
     async def _fetch(self, peer: EthPeer, hash: Hash32, number: int) -> None:
         try:
             block = await self._ask(peer, hash, number)
-            if block is not None and hash in self._wanted:
+            if block is not None and hash in self._pending:
                 self.came(hash)
                 self._deliver(peer, block)
         finally:
             self._ended(peer, hash)
 
     def _ended(self, peer: EthPeer, hash: Hash32) -> None:
-        """A fetch is over: go on with the same block elsewhere, and with the next block of the same peer."""
-        wanted = self._wanted.get(hash)
-        if wanted is not None and peer in wanted.asked:
-            wanted.asked.remove(peer)
-            if not wanted.asked:
+        """End a fetch: try the next announcer if the block is missing, and start the peer's next fetch."""
+        pending = self._pending.get(hash)
+        if pending is not None and peer in pending.asked:
+            pending.asked.remove(peer)
+            if not pending.asked:
                 self._ask_next(hash)
         announcer = self._announcers.get(peer)
         if announcer is None:
@@ -187,7 +186,7 @@ class BlockFetcher:
         announcer.fetches -= 1
         while announcer.due and announcer.fetches < MAX_FETCHES:
             following = announcer.due.popleft()
-            waiting = self._wanted.get(following)
+            waiting = self._pending.get(following)
             if waiting is not None and peer in waiting.announcers and not waiting.asked and waiting.timer is None:
                 self._ask_next(following)
 

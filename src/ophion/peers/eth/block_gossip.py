@@ -1,13 +1,13 @@
-"""Blocks between nodes: own ones are announced, others checked, passed on and imported (networking.md 3.9).
+"""Block gossip: announces own blocks; verifies, relays and imports the blocks of peers (networking.md 3.9).
 
     NewBlock ──────────────┐
-    NewBlockHashes ─ fetch ┴─> near the head? ─> body belongs? ─> parent here? ─> header good? ─> passed on in full
-                                                                      │ no           │ too early        │
-                                                                      held, parent   held            imported,
-                                                                      fetched                        then by hash
+    NewBlockHashes ─ fetch ┴─> near the head? ─> body matches? ─> parent known? ─> header valid? ─> relay in full
+                                                                      │ no            │ too early       │
+                                                                      hold, fetch     hold           import,
+                                                                      the parent                     announce hash
 
-A header is checked before a block is passed on, so whoever passes on a bad header did not check and is cut off. Blocks
-far ahead are left to synchronisation, old and known ones to nobody.
+Nodes verify a header before they relay its block, so a peer that sends an invalid header is disconnected. Blocks far
+ahead are left to synchronisation. Old and known blocks are ignored.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ from ophion.runtime.lanes import Lane
 log = logging.getLogger(__name__)
 
 OLDEST: Final = 10
-"""A block may lie so many below the head."""
+"""Accepted distance below the head, in blocks."""
 NEWEST: Final = 30
-"""And so many above it."""
+"""Accepted distance above the head, in blocks."""
 MAX_HELD: Final = 64
-"""Blocks of one peer that are on their way: wait for their parent, their time or the import of others."""
+"""Held blocks per peer: they wait for their parent, their timestamp or the import of other blocks."""
 MAX_HELD_BYTES: Final = 16 * 1024 * 1024
 MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
-"""Blocks on their way from all unknown peers together. Members have their own share."""
-_ALL: Final = 25
-"""So many peers all get a block in full."""
+"""Held bytes of all unknown peers together. Members do not count against it."""
+_MAX_FULL_RECIPIENTS: Final = 25
+"""With more peers than this, only a random sample gets a block in full."""
 _MAX_LEAD_S: Final = 30.0
-"""A block from further in the future is not held."""
+"""A block further in the future is dropped."""
 _DIFFICULTY_BITS: Final = 80
 _FOREIGN: Final = 8192
 
 
 class _Coming(Struct, frozen=True):
-    """A block on its way, and who sent it."""
+    """A held block and its sender."""
 
     peer: EthPeer
     size: int
@@ -78,14 +78,14 @@ class _Coming(Struct, frozen=True):
 
 
 class _Held(Struct):
-    """What one peer has on its way."""
+    """The held blocks of one peer."""
 
     blocks: int = 0
     size: int = 0
 
 
 class BlockGossip:
-    """Announces blocks, and takes announced ones."""
+    """Announces blocks, and imports announced blocks."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class BlockGossip:
         random: Random,
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_member`: whether a peer has capacity of its own: validators, static and permitted nodes."""
+        """`is_member`: whether a peer has its own quota. Validators, static and permitted nodes do."""
         self.sent = 0
         """Blocks sent in full, for metrics."""
         self.dropped = 0
-        """Full blocks that were dropped because their sender had no share left."""
+        """Full blocks dropped because their sender had used up its quota."""
         self._chain = chain
         self._importer = importer
         self._peers = peers
@@ -111,23 +111,23 @@ class BlockGossip:
         self._clock = clock
         self._random = random
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
-        # after the merge blocks are announced by others; peers take an announcement for an attack
+        # after the merge the consensus layer announces blocks, and peers disconnect a node that does
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._coming: dict[Hash32, _Coming] = {}
         """Blocks between their arrival and the end of their import."""
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
-        """Blocks by the parent they wait for."""
+        """Held blocks by the missing parent."""
         self._is_member = is_member
         self._held: dict[EthPeer, _Held] = {}
         self._unknown_bytes = 0
         self._foreign = RecentHashes(_FOREIGN)
-        """Blocks that are not announced as own ones: they came from peers."""
+        """Blocks from peers. They are not announced as own blocks."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._coming.__contains__, is_member)
 
     # --- announcements of others ----------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """A block in full."""
+        """Handle NewBlock: a block in full."""
         if not self._is_open:
             return
         raw, total_difficulty = decode_new_block(payload)
@@ -136,25 +136,25 @@ class BlockGossip:
         peer.known_blocks.add(header.hash)
         weight = total_difficulty if peer.version.has_total_difficulty else None
         if block.number > 0:
-            # it may not have imported the block yet, but surely its parent
+            # the peer may not have imported the block yet, but it has the parent
             before = None if weight is None else weight - block.difficulty
             peer.raise_head(PeerHead(block.parent_hash, before, block.number - 1))
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._coming:
-            # the other copy may have a wrong body: then this peer is asked for it
+            # the other copy may have a wrong body: then the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
         if self._hold(peer, header.hash, len(raw)):
             if self._tasks.spawn(self._take_full(peer, raw, header), peer):
                 return
             self._finish(header.hash)
-        # dropped, and the peer will not send it again: synchronisation fetches it
+        # the peer does not send a dropped block again: synchronisation fetches it
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Blocks by hash."""
+        """Handle NewBlockHashes."""
         if not self._is_open:
             return
         for hash, number in decode_new_hashes(payload):
@@ -183,11 +183,11 @@ class BlockGossip:
         return (head if self._is_final else head - OLDEST) < number <= head + NEWEST
 
     def _is_settled(self, hash: Hash32) -> bool:
-        """Whether a block is in the chain, or known to be bad."""
+        """Whether a block is in the chain or known to be invalid."""
         return self._chain.header(hash) is not None or self._importer.bad_blocks.get(hash) is not None
 
     def _hold(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
-        """Count a block against its sender's share; False where that is used up."""
+        """Count a block against its sender's quota. Returns False when the quota is used up."""
         held = self._held.get(peer, _Held())
         is_unknown = not self._is_member(peer)
         if held.blocks >= MAX_HELD or (held.blocks and held.size + size > MAX_HELD_BYTES):
@@ -210,19 +210,19 @@ class BlockGossip:
             held.blocks -= 1
             held.size -= coming.size
             if not held.blocks:
-                del self._held[coming.peer]  # it may have left before the block was here
+                del self._held[coming.peer]  # the peer may have left before the block arrived
 
     def joined(self, peer: EthPeer) -> None:
-        """A peer has said which chain it has. If ours has moved since we said so, nobody has told this peer yet.
+        """Announce the head to a new peer when it has moved since this node sent its Status.
 
-        Two signers of Clique that make the same block while they meet would wait for each other for ever.
+        Otherwise two Clique signers that seal the same height while they connect would wait for each other forever.
         """
         head = self._chain.head
         if self._is_open and head.hash not in peer.known_blocks:
-            self._tell(peer, head, encode_new_hashes([(head.hash, head.number)]))
+            self._send_hash(peer, head, encode_new_hashes([(head.hash, head.number)]))
 
     def left(self, peer: EthPeer) -> None:
-        """A peer is gone. What waits for a parent goes with it, what is being imported stays on its way."""
+        """Drop a peer's blocks that wait for a parent. Blocks being imported continue."""
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):
@@ -233,19 +233,19 @@ class BlockGossip:
                 del self._orphans[parent]
         self._held.pop(peer, None)
 
-    # --- a block's way in -----------------------------------------------------------------------
+    # --- verify and import ----------------------------------------------------------------------
 
     async def _take_full(self, peer: EthPeer, raw: bytes, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
         parent = self._chain.header(header.parent_hash)
-        # before the body is decoded: an unknown peer can make up a body, but no seal
+        # verify the seal first: an unknown peer can invent a body, but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
             self._finish(header.hash)
             return
         try:
             block = await self._lane.run(lambda: self._decoded(raw))
         except OphionError as error:
-            # a body that is not the header's says nothing about the block: it may come from somebody else
+            # the block itself may be valid: another peer may send the right body
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._finish(header.hash)
             return
@@ -269,7 +269,7 @@ class BlockGossip:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._finish(header.hash)  # it has left already, and with it would have gone what waits
+            self._finish(header.hash)  # `left` no longer removes it
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -285,7 +285,7 @@ class BlockGossip:
         self._continue(header)
 
     async def _is_good(self, peer: EthPeer, header: HashedHeader, parent: HashedHeader) -> bool:
-        """Whether a header may be passed on; one whose time has not come is held until it has."""
+        """Whether a header is valid. Waits for the timestamp of a header that is slightly early."""
         engine, chain = self._chain.engine, self._chain
         for _ in range(2):
             try:
@@ -310,17 +310,20 @@ class BlockGossip:
         try:
             imported = await self._importer.import_block(block)
         except (InvalidBlock, UnknownParent) as error:
-            # whoever passed it on had seen its header only
+            # not the peer's fault: peers verify only the header before they relay
             log.warning("announced block not imported block=%s error=%s", header, error)
             return
         if imported.outcome is not Outcome.KNOWN:
             log.info(
-                "Imported block #%d / %d tx (0x%s)", header.number, block.body.transaction_count, header.hash.hex()
+                "imported block number=%d hash=0x%s txs=%d",
+                header.number,
+                header.hash.hex(),
+                block.body.transaction_count,
             )
             self._announce_hash(header)
 
     def _continue(self, parent: HashedHeader) -> None:
-        """Those that waited for this block go on; without it they are forgotten."""
+        """Import the blocks that waited for this parent, or drop them if its import failed."""
         is_here = self._chain.header(parent.hash) is not None
         for block in self._orphans.pop(parent.hash, ()):
             hash = block.header.hash
@@ -338,7 +341,7 @@ class BlockGossip:
     # --- announcing -----------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
-        """The chain has grown: blocks made here are announced, and held ones may go on."""
+        """Announce an own block, and import held blocks whose parent is now in the chain."""
         blocks = event.added if isinstance(event, Reorged) else event.blocks
         head = blocks[-1]
         if head.header.hash not in self._foreign and self._is_open:
@@ -350,49 +353,49 @@ class BlockGossip:
         self._forget_old_orphans()
 
     def came_by_sync(self, blocks: Collection[ChainBlock]) -> None:
-        """These blocks are about to be imported by synchronisation: nobody announces them one by one."""
+        """Note blocks that synchronisation is about to import, so that they are not announced one by one."""
         self._foreign.update(block.header.hash for block in blocks)
 
     def announce_head_again(self) -> None:
-        """Announce a head that has not moved for a while, also to peers that were sent it: they may have dropped it."""
+        """Announce the head again, also to peers that were sent it: they may have dropped it."""
         if self._is_open:
             head = self._chain.head
             payload = encode_new_hashes([(head.hash, head.number)])
             for peer in self._peers:
                 has_head = peer.head.hash == head.hash or (self._is_final and peer.height >= head.number)
                 if not has_head:
-                    self._tell(peer, head, payload)
+                    self._send_hash(peer, head, payload)
 
     def announce_head(self) -> None:
-        """After synchronisation: whoever is connected to this node alone must hear of the new head."""
+        """Announce the head after synchronisation: some peers may have no other connection."""
         if self._is_open:
             self._announce_hash(self._chain.head)
 
     def _announce_own(self, block: ChainBlock) -> None:
-        """A block that was made here, or decided by the validators this node belongs to."""
+        """Announce a block that this node produced or decided with its fellow validators."""
         self._pass_on(block)
         self._announce_hash(block.header)
 
     def _pass_on(self, block: ChainBlock) -> None:
-        """Send a block in full to those who may not have it."""
-        header, everybody = block.header, list(self._peers)
+        """Send a block in full to peers that may not have it."""
+        header, peers = block.header, list(self._peers)
         holders = self._holders(header)
-        unaware = [
-            peer for peer in everybody if header.hash not in peer.known_blocks and peer.peer.address not in holders
+        receivers = [
+            peer for peer in peers if header.hash not in peer.known_blocks and peer.peer.address not in holders
         ]
-        if len(everybody) > _ALL:
-            unaware = self._random.sample(unaware, min(len(unaware), max(1, isqrt(len(everybody)))))
-        if not unaware:
+        if len(peers) > _MAX_FULL_RECIPIENTS:
+            receivers = self._random.sample(receivers, min(len(receivers), max(1, isqrt(len(peers)))))
+        if not receivers:
             return
         parent_difficulty = self._chain.total_difficulty(header.parent_hash) or 0
         payload = encode_new_block(encode_block(block), parent_difficulty + header.header.difficulty)
-        for peer in unaware:
+        for peer in receivers:
             if peer.send(Code.NEW_BLOCK, payload):
                 peer.known_blocks.add(header.hash)
                 self.sent += 1
 
     def _holders(self, header: HashedHeader) -> Collection[Address]:
-        """Who has the block without being told: the validators have agreed on it. Its hash is enough for them."""
+        """Validators, which have a block that they decided. They get only its hash."""
         if not self._is_final:
             return ()
         parent = self._chain.header(header.parent_hash)
@@ -405,8 +408,8 @@ class BlockGossip:
         payload = encode_new_hashes([(header.hash, header.number)])
         for peer in self._peers:
             if header.hash not in peer.known_blocks:
-                self._tell(peer, header, payload)
+                self._send_hash(peer, header, payload)
 
-    def _tell(self, peer: EthPeer, header: HashedHeader, payload: bytes) -> None:
+    def _send_hash(self, peer: EthPeer, header: HashedHeader, payload: bytes) -> None:
         if peer.send(Code.NEW_BLOCK_HASHES, payload):
             peer.known_blocks.add(header.hash)

@@ -1,7 +1,7 @@
-"""`DetachedTasks`: tasks that outlive the connection they came from, with a share for each peer.
+"""`DetachedTasks`: tasks that outlive the connection that started them, with a quota per peer.
 
-The import of a block goes on when its sender leaves. Unknown peers share a bounded number of tasks. Members do not use
-that number, so unknown peers cannot take it from them.
+The import of a block continues when its sender disconnects. Unknown peers also share a common quota. Members do not
+count against it, so unknown peers cannot exhaust the capacity of members.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Owner = TypeVar("Owner", bound=Hashable)
 
 
 class DetachedTasks(Generic[Owner]):
-    """Tasks that live as long as the service that runs them. An exception of a task ends the service."""
+    """Tasks that run as long as their service. An exception of a task ends the service."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class DetachedTasks(Generic[Owner]):
             raise failures.exceptions[0] from None
 
     def spawn(self, work: Coroutine[Any, Any, None], owner: Owner | None = None) -> bool:
-        """Start a task. Returns False and closes `work` when its owner has no share left or the service has stopped.
+        """Start a task. Returns False and closes `work` when the owner's quota is used up or the service has stopped.
 
         Work without an owner is the node's own and always starts.
         """

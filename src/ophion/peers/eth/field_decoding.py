@@ -1,7 +1,6 @@
-"""Reading the fields of eth messages strictly, and cheaply where a stranger decides how many there are.
+"""Strict decoding of the fields of eth messages.
 
-Lists of hashes have a fixed stride, so they are checked and cut without a look at every item: a list of a thousand
-costs as much as a list of ten.
+Items of a hash list have a fixed size, so the list is checked with one slice comparison and not item by item.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ MAX_ID_BYTES: Final = 8
 
 
 def items_of(payload: bytes, min_items: int, max_items: int, what: str) -> list[rlp.Item]:
-    """The decoded items of a message that is a list; `max_items` counts those of all levels."""
+    """Decode a message that is a list. `max_items` counts the items of all levels."""
     items = rlp.decode(payload, max_items)
     if not isinstance(items, list) or len(items) < min_items:
         raise RlpError(f"{what}: a list of {min_items} items is expected", 0)
@@ -26,7 +25,7 @@ def items_of(payload: bytes, min_items: int, max_items: int, what: str) -> list[
 
 
 def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
-    """The items of a list, each still encoded."""
+    """Split a list into its encoded items."""
     parts = rlp.split_list(payload, count)
     if len(parts) != count:
         raise RlpError(f"{what}: {len(parts)} items instead of {count}", 0)
@@ -34,7 +33,7 @@ def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
 
 
 def number(item: rlp.Item, bits: int, what: str) -> int:
-    """A scalar of at most so many bits; looked at for its length before it becomes a number."""
+    """Decode a scalar of at most `bits` bits. Checks its length before the conversion."""
     if not isinstance(item, bytes) or 8 * len(item) > bits + 7:
         raise RlpError(f"{what}: not a number of {bits} bits", 0)
     value = rlp.decode_int(item)
@@ -44,20 +43,20 @@ def number(item: rlp.Item, bits: int, what: str) -> int:
 
 
 def block_hash(item: rlp.Item, what: str) -> Hash32:
-    """32 bytes."""
+    """Check that an item is a hash of 32 bytes."""
     if not isinstance(item, bytes) or len(item) != HASH_LENGTH:
         raise RlpError(f"{what}: not {HASH_LENGTH} bytes", 0)
     return item
 
 
 def with_id(payload: bytes, what: str) -> tuple[int, bytes]:
-    """(request id, encoded body) of a request or an answer."""
+    """(request id, encoded body) of a request or a response."""
     encoded_id, body = parts_of(payload, 2, what)
     return number(rlp.decode(encoded_id, 0), 8 * MAX_ID_BYTES, f"{what}: request id"), body
 
 
 def list_of_hashes(encoded: bytes, what: str) -> list[Hash32]:
-    """The hashes of an encoded list."""
+    """Decode a list of hashes."""
     is_list, start, end = rlp.head(encoded, 0)
     if not is_list or end != len(encoded):
         raise RlpError(f"{what}: a list of hashes is expected", 0)
@@ -68,11 +67,11 @@ def list_of_hashes(encoded: bytes, what: str) -> list[Hash32]:
 
 
 def encode_hashes(hashes: list[Hash32]) -> bytes:
-    """An encoded list of hashes."""
+    """Encode a list of hashes."""
     head = bytes((_HASH_HEAD,))
     return rlp.list_of([head + one for one in hashes])
 
 
 def enclosed(request_id: int, body: bytes) -> bytes:
-    """A request or an answer around its encoded body."""
+    """Encode a request or a response from its id and its encoded body."""
     return rlp.list_of((rlp.encode_int(request_id), body))

@@ -1,8 +1,7 @@
-"""Fork identifiers: whether two nodes follow the same rules, told in twelve bytes (EIP-2124, EIP-6122).
+"""Fork identifiers: whether two nodes follow the same fork schedule (EIP-2124, EIP-6122).
 
-The hash covers the genesis and every fork that has passed, `next` is the first that has not. A node that is behind
-tells another hash than one that is ahead; the rules below see through that, so that only networks which really differ
-are kept apart.
+The hash covers the genesis and all passed forks; `next` is the first fork that has not passed. A node that is behind
+has a different hash, so the rules below also accept the hashes before and after the own one.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from ophion.primitives.types import Hash32
 _HASH_LENGTH: Final = 4
 _NUMBER_LENGTH: Final = 8
 _FIRST_TIME: Final = 1_438_269_973
-"""Forks above this are seconds, below it blocks: when Ethereum began, and more blocks than any chain has."""
+"""Mainnet genesis time. A fork above it is a timestamp, below it a block number."""
 
 
 class ForkId(Struct, frozen=True):
-    """What a node says about its forks."""
+    """The fork identifier of a node."""
 
     hash: bytes
-    """Four bytes: checksum of the genesis hash and the forks that have passed."""
+    """Four bytes: CRC-32 of the genesis hash and the passed forks."""
     next: int
-    """Block or second of the next fork that is known; 0 for none."""
+    """Block number or timestamp of the next known fork; 0 for none."""
 
     def items(self) -> tuple[bytes, int]:
-        """As `rlp.encode` takes it."""
+        """The fields in the form that `rlp.encode` accepts."""
         return self.hash, self.next
 
     @classmethod
     def read(cls, item: rlp.Item) -> ForkId:
-        """From a decoded list; what a later version appends is passed over."""
+        """Read a decoded list. Ignores further items, which later versions may append."""
         if not isinstance(item, list) or len(item) < 2:
             raise RlpError("fork id: a list of two items is expected", 0)
         digest, following = item[0], item[1]
@@ -62,7 +61,7 @@ class ForkIds:
             checksum = zlib.crc32(fork.to_bytes(_NUMBER_LENGTH, "big"), checksum)
             sums.append(checksum)
         self._sums = tuple(value.to_bytes(_HASH_LENGTH, "big") for value in sums)
-        """The hash after so many forks."""
+        """The hash by the number of passed forks."""
 
     @classmethod
     def of(cls, spec: ChainSpec, genesis: Hash32, genesis_time: int) -> ForkIds:
@@ -70,16 +69,16 @@ class ForkIds:
         return cls(genesis, genesis_time, spec.fork_blocks, spec.fork_times)
 
     def at(self, number: int, timestamp: int) -> ForkId:
-        """What a node whose head is this block says."""
+        """The fork identifier of a node with this head."""
         passed = self._passed(number, timestamp)
         return ForkId(self._sums[passed], self._forks[passed] if passed < len(self._forks) else 0)
 
     def problem(self, remote: ForkId, number: int, timestamp: int) -> str | None:
-        """Why a node with this identifier cannot be of our network; None when it can. The head is ours."""
+        """Why a remote identifier is incompatible with our head; None when it is compatible."""
         passed = self._passed(number, timestamp)
         if remote.hash == self._sums[passed]:
             if remote.next and _has_passed(remote.next, number, timestamp):
-                return f"it announces a fork at {remote.next} that did not happen here"
+                return f"it announces a fork at {remote.next} that this network does not have"
             return None
         if remote.hash in self._sums[:passed]:
             behind = self._sums.index(remote.hash)
@@ -88,10 +87,10 @@ class ForkIds:
             return f"it does not know the fork at {self._forks[behind]}"
         if remote.hash in self._sums[passed + 1 :]:
             return None
-        return f"its forks 0x{remote.hash.hex()} are not those of this network"
+        return f"its fork hash 0x{remote.hash.hex()} does not match this network"
 
     def _passed(self, number: int, timestamp: int) -> int:
-        """How many forks a head has behind it; forks by time come after all forks by number."""
+        """Number of forks that a head has passed. Timestamp forks follow all block forks."""
         blocks = bisect_right(self._blocks, number)
         if blocks < len(self._blocks):
             return blocks

@@ -1,4 +1,4 @@
-"""What is known of a peer's chain: the best block it surely has, and how high it may be (networking.md 4.1)."""
+"""The best block that a peer is known to have (networking.md 4.1)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class PeerHead(Struct, frozen=True):
 
     hash: Hash32
     total_difficulty: int | None
-    """Up to and including it; None where the protocol does not tell."""
+    """Including this block; None where the protocol does not send it."""
     height: int | None
-    """None until its header has been seen."""
+    """None until this node has seen the header."""

@@ -1,7 +1,6 @@
-"""Which of the latest hashes somebody has, in bounded memory.
+"""A bounded set of recent hashes.
 
-Two generations of sets: when the younger one is full it becomes the older, and what was in the older one is forgotten.
-So the memory is bounded, the last half of it is always remembered, and no step costs more than a set does.
+It keeps two generations. When the younger set is full, it replaces the older set, whose hashes are dropped.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ class RecentHashes:
         return len(self._younger | self._older)
 
     def add(self, hash: Hash32) -> None:
-        """Remember a hash."""
+        """Add a hash. May drop the older generation."""
         self._younger.add(hash)
         if len(self._younger) >= self._half:
             self._older, self._younger = self._younger, set()
 
     def update(self, hashes: Iterable[Hash32]) -> None:
-        """Remember some hashes."""
+        """Add several hashes."""
         for hash in hashes:
             self.add(hash)
 
     def discard(self, hash: Hash32) -> None:
-        """Forget one."""
+        """Remove a hash."""
         self._younger.discard(hash)
         self._older.discard(hash)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all hashes."""
         self._younger.clear()
         self._older.clear()

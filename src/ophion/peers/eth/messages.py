@@ -1,7 +1,7 @@
-"""The messages of eth as typed values, each with its encoding (networking.md 3.4 and 3.6).
+"""The eth messages as typed values with their encoding (networking.md 3.4 and 3.6).
 
-What differs between versions is in `versions.py`. Blocks, headers, bodies and transactions stay encoded here: they are
-decoded in Rust, away from the event loop.
+`versions.py` holds the differences between versions. Blocks, headers, bodies and transactions stay encoded here: Rust
+decodes them, outside the event loop.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 
 KIB: Final = 1024
 MAX_MESSAGE: Final = 10 * KIB * KIB
-"""Nothing longer is accepted, whatever it is."""
+"""Size limit of every message, in bytes."""
 MAX_DIFFICULTY_BITS: Final = 100
-"""A total difficulty that no chain reaches: whoever sends a longer number wants to see what happens."""
+"""No real chain reaches a total difficulty of more bits."""
 MAX_EXTRA_DATA: Final = 100 * KIB
-"""Bytes of a header that no network needs, not with hundreds of validators."""
+"""Bytes. Extra data with hundreds of validators stays well below it."""
 MAX_HEADER_BYTES: Final = MAX_EXTRA_DATA + 4 * KIB
 
 
 class Code(IntEnum):
-    """Message codes, counted from the first of the protocol."""
+    """Message codes, relative to the first code of the protocol."""
 
     STATUS = 0x00
     NEW_BLOCK_HASHES = 0x01
@@ -59,7 +59,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """As specification, logs and metrics spell it."""
+        """The name in the specification, logs and metrics."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -81,23 +81,23 @@ MAX_BYTES: Final = {
     Code.RECEIPTS: KIB,
     Code.BLOCK_RANGE_UPDATE: KIB,
 }
-"""The longest message of each kind. State and receipts are never requested. `max_block_bytes` lowers `NEW_BLOCK`."""
+"""Size limit of each message. This node never requests state or receipts. `max_block_bytes` lowers `NEW_BLOCK`."""
 MAX_ANNOUNCED_BLOCKS: Final = 1536
-"""Hashes in one announcement of blocks."""
+"""Hashes in one NewBlockHashes."""
 _MAX_ANNOUNCED_TRANSACTIONS: Final = 6144
-"""Hashes in one announcement of transactions; other clients send 4096."""
+"""Hashes in one NewPooledTransactionHashes. Other clients send up to 4096."""
 _MAX_FIELDS: Final = 32
-"""Items of a message of single values, with those that later versions may append."""
+"""Items of a message without lists, including fields that later versions may append."""
 _GAS_PER_BYTE: Final = 4
-"""The cheapest byte of a block: a zero byte of call data."""
+"""Gas of a zero byte of call data, the cheapest byte of a block."""
 _BLOCK_SLACK_BYTES: Final = 512 * KIB
-"""Headers of many validators, and what encodes transactions."""
+"""For headers with many validators and the encoding of transactions."""
 
 
 def max_block_bytes(gas_limit: int) -> int:
     """The size limit of a NewBlock near a head with this gas limit, in whole MiB.
 
-    The gas limit of the next blocks may be a little higher, so a quarter is added.
+    Adds a quarter, because the gas limit of the next blocks may be higher.
     """
     size = gas_limit // _GAS_PER_BYTE * 5 // 4 + _BLOCK_SLACK_BYTES
     return min(MAX_MESSAGE, -(-size // (KIB * KIB)) * KIB * KIB)
@@ -110,11 +110,11 @@ ANSWERS: Final = {
     Code.GET_RECEIPTS: Code.RECEIPTS,
     Code.GET_NODE_DATA: Code.NODE_DATA,
 }
-"""Which message answers which request."""
+"""The response code of each request code."""
 
 
 class Status(Struct, frozen=True):
-    """Which chain a node has, and how much of it."""
+    """The Status message: the network, the fork and the head of a node."""
 
     version: int
     network_id: int
@@ -122,15 +122,15 @@ class Status(Struct, frozen=True):
     fork_id: ForkId
     best_hash: Hash32
     total_difficulty: int | None = None
-    """Up to and including the best block; unknown from version 69 on."""
+    """Including the best block; None from eth/69 on."""
     latest: int | None = None
-    """Number of the best block; unknown before version 69."""
+    """Number of the best block; None before eth/69."""
     earliest: int = 0
-    """First block whose body is there."""
+    """First block whose body the node has."""
 
 
 class BlockRange(Struct, frozen=True):
-    """Which blocks a node has."""
+    """The BlockRangeUpdate message: which blocks a node has."""
 
     earliest: int
     latest: int
@@ -150,7 +150,7 @@ class BlockRange(Struct, frozen=True):
 
 
 class GetHeaders(Struct, frozen=True):
-    """Headers from a block on, `skip` left out between two of them."""
+    """A request for headers, with `skip` headers left out between two of them."""
 
     start: int | Hash32
     limit: int
@@ -175,11 +175,11 @@ class GetHeaders(Struct, frozen=True):
 
 
 class TransactionHashes(Struct, frozen=True):
-    """Transactions that a node has: type, size and hash of each."""
+    """An announcement of transactions: type, size and hash of each."""
 
     types: bytes
     sizes: Sequence[int]
-    """0 where the announcer did not say."""
+    """0 where the announcement has no sizes (eth/66)."""
     hashes: list[Hash32]
 
     def encode(self) -> bytes:
@@ -198,18 +198,18 @@ class TransactionHashes(Struct, frozen=True):
 
 
 def encode_bare_hashes(message: TransactionHashes) -> bytes:
-    """An announcement as it was before version 68: hashes alone."""
+    """Encode an announcement of eth/66, which has only hashes."""
     return encode_hashes(message.hashes)
 
 
 def decode_bare_hashes(payload: bytes) -> TransactionHashes:
-    """The reverse: types and sizes are anybody's guess."""
+    """Decode an announcement of eth/66. Types and sizes are zero."""
     hashes = list_of_hashes(payload, "transaction hashes")
     return TransactionHashes(bytes(len(hashes)), [0] * len(hashes), hashes)
 
 
 def encode_get_by_hash(request_id: int, hashes: list[Hash32]) -> bytes:
-    """A request for bodies, receipts or pooled transactions."""
+    """Encode a request for bodies, receipts or pooled transactions."""
     return enclosed(request_id, encode_hashes(hashes))
 
 
@@ -219,7 +219,7 @@ def decode_get(payload: bytes, code: Code) -> tuple[int, bytes]:
 
 
 def encode_new_hashes(blocks: Sequence[tuple[Hash32, int]]) -> bytes:
-    """An announcement of blocks by hash and number."""
+    """Encode NewBlockHashes from hashes and numbers."""
     return rlp.encode(blocks)
 
 
@@ -234,11 +234,11 @@ def decode_new_hashes(payload: bytes) -> list[tuple[Hash32, int]]:
 
 
 def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
-    """An encoded block as it is announced in full."""
+    """Encode NewBlock from an encoded block."""
     return rlp.list_of((block, rlp.encode_int(total_difficulty)))
 
 
 def decode_new_block(payload: bytes) -> tuple[bytes, int]:
-    """(encoded block, total difficulty up to and including it)"""
+    """(encoded block, total difficulty including this block) of a NewBlock."""
     block, difficulty = parts_of(payload, 2, "new block")
     return block, number(rlp.decode(difficulty, 0), MAX_DIFFICULTY_BITS, "total difficulty")

@@ -1,10 +1,10 @@
 """`EthPeer`: one connection that speaks eth.
 
-    attach ──> Status sent ──> Status received and checked ──> ready: requests, gossip, and one question for the header
-                                                               of its best block, which gives its height
+    attach ──> Status sent ──> Status received and checked ──> ready: requests, gossip, and one request for the header
+                                                               of the peer's best block, which gives its height
 
-Messages come in order on the event loop. Answers go to `Requests`, requests to `Serving`, announcements to whoever
-gossips; nothing here waits.
+The event loop dispatches messages in order: responses to `Requests`, requests to `Serving`, announcements to the gossip
+handlers. No handler blocks.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from ophion.runtime.lanes import Lane
 
 STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
-"""So many in a row end the connection."""
+"""Consecutive request timeouts before the peer is disconnected."""
 MAX_USELESS: Final = 5
-"""So many useless answers within a minute end the connection."""
+"""Useless responses within `_USELESS_S` before the peer is disconnected."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
 _SMALL: Final = 4096
-"""Answers of so few bytes are read on the loop."""
+"""Bytes. Shorter responses are decoded on the event loop."""
 _HEAD_ATTEMPTS: Final = 2
 
 T = TypeVar("T")
@@ -55,29 +55,29 @@ Handler: TypeAlias = "Callable[[EthPeer, bytes], None]"
 
 
 class Host(Protocol):
-    """What an `EthPeer` needs of the node."""
+    """The parts of the node that an `EthPeer` uses."""
 
     @property
     def chain(self) -> Chain: ...
 
     @property
     def lane(self) -> Lane:
-        """Where the answers of peers are decoded."""
+        """The lane that decodes responses."""
 
     @property
     def max_block_bytes(self) -> int:
         """The size limit of announced blocks."""
 
     def status(self, version: EthVersion) -> Status:
-        """What to tell a peer now."""
+        """The current Status of this node."""
 
     def problem(self, status: Status, version: EthVersion) -> str | None:
-        """Why a peer with this status is not of our network."""
+        """Why a peer with this Status is incompatible; None when it is compatible."""
 
     def became_ready(self, peer: EthPeer) -> None: ...
 
     def raised(self, peer: EthPeer) -> None:
-        """More is known of the peer's chain."""
+        """Called when the known head or height of the peer has risen."""
 
     def left(self, peer: EthPeer) -> None: ...
 
@@ -94,11 +94,11 @@ class EthPeer:
         self.known_blocks = RecentHashes(_KNOWN_BLOCKS)
         self.known_transactions = RecentHashes(_KNOWN_TRANSACTIONS)
         self.status: Status | None = None
-        """What it said about itself; None until it did."""
+        """The peer's Status; None until it arrives."""
         self.head = PeerHead(ZERO_HASH, None, None)
-        """The best block it surely has."""
+        """The best block that the peer is known to have."""
         self.height = 0
-        """The highest block it may have."""
+        """Estimated height of the peer's chain."""
         self._host = host
         self._serving = serving
         self._handlers = handlers
@@ -106,7 +106,7 @@ class EthPeer:
         self._useless: deque[float] = deque(maxlen=MAX_USELESS)
 
     def start(self) -> None:
-        """Say which chain this node has, at once; the peer must do the same within five seconds."""
+        """Send Status. The peer must send its own within `STATUS_S`."""
         status = self._host.status(self.version)
         self.peer.send(NAME, Code.STATUS, self.version.write_status(status))
         self.known_blocks.add(status.best_hash)
@@ -115,18 +115,18 @@ class EthPeer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether its status has been received and is good."""
+        """Whether the peer has sent a valid Status."""
         return self.status is not None
 
     @property
     def is_usable(self) -> bool:
-        """Whether it may be asked for the chain: connected, and its best block has been seen."""
+        """Whether synchronisation may use the peer: it is connected and its best header is known."""
         return self.head.height is not None and self.peer.is_open
 
     # --- Attached -------------------------------------------------------------------------------
 
     def received(self, code: int, payload: bytes) -> None:
-        """One message of the peer."""
+        """Check and dispatch one message."""
         if code not in self.version.codes:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"eth/{self.version.number} has no message {code:#04x}")
         kind = Code(code)
@@ -147,9 +147,9 @@ class EthPeer:
             self.requests.answered(kind, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """A message over its size limit, which was not decompressed.
+        """Handle a message over its size limit, which was not decompressed.
 
-        A NewBlock is dropped: the gas limit of its chain may have grown since the head of this node.
+        Drops a NewBlock without a disconnect: the gas limit may have risen since the head of this node.
         """
         if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
             self.peer.blame()
@@ -157,12 +157,12 @@ class EthPeer:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
     def closed(self) -> None:
-        """The connection is gone."""
+        """Handle the end of the connection."""
         self.requests.close()
         if self.is_ready:
             self._host.left(self)
 
-    # --- who it is ------------------------------------------------------------------------------
+    # --- status and head ------------------------------------------------------------------------
 
     async def _expect_status(self) -> None:
         await asyncio.sleep(STATUS_S)
@@ -184,7 +184,7 @@ class EthPeer:
         self._host.became_ready(self)
 
     async def _ask_for_head(self, best: Hash32) -> None:
-        """Its best block must be there: whoever cannot serve it is of no use."""
+        """Request the header of the peer's best block. Disconnect a peer that cannot serve it."""
         for _ in range(_HEAD_ATTEMPTS):
             try:
                 found = await self.headers(GetHeaders(best, 1))
@@ -196,7 +196,7 @@ class EthPeer:
                 raise PeerMisbehaved(DisconnectReason.USELESS, "it does not have its own best block")
             self._seen_head(found[0])
             return
-        raise PeerMisbehaved(DisconnectReason.USELESS, "it does not answer about its own best block")
+        raise PeerMisbehaved(DisconnectReason.USELESS, "it does not respond to a request for its own best block")
 
     def _seen_head(self, header: HashedHeader) -> None:
         if self.head.hash == header.hash:
@@ -210,7 +210,7 @@ class EthPeer:
         self.raise_head(PeerHead(update.latest_hash, None, update.latest))
 
     def raise_head(self, head: PeerHead) -> None:
-        """The peer has this block, whose height is known; it counts when it is better than what was known."""
+        """Set the head that the peer is known to have, if it is better than the previous one."""
         assert head.height is not None
         own = self.head
         if own.total_difficulty is not None and head.total_difficulty is not None:
@@ -224,27 +224,27 @@ class EthPeer:
             self._host.raised(self)
 
     def raise_height(self, height: int) -> None:
-        """The peer may have a block of this height; estimates only rise."""
+        """Raise the estimated height of the peer."""
         if height > self.height:
             self.height = height
             if self.is_ready:
                 self._host.raised(self)
 
     def has_no_more_than(self, height: int) -> None:
-        """An estimate was too high: the peer was asked and has nothing above this."""
+        """Lower the estimated height: the peer has no headers above this."""
         self.height = max(height, self.head.height or 0)
 
-    # --- asking ---------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------
 
     async def headers(self, request: GetHeaders) -> list[HashedHeader]:
-        """Headers that are what was asked for: in order, and linked where none is left out. May be fewer, or none."""
+        """Request headers. Returns them validated and in order; the list may be short or empty."""
         engine = self._host.chain.engine
         return await self._exchange(
             Code.GET_BLOCK_HEADERS, request.encode, lambda body: read_headers(body, request, engine)
         )
 
     async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-        """The bodies of the first of these blocks, senders recovered; fewer when the peer has or sends no more."""
+        """Request bodies. Returns those of the first blocks, senders recovered; may be fewer than requested."""
         hashes = [header.hash for header in headers]
         return await self._exchange(
             Code.GET_BLOCK_BODIES,
@@ -253,7 +253,7 @@ class EthPeer:
         )
 
     async def pooled(self, hashes: list[Hash32]) -> list[bytes]:
-        """Those of these transactions that the peer has, as they stand in a block."""
+        """Request pooled transactions. Returns those that the peer has, in EIP-2718 encoding."""
         return await self._exchange(
             Code.GET_POOLED_TRANSACTIONS,
             lambda request_id: encode_get_by_hash(request_id, hashes),
@@ -269,7 +269,7 @@ class EthPeer:
         try:
             value = read(body) if len(body) <= _SMALL else await self._host.lane.run(lambda: read(body))
         except (DecodeError, NativeError, PeerMisbehaved) as error:
-            # raised where somebody else waits: the connection must hear of it here
+            # the caller may not be a task of this connection, so disconnect here
             self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")
             raise RequestFailed(code.label, str(error)) from error
         self._timeouts = 0
@@ -277,7 +277,7 @@ class EthPeer:
         return value
 
     def useless(self, why: str) -> None:
-        """An answer that was not wrong and did not help; too many of them end the connection."""
+        """Count a useless response, which breaks no rule. Too many of them disconnect the peer."""
         self.peer.blame()
         now = asyncio.get_running_loop().time()
         self._useless.append(now)
@@ -288,13 +288,13 @@ class EthPeer:
         self.peer.blame()
         self._timeouts += 1
         if self._timeouts >= MAX_TIMEOUTS:
-            self.peer.disconnect(DisconnectReason.TIMEOUT, f"{MAX_TIMEOUTS} requests without an answer")
+            self.peer.disconnect(DisconnectReason.TIMEOUT, f"{MAX_TIMEOUTS} requests without a response")
 
     def _send_request(self, code: Code, payload: bytes) -> bool:
         return self.peer.is_open and self.peer.send(NAME, code, payload)
 
     def send(self, code: Code, payload: bytes) -> bool:
-        """Gossip: dropped, with False, when the peer does not take what it was sent before."""
+        """Send gossip. Returns False when the message is dropped because the peer reads too slowly."""
         return self.peer.is_open and self.peer.send(NAME, code, payload, may_drop=True)
 
     def __repr__(self) -> str:

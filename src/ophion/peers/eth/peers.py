@@ -1,4 +1,4 @@
-"""`EthPeers`: those whose status is good, and what is known of their chains."""
+"""`EthPeers`: the connected peers with a valid Status."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ophion.runtime.topic import Topic
 
 
 class EthPeers:
-    """The peers of this network that are ready, oldest first."""
+    """The ready peers, oldest connection first."""
 
     def __init__(self) -> None:
         self._ready: dict[bytes, EthPeer] = {}
         self._by_address: dict[Address, EthPeer] = {}
         self.changed: Topic[EthPeer] = Topic()
-        """A peer became ready, has more blocks than was known, or is gone."""
+        """Published when a peer becomes ready, raises its head or disconnects."""
 
     def __iter__(self) -> Iterator[EthPeer]:
-        """The peers of this moment."""
+        """Iterate over a snapshot of the peers."""
         return iter(tuple(self._ready.values()))
 
     def __len__(self) -> int:
         return len(self._ready)
 
     def by_id(self, node_id: bytes) -> EthPeer | None:
-        """The peer with this identity."""
+        """The peer with this node id."""
         return self._ready.get(node_id)
 
     def by_address(self, address: Address) -> EthPeer | None:
@@ -34,13 +34,13 @@ class EthPeers:
         return self._by_address.get(address)
 
     def add(self, peer: EthPeer) -> None:
-        """A peer is ready."""
+        """Add a ready peer."""
         self._ready[peer.peer.id] = peer
         self._by_address[peer.peer.address] = peer
         self.changed.publish(peer)
 
     def remove(self, peer: EthPeer) -> None:
-        """A peer is gone; nothing happens when another connection has taken its place."""
+        """Remove a peer, unless a newer connection has replaced it."""
         if self._ready.get(peer.peer.id) is peer:
             del self._ready[peer.peer.id]
             del self._by_address[peer.peer.address]
@@ -48,5 +48,5 @@ class EthPeers:
 
     @property
     def best_height(self) -> int:
-        """The highest block that any of them may have; 0 without peers."""
+        """The highest estimated height of the peers; 0 without peers."""
         return max((peer.height for peer in self._ready.values()), default=0)

@@ -1,7 +1,7 @@
-"""`EthProtocol`: eth on every connection, over one chain and one pool.
+"""`EthProtocol`: the eth subprotocol over one chain and one pool.
 
-It offers the versions, says which chain this node has, judges what others say, and hands messages to whoever deals with
-them. As a service it runs what outlives connections: blocks on their way in, and the news of how far the chain reaches.
+It offers the versions, sends and checks Status, and dispatches messages to their handlers. As a service it runs tasks
+that outlive connections: block imports and periodic announcements of the head and the block range.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 
 REANNOUNCE_S: Final = 3.0
-"""A head that has not moved for so long is announced again."""
+"""Announce the head again when it has not moved for so long."""
 RANGE_BLOCKS: Final = 32
 RANGE_S: Final = 120.0
 
 
 class EthProtocol:
-    """A sub-protocol of connections, and a service of the node."""
+    """The eth subprotocol, and a service of the node."""
 
     name = "eth"
 
@@ -62,13 +62,13 @@ class EthProtocol:
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.is_accepting: Callable[[], bool] = lambda: True
-        """Whether transactions of peers are looked at; synchronisation says so."""
+        """Whether to process transactions of peers. Set by the synchroniser."""
         self._tasks = DetachedTasks(self.is_member)
         self._max_block_bytes = max_block_bytes(chain.head.header.gas_limit)
         self._answers = Answers(chain, pool)
         self.blocks = BlockGossip(chain, importer, self.peers, self._tasks, self.lane, clock, random, self.is_member)
         self.makers = BlockProducers(chain)
-        """Who makes the next blocks."""
+        """Producers of the next blocks."""
         self.transactions = TransactionGossip(
             pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting()
         )
@@ -78,17 +78,17 @@ class EthProtocol:
             Code.TRANSACTIONS: self.transactions.received,
             Code.NEW_POOLED_TRANSACTION_HASHES: self.transactions.announced,
         }
-        self._told = chain.head.number
-        """The last head that was told by `BlockRangeUpdate`."""
+        self._announced_number = chain.head.number
+        """Head number of the last BlockRangeUpdate."""
         chain.events.listen(self._on_chain_event)
 
     # --- Service --------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run what outlives connections."""
+        """Run the detached tasks."""
 
         def begin() -> None:
-            self._tasks.spawn(self._tell_range_at_times())
+            self._tasks.spawn(self._announce_range_periodically())
             self._tasks.spawn(self._announce_again())
             ready()
 
@@ -97,7 +97,7 @@ class EthProtocol:
     # --- Subprotocol ----------------------------------------------------------------------------
 
     def attach(self, peer: Peer, version: int) -> EthPeer:
-        """Begin to speak eth with a peer."""
+        """Start eth on a connection."""
         spoken = VERSIONS[version]
         attached = EthPeer(peer, spoken, self, Serving(peer, spoken, self._answers, self.lane), self._handlers)
         attached.start()
@@ -107,7 +107,7 @@ class EthProtocol:
 
     @property
     def fork_id(self) -> ForkId:
-        """What this node says about its forks now."""
+        """The fork identifier at the current head."""
         head = self.chain.head
         return self.fork_ids.at(head.number, head.timestamp)
 
@@ -117,7 +117,7 @@ class EthProtocol:
         return self._max_block_bytes
 
     def is_member(self, peer: EthPeer) -> bool:
-        """Whether a peer makes blocks, is a static node or is named by the permission rules."""
+        """Whether a peer produces blocks, is a static node or is listed in the permissions."""
         return peer.peer.is_static or peer.peer.is_permitted or peer.peer.address in self.makers
 
     def status(self, version: EthVersion) -> Status:
@@ -134,13 +134,13 @@ class EthProtocol:
 
     def problem(self, status: Status, version: EthVersion) -> str | None:
         if status.version != version.number:
-            return f"it speaks eth/{status.version} where eth/{version.number} was agreed"
+            return f"its Status has version eth/{status.version}, the connection uses eth/{version.number}"
         if status.network_id != self.network_id:
-            return f"it is of network {status.network_id}, this is {self.network_id}"
+            return f"its network id is {status.network_id}, ours {self.network_id}"
         if status.genesis != self.chain.genesis.hash:
             return f"its genesis is 0x{status.genesis.hex()}, ours 0x{self.chain.genesis.hash.hex()}"
         if status.latest is not None and (status.earliest > status.latest or status.best_hash == ZERO_HASH):
-            return f"it has blocks {status.earliest} to {status.latest}"
+            return f"its block range {status.earliest} to {status.latest} is invalid"
         head = self.chain.head
         return self.fork_ids.problem(status.fork_id, head.number, head.timestamp)
 
@@ -157,14 +157,14 @@ class EthProtocol:
         self.transactions.left(peer)
         self.blocks.left(peer)
 
-    # --- the chain moves ------------------------------------------------------------------------
+    # --- chain events ---------------------------------------------------------------------------
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         self.blocks.on_chain_event(event)
         self.transactions.on_chain_event(event)
         self._limit_blocks(event.head.header.gas_limit)
-        if event.head.number - self._told >= RANGE_BLOCKS:
-            self._tell_range()
+        if event.head.number - self._announced_number >= RANGE_BLOCKS:
+            self._announce_range()
 
     def _limit_blocks(self, gas_limit: int) -> None:
         size = max_block_bytes(gas_limit)
@@ -174,7 +174,7 @@ class EthProtocol:
                 peer.peer.limit(NAME, Code.NEW_BLOCK, size)
 
     async def _announce_again(self) -> None:
-        """Announce a head that does not move: a peer may have dropped it while it was busy."""
+        """Announce a head that does not move: a busy peer may have dropped the first announcement."""
         last = self.chain.head.hash
         while True:
             await asyncio.sleep(REANNOUNCE_S)
@@ -182,16 +182,16 @@ class EthProtocol:
                 self.blocks.announce_head_again()
             last = self.chain.head.hash
 
-    def _tell_range(self) -> None:
+    def _announce_range(self) -> None:
         head = self.chain.head
-        self._told = head.number
+        self._announced_number = head.number
         payload = BlockRange(0, head.number, head.hash).encode()
         for peer in self.peers:
             if Code.BLOCK_RANGE_UPDATE in peer.version.codes:
                 peer.send(Code.BLOCK_RANGE_UPDATE, payload)
 
-    async def _tell_range_at_times(self) -> None:
+    async def _announce_range_periodically(self) -> None:
         while True:
             await asyncio.sleep(RANGE_S)
-            if self.chain.head.number != self._told:
-                self._tell_range()
+            if self.chain.head.number != self._announced_number:
+                self._announce_range()

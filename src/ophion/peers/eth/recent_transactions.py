@@ -1,7 +1,7 @@
-"""Transactions that have been through the pool's door lately: nobody's copy of them is looked at again.
+"""Transactions that were submitted to the pool recently. Further copies of them are ignored.
 
-What was refused for a reason that may pass (its sender is not permitted yet, cannot pay yet, there is no room for so
-much gas) is forgotten after a minute: other nodes hold it, and remind of it.
+A transaction rejected for a temporary reason (sender not permitted, low balance, gas limit) is removed after a minute.
+Other nodes keep it and announce it again.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from ophion.peers.eth.known_hashes import RecentHashes
 from ophion.primitives.types import Hash32
 
 AGAIN_S: Final = 60.0
-"""After so long at most, what was refused may come again."""
+"""Seconds after which a rejected transaction is accepted again."""
 PASSING: Final = frozenset(
     {"base-fee", "gas-limit", "gas-price-too-low", "not-authorized", "syncing", "underpriced", "upfront-cost"}
 )
-"""Reasons for a refusal that say nothing about tomorrow."""
+"""Temporary reasons for a rejection."""
 
 
 class RecentTransactions:
-    """The latest of them, shared by all peers."""
+    """Recently submitted transactions, shared by all peers."""
 
     def __init__(self, limit: int) -> None:
         self._seen = RecentHashes(limit)
@@ -32,11 +32,11 @@ class RecentTransactions:
         return hash in self._seen or hash in self._refused
 
     def add(self, hash: Hash32) -> None:
-        """It is at the door."""
+        """Add a transaction that is submitted to the pool."""
         self._seen.add(hash)
 
     def refused(self, hash: Hash32, reason: str) -> None:
-        """The pool did not take it."""
+        """Schedule the removal of a transaction that the pool rejected for a temporary reason."""
         if reason not in PASSING:
             return
         self._seen.discard(hash)
@@ -46,11 +46,11 @@ class RecentTransactions:
             asyncio.get_running_loop().call_later(AGAIN_S, self._forget_refused)
 
     def discard(self, hash: Hash32) -> None:
-        """It had to leave the pool, and may come again."""
+        """Remove a transaction that the pool evicted, so that it is accepted again."""
         self._seen.discard(hash)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all transactions."""
         self._seen.clear()
         self._refused.clear()
 

@@ -1,7 +1,7 @@
-"""What this node answers to requests: headers, bodies, receipts and pooled transactions (networking.md 3.8).
+"""Responses to requests for headers, bodies, receipts and pooled transactions (networking.md 3.8).
 
-Plain reads of the database, called in a lane. An answer holds a bounded number of items and stops after about 2 MiB;
-bodies and receipts stop at the first block that is missing, because the asker compares them with its list one by one.
+Plain database reads, called in a lane. A response has a bounded number of items and about 2 MiB. Bodies and receipts
+stop at the first missing block, because the requester matches them with its list by position.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ MAX_RECEIPTS: Final = 256
 MAX_TRANSACTIONS: Final = 256
 SOFT_LIMIT: Final = 2 * 1024 * 1024
 _HARD_LIMIT: Final = MAX_MESSAGE - 64 * 1024
-"""Leaves room for what is put around the items."""
+"""Leaves 64 KiB for the encoding around the items."""
 
 
 class Answers:
-    """Answers from one chain and one pool."""
+    """Reads responses from one chain and one pool."""
 
     def __init__(self, chain: Chain, pool: TxPool) -> None:
         self._store = chain.store
         self._pool = pool
 
     def headers(self, request: GetHeaders) -> bytes:
-        """The headers that a request names, as far as they are here."""
+        """The requested headers that this node has."""
         while True:
             head = self._store.head()
             found = _bounded(self._headers(request, 0 if head is None else head[1]), min(request.limit, MAX_HEADERS))
-            # blocks that were exchanged meanwhile would give headers that do not follow each other
+            # retry after a reorganisation: the headers would not be linked
             if head is None or self._store.canonical_hash(head[1]) == head[0]:
                 return found
 
     def bodies(self, hashes: list[Hash32]) -> bytes:
-        """The bodies of these blocks, up to the first that is missing."""
+        """The bodies of these blocks, up to the first missing block."""
         return _bounded(_until_missing(hashes, self._body), MAX_BODIES)
 
     def receipts(self, hashes: list[Hash32], with_bloom: bool) -> bytes:
-        """The receipts of these blocks, up to the first that is missing."""
+        """The receipts of these blocks, up to the first missing block."""
         one = wrapped if with_bloom else _receipt_without_bloom
 
         def of_block(block: Hash32) -> bytes | None:
@@ -57,7 +57,7 @@ class Answers:
         return _bounded(_until_missing(hashes, of_block), MAX_RECEIPTS)
 
     def pooled(self, hashes: list[Hash32]) -> bytes:
-        """Those of these transactions that are in the pool, in their order. For the event loop, whose pool it is."""
+        """The requested transactions that are in the pool. Call it on the event loop, which owns the pool."""
         items = (item for hash in hashes if (item := self._pool.get(hash)) is not None)
         found = (raw for item in items if (raw := self._pool.travelling(item)) is not None)
         return _bounded(map(wrapped, found), MAX_TRANSACTIONS)
@@ -84,7 +84,7 @@ class Answers:
             number += step
 
     def _side_branch(self, hash: Hash32, number: int, request: GetHeaders) -> Iterator[bytes]:
-        """From a block off the canonical chain: itself, and its ancestors when the request goes back."""
+        """Headers from a non-canonical block on: only itself, or its ancestors when `reverse` is set."""
         store, distance, left = self._store, request.skip + 1, 0
         while (header := store.header(hash)) is not None:
             if left == 0:
@@ -114,19 +114,19 @@ def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None])
         yield found
 
 
-def _bounded(items: Iterable[bytes], most: int) -> bytes:
-    """A list of the first items, as many as one message may hold."""
-    taken: list[bytes] = []
+def _bounded(items: Iterable[bytes], max_items: int) -> bytes:
+    """Encode the first items as a list, within the limits of one message."""
+    chosen: list[bytes] = []
     size = 0
-    if most > 0:
+    if max_items > 0:
         for item in items:
             size += len(item)
             if size > _HARD_LIMIT:
                 break
-            taken.append(item)
-            if len(taken) >= most or size >= SOFT_LIMIT:
+            chosen.append(item)
+            if len(chosen) >= max_items or size >= SOFT_LIMIT:
                 break
-    return rlp.list_of(taken)
+    return rlp.list_of(chosen)
 
 
 def _parent_hash(header: bytes) -> Hash32:

@@ -1,8 +1,7 @@
-"""Requests to one peer and their answers, matched by id and by kind (networking.md 3.6).
+"""Requests to one peer, matched with their responses by id and message code (networking.md 3.6).
 
-At most five are open at a time, because others refuse more; whoever asks a sixth time waits for its turn. A request
-ends in one of two ways: the encoded body of its answer, or `RequestFailed`. An answer that comes after its time is
-thrown away; one that nobody asked for is a breach of the protocol.
+At most five requests are open, because other clients refuse more; further callers wait. A request returns the encoded
+body of its response or raises `RequestFailed`. Late responses are ignored. Unsolicited responses are a protocol breach.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from ophion.peers.eth.messages import ANSWERS, Code
 TIMEOUT_S: Final = 5.0
 MAX_OPEN: Final = 5
 _MAX_LATE: Final = 64
-"""Requests given up whose answers may still come; older ones are forgotten."""
+"""Timed out requests whose late responses are still accepted and ignored."""
 
 
 class RequestFailed(OphionError):
-    """A request without a usable answer: the one error of everything that is asked of peers."""
+    """A request to a peer got no usable response."""
 
     def __init__(self, what: str, why: str) -> None:
         self.what = what
@@ -34,10 +33,10 @@ class RequestFailed(OphionError):
 
 
 class RequestTimedOut(RequestFailed):
-    """No answer came in time."""
+    """The response did not arrive in time."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(what, f"no answer within {TIMEOUT_S:g} s")
+        super().__init__(what, f"no response within {TIMEOUT_S:g} s")
 
 
 class _Open(Struct):
@@ -46,7 +45,7 @@ class _Open(Struct):
 
 
 class Requests:
-    """The requests to one peer that wait for their answers."""
+    """The open requests to one peer."""
 
     def __init__(self, send: Callable[[Code, bytes], bool], timeout_s: float = TIMEOUT_S) -> None:
         self._send = send
@@ -57,14 +56,14 @@ class Requests:
         self._next_id = 1
         self._is_closed = False
         self.waiting = 0
-        """How many wait for their turn."""
+        """Callers that wait for a free request slot."""
 
     def __len__(self) -> int:
-        """How many are open."""
+        """Number of open requests."""
         return len(self._open)
 
     async def ask(self, code: Code, encode: Callable[[int], bytes]) -> bytes:
-        """Send a request, made for its id, and wait for the encoded body of its answer."""
+        """Send a request and wait for the encoded body of its response. `encode` gets the request id."""
         self.waiting += 1
         try:
             await self._slots.acquire()
@@ -72,14 +71,14 @@ class Requests:
             self.waiting -= 1
         try:
             if self._is_closed:
-                raise RequestFailed(code.label, "the peer is gone")
+                raise RequestFailed(code.label, "the peer has disconnected")
             request_id = self._next_id
             self._next_id += 1
             waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
             self._open[request_id] = _Open(ANSWERS[code], waiter)
             try:
                 if not self._send(code, encode(request_id)):
-                    raise RequestFailed(code.label, "the peer is gone")
+                    raise RequestFailed(code.label, "the peer has disconnected")
                 async with asyncio.timeout(self._timeout_s):
                     return await waiter
             except TimeoutError:
@@ -91,7 +90,7 @@ class Requests:
             self._slots.release()
 
     def answered(self, code: Code, payload: bytes) -> None:
-        """An answer has come; `PeerMisbehaved` when nobody asked for it."""
+        """Complete the request of a response. Raises `PeerMisbehaved` for an unsolicited response."""
         if not any(found.answer is code for found in self._open.values()) and code not in self._late.values():
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {code.label}")
         request_id, body = with_id(payload, code.label)
@@ -106,14 +105,14 @@ class Requests:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {code.label}")
 
     def close(self) -> None:
-        """The peer is gone: everybody who waits hears of it."""
+        """Fail all open requests: the peer has disconnected."""
         self._is_closed = True
         for found in self._open.values():
             if not found.waiter.done():
-                found.waiter.set_exception(RequestFailed(found.answer.label, "the peer is gone"))
+                found.waiter.set_exception(RequestFailed(found.answer.label, "the peer has disconnected"))
         self._open.clear()
-        # whoever sends holds us: without this both would wait for a collection of cycles
-        self._send = _to_nobody
+        # break the reference cycle with the peer, so that both are freed at once
+        self._send = _send_to_closed_peer
 
     def _expect_late(self, request_id: int, answer: Code) -> None:
         self._late[request_id] = answer
@@ -121,5 +120,5 @@ class Requests:
             del self._late[next(iter(self._late))]
 
 
-def _to_nobody(code: Code, payload: bytes) -> bool:
+def _send_to_closed_peer(code: Code, payload: bytes) -> bool:
     return False

@@ -1,6 +1,6 @@
-"""Reading answers: decoded, and held against what was asked. Plain functions, called in a lane.
+"""Decodes responses and checks them against their requests. Plain functions, called in a lane.
 
-`PeerMisbehaved` for what no honest node sends: headers that do not follow each other, more items than were asked for.
+They raise `PeerMisbehaved` for responses that no honest node sends, such as unlinked headers or too many items.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MIN_TRANSACTION_BYTES: Final = 56
-"""What the two random numbers of a signature make certain, on average over many transactions."""
+"""Lower bound of the average size of many transactions: the signature alone has 64 random bytes."""
 _FEW_TRANSACTIONS: Final = 64
-"""So many may be shorter."""
+"""This many transactions may be shorter."""
 
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
-    """The headers of an answer, held against the request."""
+    """Decode headers and check them against the request."""
     with decoding("headers"):
         encoded = split_list(body, request.limit)
     longest = max(map(len, encoded), default=0)
@@ -51,7 +51,7 @@ def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[Hashe
 def _check_order(headers: Sequence[HashedHeader], request: GetHeaders) -> None:
     first = headers[0]
     if request.start != (first.hash if isinstance(request.start, bytes) else first.number):
-        raise _wrong(f"header {first} is not the one that was asked for")
+        raise _wrong(f"header {first} is not the requested one")
     step = -(request.skip + 1) if request.reverse else request.skip + 1
     for before, after in pairwise(headers):
         if after.number != before.number + step:
@@ -62,14 +62,14 @@ def _check_order(headers: Sequence[HashedHeader], request: GetHeaders) -> None:
 
 
 class SizedBody(Struct, frozen=True):
-    """A body, and the bytes it travelled in."""
+    """A body and its encoded size in bytes."""
 
     body: Body
     size: int
 
 
 def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-    """The bodies of an answer as far as they belong to the headers, one after the other; senders are recovered."""
+    """Decode bodies and recover senders. Stops at the first body that does not match its header."""
     with decoding("bodies"):
         sizes = [len(item) for item in split_list(answer, len(headers))]
         found = split_bodies(answer, len(headers))
@@ -79,7 +79,7 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
             check_belongs(header.header, body)
         except InvalidBlock:
             break
-        # a signature that gives no sender is met again on execution, after the header has been verified
+        # execution reports an invalid signature, after the header has been verified
         with suppress(InvalidBody):
             body.recover()
         bodies.append(SizedBody(body, size))
@@ -87,13 +87,13 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
 
 
 def read_transactions(answer: bytes) -> list[bytes]:
-    """The transactions of a message, as they stand in a block."""
+    """Split a message into its transactions, in EIP-2718 encoding."""
     with decoding("transactions"):
         return split_transactions(answer, _FEW_TRANSACTIONS + len(answer) // _MIN_TRANSACTION_BYTES)
 
 
 def pooled_hash(raw: bytes) -> Hash32:
-    """The hash of a transaction as it travels: blobs, which come behind it in a list around all, do not count."""
+    """The hash of a transaction in its network form. The blob sidecar is not hashed."""
     if raw[0] != BLOB_TYPE:
         return keccak256(raw)
     _, start, _ = rlp.head(raw, 1)
@@ -103,7 +103,7 @@ def pooled_hash(raw: bytes) -> Hash32:
 
 @contextmanager
 def decoding(what: str) -> Iterator[None]:
-    """What the extension says about malformed bytes, as a `DecodeError`."""
+    """Translate errors of the native extension to `DecodeError`."""
     try:
         yield
     except NativeError as error:
@@ -111,7 +111,7 @@ def decoding(what: str) -> Iterator[None]:
 
 
 def wrapped(raw: bytes) -> bytes:
-    """A transaction or receipt as an item of a list: typed ones are byte strings there."""
+    """Encode a transaction or receipt as a list item: typed ones become byte strings."""
     return raw if raw[0] >= 0xC0 else rlp.encode_bytes(raw)
 
 

@@ -1,7 +1,7 @@
-"""The requests of one peer, answered one after the other.
+"""The request queue of one peer.
 
-Reads run in a lane, one of a peer at a time: a peer that asks without pause waits for itself and for nobody else. An
-answer that would come too late is sent empty instead, because a late one counts as unsolicited where it arrives.
+Reads run in a lane, one at a time per peer, so a peer that floods requests delays only itself. A response that would
+be late is sent empty, because other clients treat a late response as unsolicited.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ophion.runtime.lanes import Lane
 log = logging.getLogger(__name__)
 
 ANSWER_S: Final = 4.0
-"""Others give up after 5 s."""
+"""Response deadline. Other clients time out after 5 s."""
 MAX_WAITING: Final = 64
-"""Others have five requests open; whoever has so many does not mean to read the answers."""
+"""Queued requests per peer. Other clients have at most five open."""
 _FEW_HEADERS: Final = 4
-"""So few are read on the loop: handing them to a thread and back costs more."""
+"""Up to this many headers are read on the event loop: a thread switch costs more."""
 
 
 class _Request(Struct, frozen=True):
@@ -43,7 +43,7 @@ class _Request(Struct, frozen=True):
 
 
 class Serving:
-    """What one peer asks for."""
+    """Responds to the requests of one peer."""
 
     def __init__(self, peer: Peer, version: EthVersion, answers: Answers, lane: Lane) -> None:
         self._peer = peer
@@ -54,14 +54,14 @@ class Serving:
         self._is_running = False
 
     def asked(self, code: Code, payload: bytes) -> None:
-        """A request has come."""
+        """Respond to a request at once, or queue it."""
         request_id, body = decode_get(payload, code)
         if code is Code.GET_POOLED_TRANSACTIONS:
-            # the pool belongs to the loop
+            # the event loop owns the pool
             self._send(code, request_id, self._answers.pooled(list_of_hashes(body, code.label)))
             return
         if code is Code.GET_NODE_DATA:
-            # pieces of state by their hash: this node keeps its state in another form
+            # this node does not store trie nodes by hash
             self._send(code, request_id, rlp.EMPTY_LIST)
             return
         read, is_short = self._reader(code, body)
@@ -77,7 +77,7 @@ class Serving:
             self._is_running = self._peer.spawn(self._answer_all())
 
     def _reader(self, code: Code, body: bytes) -> tuple[Callable[[], bytes], bool]:
-        """What makes the answer, and whether that takes no longer than a moment."""
+        """(the function that reads the response, whether it is short enough for the event loop)"""
         if code is Code.GET_BLOCK_HEADERS:
             request = GetHeaders.decode(body)
             return (lambda: self._answers.headers(request)), request.limit <= _FEW_HEADERS and request.skip == 0
@@ -102,9 +102,7 @@ class Serving:
             with translated():
                 return await self._lane.run(request.read, left_s)
         except OphionError as error:
-            log.warning(
-                "request of a peer not answered peer=%r kind=%s error=%s", self._peer, request.code.label, error
-            )
+            log.warning("request of peer failed peer=%r kind=%s error=%s", self._peer, request.code.label, error)
             return rlp.EMPTY_LIST
 
     def _send(self, code: Code, request_id: int, body: bytes) -> None:

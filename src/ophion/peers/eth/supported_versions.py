@@ -1,8 +1,8 @@
-"""Which versions of the eth protocol are offered: the numbers alone, since what they mean takes long to load."""
+"""Numbers of the offered eth versions, without the slow import of `versions`."""
 
 from __future__ import annotations
 
 
 def offered_numbers(is_final: bool) -> tuple[int, ...]:
-    """The versions for a network, oldest first; `is_final` where no block is ever replaced."""
+    """The version numbers, oldest first. `is_final`: the consensus has immediate finality."""
     return (66, 68, 69) if is_final else (66, 68)

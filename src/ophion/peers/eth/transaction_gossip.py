@@ -1,16 +1,15 @@
-"""Transactions between nodes: what enters the pool is passed on, what others pass on enters the pool.
+"""Transaction gossip: announces the pool's transactions, and submits those of peers to the pool.
 
-New transactions are collected for a moment and then sent together: in full to some peers drawn by lot (the square root
-of all), by hash to the others, and to nobody who is known to have them. Who makes the next blocks needs them now: as
-long as no such peer is known to have a transaction, all of them get it in full. Otherwise it would reach some of them
-half a second later, and what its sender sent behind it with it, so that blocks are large and small by turns.
+It collects new transactions for a short time. It sends them in full to a random sample of peers (the square root of
+their number) and announces the hashes to the others. It skips peers that know a transaction. Block producers get a
+transaction in full as long as none of them is known to have it. Fetching it by hash would take half a second, and
+block sizes would alternate between large and small.
 
-A peer whose pool was full, or that had no time to read, has lost what it was sent, and nobody would send it again. So
-what could be mined and is still here after some time is announced once more, to everybody: a hash costs little where
-it is known. What had to make room in this pool may be offered to it again.
+A busy peer or a peer with a full pool drops transactions. So executable transactions that stay in the pool for long are
+announced again. A transaction that this pool evicted is accepted again.
 
-A transaction that came from a peer is marked as known to it before it enters the pool, so it never goes back. While
-this node is far behind, what peers say about transactions is neither decoded nor remembered: it could not be judged.
+A transaction from a peer is marked as known to that peer before it enters the pool, so it is never sent back. While
+this node is far behind, it ignores all transaction messages, because it cannot validate them.
 """
 
 from __future__ import annotations
@@ -38,24 +37,24 @@ from ophion.primitives.types import Address, Hash32
 from ophion.runtime.lanes import Lane
 
 COLLECT_S: Final = 0.02
-"""How long new transactions wait for others: one message for many."""
+"""How long new transactions are collected for one message."""
 MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
-"""So many makers of blocks get in full what none of them is known to have."""
+"""Block producers that get transactions in full when none of them is known to have them."""
 INTRODUCE_S: Final = 0.2
-"""So long a new peer has to stay before it is told what is in the pool: places for peers are few, visits are not."""
+"""Delay before the pool is announced to a new peer: many inbound connections end at once."""
 REMIND_S: Final = 10.0
-"""What has waited so long is announced again, and then again."""
+"""Interval of repeated announcements."""
 MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
-"""Bytes of a transaction above which only its hash is sent."""
+"""Bytes. For a larger transaction only the hash is sent."""
 _MESSAGE: Final = 100 * 1024
 """Bytes of transactions in one message."""
 _SEEN: Final = 65_536
 
 
 class TransactionGossip:
-    """Passes transactions on, and takes what is passed on."""
+    """Sends transactions to peers, and receives theirs."""
 
     def __init__(
         self,
@@ -66,15 +65,15 @@ class TransactionGossip:
         random: Random,
         is_accepting: Callable[[], bool],
     ) -> None:
-        """`makers`: addresses of those who make the next blocks.
+        """`makers`: addresses of the next block producers.
 
-        `is_accepting`: whether this node is near enough to the head of the chain to judge transactions."""
+        `is_accepting`: whether this node is close enough to the head to validate transactions."""
         self.sent = 0
         """Transactions sent in full, for metrics."""
         self.announced_out = 0
         """Transactions sent by hash, for metrics."""
         self.skipped = 0
-        """Messages full of transactions that nobody looked at, for metrics."""
+        """Transactions messages that were ignored, for metrics."""
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -88,12 +87,12 @@ class TransactionGossip:
         self._is_due = False
         self._is_reminding = False
         self._latest = 0
-        """Sequence number of what entered the pool last."""
+        """Sequence number of the newest pooled transaction."""
         pool.events.listen(self._on_pool_event)
 
     @property
     def awaited(self) -> int:
-        """Transactions that were announced and have not come."""
+        """Number of announced transactions that have not arrived."""
         return len(self._fetcher)
 
     def _is_new(self, hash: Hash32) -> bool:
@@ -102,12 +101,12 @@ class TransactionGossip:
     # --- from peers -----------------------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
-        """Transactions in full."""
+        """Handle Transactions."""
         if not (self._is_accepting() and self._intakes[peer].take_message(payload)):
             self.skipped += 1
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Transactions by hash."""
+        """Handle NewPooledTransactionHashes."""
         if self._is_accepting():
             self._fetcher.announced(peer, payload)
 
@@ -117,7 +116,7 @@ class TransactionGossip:
             intake.take(found)
 
     def on_chain_event(self, event: ChainEvent) -> None:
-        """What is in a block need not be fetched any more."""
+        """Stop fetching transactions that are in a block."""
         if not len(self._fetcher):
             return
         for block in event.added if isinstance(event, Reorged) else event.blocks:
@@ -125,21 +124,21 @@ class TransactionGossip:
                 self._fetcher.came(transaction.hash)
 
     def forget_known(self) -> None:
-        """This node has caught up: what peers offered meanwhile may be offered again."""
+        """Clear all known transactions after synchronisation, so that peers can send them again."""
         self._seen.clear()
         for peer in self._peers:
             peer.known_transactions.clear()
 
-    # --- peers come and go ----------------------------------------------------------------------
+    # --- connections ----------------------------------------------------------------------------
 
     def joined(self, peer: EthPeer) -> None:
-        """Tell a new peer what is in the pool."""
+        """Announce the pool to a new peer."""
         self._intakes[peer] = TransactionIntake(peer, self._pool, self._seen, self._lane, self._fetcher.came)
         if len(self._pool):
             peer.peer.spawn(self._introduce(peer))
 
     def left(self, peer: EthPeer) -> None:
-        """A peer is gone."""
+        """Remove a disconnected peer."""
         self._fetcher.left(peer)
         self._intakes.pop(peer, None)
 
@@ -171,7 +170,7 @@ class TransactionGossip:
             asyncio.get_running_loop().call_later(REMIND_S, self._remind, self._latest)
 
     def _remind(self, waited: int) -> None:
-        """Announce once more what could have been mined since; `waited`: what had come when the time began."""
+        """Announce old executable transactions again. `waited`: the highest sequence number that counts as old."""
         self._is_reminding = False
         if not len(self._pool):
             return
@@ -187,7 +186,7 @@ class TransactionGossip:
         peers = list(self._peers)
         if not peers or not fresh:
             return
-        # whoever gets them in full is drawn anew each time, so that over time everybody does
+        # a new random sample each time, so that over time each peer gets transactions in full
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
         makers = [peer for peer in peers if peer.peer.address in self._makers][:MAX_MAKERS]
@@ -207,7 +206,7 @@ class TransactionGossip:
             self._announce(peer, unknown)
 
     def _urgent(self, fresh: Sequence[PooledTransaction], makers: Sequence[EthPeer]) -> set[Hash32]:
-        """What no maker of blocks is known to have."""
+        """Hashes of transactions that no block producer is known to have."""
         if not makers:
             return set()
         return {
@@ -231,7 +230,7 @@ class TransactionGossip:
             self._send_batch(peer, batch, hashes)
 
     def _weight(self, item: PooledTransaction) -> int:
-        """Bytes in which it travels; none when it cannot, because its blobs are not here any more."""
+        """Size in the network form, in bytes; 0 when the pool no longer has its blobs."""
         if item.transaction.type != BLOB_TYPE:
             return item.size
         return len(self._pool.travelling(item) or b"")
@@ -252,7 +251,7 @@ class TransactionGossip:
 
 
 def _is_light(item: PooledTransaction) -> bool:
-    """Whether it may be sent to somebody who has not asked for it."""
+    """Whether a transaction may be sent in full without a request."""
     return item.size <= LARGE and item.transaction.type != BLOB_TYPE
 
 

@@ -1,8 +1,7 @@
-"""Transactions that one peer sends, on their way into the pool.
+"""Submits the transactions of one peer to the pool.
 
-They enter through the pool's one door, some hundred at a time and the next ones when those are answered: a peer that
-sends much waits for itself. What waits is bounded in bytes, and so is how many worthless transactions a peer may send;
-beyond that its messages are dropped unread, and in the end the peer is.
+It submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and the
+rate of invalid transactions are bounded. Messages above these limits are dropped; too many disconnect the peer.
 """
 
 from __future__ import annotations
@@ -26,29 +25,28 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lane
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Of one peer, read and not yet in the pool."""
+"""Bytes of one peer's transactions that are not yet in the pool."""
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
-"""Messages of so many bytes are cut and hashed at once: about a millisecond."""
-_MAX_WORTHLESS: Final = 8_192
-_WORTHLESS_PER_S: Final = 512.0
-"""A transaction costs some 50 microseconds before anything is known against it."""
+"""Bytes. Shorter messages are split and hashed on the event loop, in about a millisecond."""
+_MAX_INVALID: Final = 8_192
+_INVALID_PER_S: Final = 512.0
+"""Rate limit of invalid transactions. Each costs about 50 microseconds to reject."""
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
-"""Reasons for a refusal that say nothing against whoever passed the transaction on: it came late, or twice, or its
-sender is permitted there and not here."""
+"""Rejections that are not the peer's fault: the transaction is late or a duplicate, or permissions differ."""
 _MAX_UNREAD: Final = 256
-"""Messages dropped in a row before the peer is."""
+"""Consecutive dropped messages before the peer is disconnected."""
 
 
 class TransactionIntake:
-    """What one peer sends."""
+    """The transactions of one peer that wait for the pool."""
 
     def __init__(
         self, peer: EthPeer, pool: TxPool, seen: RecentTransactions, lane: Lane, came: Callable[[Hash32], None]
     ) -> None:
         """`seen` is shared by all peers.
 
-        `came` is told of each that arrives: nobody needs to fetch it any more.
+        `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
         """
         self._peer = peer
         self._pool = pool
@@ -58,16 +56,16 @@ class TransactionIntake:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._is_busy = False
-        self._worthless = TokenBucket(_MAX_WORTHLESS, _WORTHLESS_PER_S)
+        self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0
 
     def take_message(self, payload: bytes) -> bool:
-        """A message full of transactions; whether somebody looks at it."""
+        """Process a Transactions message. Returns False when it is dropped."""
         now = asyncio.get_running_loop().time()
-        if self._bytes + len(payload) > MAX_BYTES or self._worthless.left(now) <= 0:
+        if self._bytes + len(payload) > MAX_BYTES or self._invalid.left(now) <= 0:
             self._unread += 1
             if self._unread > _MAX_UNREAD:
-                self._peer.peer.disconnect(DisconnectReason.USELESS, "more transactions than anybody can look at")
+                self._peer.peer.disconnect(DisconnectReason.USELESS, "too many transactions")
             return False
         self._unread = 0
         if len(payload) <= _ON_THE_LOOP:
@@ -87,13 +85,13 @@ class TransactionIntake:
         self.take(found)
 
     def take(self, found: Sequence[tuple[Hash32, bytes]]) -> None:
-        """Transactions with their hashes: those that are new wait for their turn."""
+        """Queue the new ones of these (hash, transaction) pairs for the pool."""
         pool, seen, known = self._pool, self._seen, self._peer.known_transactions
         for hash, raw in found:
             known.add(hash)
             self._came(hash)
             if hash not in seen and pool.get(hash) is None:
-                # from here on nobody else's copy is looked at
+                # copies from other peers are ignored from here on
                 seen.add(hash)
                 self._waiting.append(raw)
                 self._bytes += len(raw)
@@ -113,7 +111,7 @@ class TransactionIntake:
         self._is_busy = False
         self._bytes -= size
         if answer.cancelled() or answer.exception() is not None:
-            # the pool is closing, or could not write: not this peer's fault
+            # the pool is closing or failed to write: not this peer's fault
             self._bytes -= sum(map(len, self._waiting))
             self._waiting.clear()
             return
@@ -124,14 +122,14 @@ class TransactionIntake:
             if admission.hash is not None:
                 self._seen.refused(admission.hash, admission.error.reason)
             if admission.error.reason not in _HARMLESS:
-                self._worthless.spend(1, now)
+                self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # what it sent before is still looked at: copies of others were passed over because of it
+                    # keep its queued transactions: copies from other peers were ignored because of them
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self._submit()
 
 
 def _hashed(raws: Sequence[bytes]) -> list[tuple[Hash32, bytes]]:
     if any(raw[0] == BLOB_TYPE for raw in raws):
-        raise PeerMisbehaved(DisconnectReason.BREACH, "blobs that nobody has asked for")
+        raise PeerMisbehaved(DisconnectReason.BREACH, "unsolicited blob transactions")
     return [(keccak256(raw), raw) for raw in raws]

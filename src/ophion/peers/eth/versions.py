@@ -1,8 +1,8 @@
-"""What differs between the versions of eth: a new one is an entry in this table (networking.md 3.2).
+"""The differences between eth versions, one table entry per version (networking.md 3.2).
 
-69 says how far a chain reaches instead of how heavy it is. Clique decides between branches by weight, so 69 is offered
-only where blocks are final: on IBFT 2.0 and QBFT networks. 66 is for clients that know nothing newer (GoQuorum, Besu
-before 22.10.3): it announces transactions by hash alone, and asks for pieces of state, which nobody here has.
+eth/69 sends the block range instead of the total difficulty. Clique needs the total difficulty for fork choice, so only
+IBFT 2.0 and QBFT networks offer eth/69. eth/66 is for older clients (GoQuorum, Besu before 22.10.3). It announces
+transactions by hash only and has GetNodeData, to which this node sends empty responses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ophion.primitives import rlp
 NAME: Final = "eth"
 _WHAT: Final = "status"
 _MAX_ITEMS: Final = 32
-"""Items of a status at all levels, with those that later versions may append."""
+"""Items of a Status at all levels, including fields that later versions may append."""
 
 
 class EthVersion(Struct, frozen=True):
@@ -39,22 +39,22 @@ class EthVersion(Struct, frozen=True):
 
     number: int
     length: int
-    """How many codes it reserves."""
+    """Number of reserved message codes."""
     codes: frozenset[Code]
-    """Those that mean something."""
+    """Message codes in use."""
     write_status: Callable[[Status], bytes]
     read_status: Callable[[bytes], Status]
     has_total_difficulty: bool
-    """Whether a node says how heavy its chain is."""
+    """Whether Status and NewBlock carry the total difficulty."""
     write_hashes: Callable[[TransactionHashes], bytes]
-    """Announcements of transactions."""
+    """Encodes announcements of transactions."""
     read_hashes: Callable[[bytes], TransactionHashes]
     receipts_have_bloom: bool
-    """Whether receipts travel as the receipts root commits to them, or without bloom and with their type in front."""
+    """Whether receipts have a bloom filter. Without it, the type is the first list item."""
 
     @property
     def capability(self) -> Capability:
-        """As it is offered in Hello."""
+        """The capability for Hello."""
         known = {int(code): code.label for code in self.codes}
         names = tuple(known.get(code, f"{code:#04x}") for code in range(self.length))
         limits = {int(code): MAX_BYTES[code] for code in self.codes}
@@ -146,5 +146,5 @@ VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_6
 
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
-    """The versions for a network; `is_final` where no block is ever replaced."""
+    """The offered versions, oldest first. `is_final`: the consensus has immediate finality."""
     return tuple(VERSIONS[number] for number in offered_numbers(is_final))

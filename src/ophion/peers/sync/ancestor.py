@@ -1,4 +1,4 @@
-"""The last block that this node and a peer have in common (networking.md 4.3)."""
+"""Finds the common ancestor with a peer (networking.md 4.3)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.primitives.block import HashedHeader
 
 NEAR: Final = 12
-"""Almost every branch is shorter than this."""
+"""Headers of the first request. Most reorganisations are shorter."""
 FAR: Final = 192
 DEEPEST: Final = 90_000
-"""Nobody gives up so many blocks for another branch."""
+"""Maximum reorganisation depth, in blocks."""
 _WHAT: Final = "common ancestor"
 
 
 async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
-    """The highest canonical block that the peer has too; `PeerMisbehaved` when its chain cannot be ours."""
+    """The highest canonical block that the peer also has. Raises `PeerMisbehaved` when the chains are incompatible."""
     head = chain.head
     start = min(head.number, peer.height)
     is_final = chain.engine.finality is Finality.IMMEDIATE
@@ -34,13 +34,13 @@ async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
         if shared is not None:
             return shared
         if is_final:
-            # this node has the block with that number, and no other will ever take its place
+            # blocks are final: a different block at this height means another chain
             raise PeerMisbehaved(DisconnectReason.BREACH, f"it is on another chain: its block {found[0]} is not ours")
     return await _search(peer, chain, found[-1].number, head.number)
 
 
 async def _search(peer: EthPeer, chain: Chain, different: int, head: int) -> HashedHeader:
-    """Halve the distance between genesis, which is shared, and a block that is not."""
+    """Binary search between genesis and the lowest block known to differ."""
     shared = chain.genesis
     while different - shared.number > 1:
         middle = (shared.number + different) // 2
@@ -53,5 +53,5 @@ async def _search(peer: EthPeer, chain: Chain, different: int, head: int) -> Has
         else:
             different = middle
     if head - shared.number > DEEPEST:
-        raise PeerMisbehaved(DisconnectReason.BREACH, f"its chain left ours {head - shared.number} blocks ago")
+        raise PeerMisbehaved(DisconnectReason.BREACH, f"its chain forked {head - shared.number} blocks below our head")
     return shared

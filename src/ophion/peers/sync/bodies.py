@@ -1,4 +1,4 @@
-"""Blocks in order, each waiting for its body. Asks nobody itself."""
+"""`BodyQueue`: blocks in order that wait for their bodies. Sends no requests itself."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from ophion.peers.eth.response_validation import SizedBody
 from ophion.primitives.block import HashedHeader
 
 MAX_BODIES: Final = 128
-"""Bodies of one request; all clients serve so many."""
+"""Bodies per request. All clients serve so many."""
 REQUEST_BYTES: Final = 512 * 1024
-"""What one request should bring: small enough that the first blocks are executed while the next ones travel."""
+"""Expected size of a response: small, so that execution starts while the next bodies download."""
 _TRANSACTION_GAS: Final = 21_000
 _TRANSACTION_BYTES: Final = 150
 _MIN_BYTES: Final = 64
 
 
 class Slot(Struct, eq=False):
-    """A block on its way."""
+    """A block in the queue."""
 
     header: HashedHeader
     body: Body | None
     size: int
-    """Bytes of the body: what its gas lets expect, then what came; 0 for an empty one."""
+    """Bytes of the body: estimated from the gas used, then the real size; 0 for an empty body."""
 
 
 class BodyQueue:
-    """Blocks between the arrival of their headers and their import."""
+    """Blocks whose header has arrived and that are not imported."""
 
     def __init__(self) -> None:
         self._slots: deque[Slot] = deque()
         self._missing: deque[Slot] = deque()
-        """Those to be asked for, in order."""
+        """Blocks whose bodies are not requested yet, in order."""
         self.held_bytes = 0
-        """Bytes of bodies that are here or asked for."""
+        """Bytes of bodies that have arrived or are requested."""
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def add(self, headers: Sequence[HashedHeader]) -> None:
-        """Headers that follow the last one."""
+        """Append headers that continue the chain."""
         for header in headers:
             body = empty_body(header.header)
             slot = Slot(header, body, 0 if body is not None else _expected_bytes(header))
@@ -56,11 +56,11 @@ class BodyQueue:
 
     @property
     def first_missing(self) -> HashedHeader | None:
-        """The first block whose body is to be asked for."""
+        """The first block whose body is not requested yet."""
         return self._missing[0].header if self._missing else None
 
     def next_request(self, below: int) -> list[Slot]:
-        """The next blocks, numbers up to `below`, whose bodies to ask one peer for."""
+        """Take the blocks of the next body request, with numbers up to `below`."""
         slots: list[Slot] = []
         size = 0
         while self._missing and len(slots) < MAX_BODIES and self._missing[0].header.number <= below:
@@ -73,21 +73,21 @@ class BodyQueue:
         return slots
 
     def came(self, slots: Sequence[Slot], bodies: Sequence[SizedBody]) -> None:
-        """Bodies of the first of these blocks; the others are asked for again, before anything else."""
+        """Store the received bodies. Queue the blocks without a body first for the next request."""
         for slot, found in zip(slots, bodies, strict=False):
             self.held_bytes += found.size - slot.size
             slot.body, slot.size = found.body, found.size
         missing = slots[len(bodies) :]
         if missing:
             self.held_bytes -= sum(slot.size for slot in missing)
-            # the oldest block is what the import waits for
+            # the import waits for the oldest block
             self._missing = deque(sorted((*missing, *self._missing), key=lambda slot: slot.header.number))
 
-    def take_ready(self, most_blocks: int, most_transactions: int) -> list[ChainBlock]:
-        """Blocks that can be imported now, oldest first."""
+    def take_ready(self, max_blocks: int, max_transactions: int) -> list[ChainBlock]:
+        """Remove the blocks that are ready for import, oldest first."""
         ready: list[ChainBlock] = []
         transactions = 0
-        while self._slots and len(ready) < most_blocks and transactions < most_transactions:
+        while self._slots and len(ready) < max_blocks and transactions < max_transactions:
             slot = self._slots[0]
             if slot.body is None:
                 break

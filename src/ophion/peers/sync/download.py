@@ -1,10 +1,9 @@
 """One cycle of synchronisation: from the common ancestor up to the target's best block.
 
-One loop looks what can be begun now (ask for headers, ask for bodies, import what is complete), begins it, and waits
-until something has ended. What is under way never waits for another kind of work: headers and bodies travel while
-blocks are executed.
+One loop starts the header requests, body requests and imports that are possible now, and waits until one of them ends.
+They run concurrently: headers and bodies download while blocks are executed.
 
-A target that lies is told apart from helpers that just do not have something: only the target answers for its headers.
+Only the target is responsible for the validity of its chain. A helper may lack headers or bodies.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives.block import HashedHeader
 
 MAX_HEADERS: Final = 2048
-"""Between download and import."""
+"""Headers between download and import."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of bodies between download and import, those asked for included."""
+"""Bytes of bodies between download and import, including requested ones."""
 SKELETON_FROM: Final = 2000
-"""So far behind, and with helpers, the target sets posts and everybody fills."""
+"""Blocks behind from which the target sends a skeleton and all peers fill it."""
 _PER_PEER: Final = 2
-"""Requests of one kind that a peer has to answer at a time."""
+"""Concurrent requests of one kind per peer."""
 _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
 _MAX_FAILURES: Final = 5
-"""Requests in a row that nobody has answered."""
+"""Consecutive failed requests before the cycle fails."""
 _MAX_PIECES: Final = 8
-"""In which a helper may fill a stretch."""
+"""Further requests in which a helper may complete a stretch."""
 _WHAT: Final = "synchronisation"
 
 
@@ -55,10 +54,9 @@ class Download:
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
         figures: SyncFigures,
     ) -> None:
-        """`helpers`: everybody who may be asked, the target included. `look_ahead`: what can be worked out of headers
-        before their turn comes."""
+        """`helpers`: all usable peers, including the target. `look_ahead`: precomputes header data before import."""
         self.imported = 0
-        """Blocks that are in the chain now."""
+        """Number of imported blocks."""
         self._target = target
         self._plan = HeaderPlan(ancestor, target.height)
         self._queue = BodyQueue()
@@ -68,44 +66,44 @@ class Download:
         self._figures = figures
         self._asked: dict[tuple[str, EthPeer], int] = {}
         self._last_asked: dict[EthPeer, int] = {}
-        self._turns = 0
-        self._without: set[EthPeer] = set()
-        """Helpers that do not have the bodies of this chain."""
+        self._request_count = 0
+        self._without_bodies: set[EthPeer] = set()
+        """Helpers that lack the bodies of this chain."""
         self._failures = 0
         self._is_importing = False
         self._is_asking_for_posts = False
         self._headers_ahead = 0
-        """Headers that have come and are not in the queue yet."""
+        """Received headers that are not in the queue yet."""
         self._in_order = asyncio.Lock()
         self._running = 0
         """Requests and imports under way."""
-        self._something_ended = asyncio.Event()
+        self._task_ended = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
 
     @property
     def goal(self) -> int:
-        """Number of the last block this cycle aims at."""
+        """Number of the last block of this cycle."""
         return self._plan.goal
 
     @property
     def last(self) -> HashedHeader:
-        """The last header of the target's chain that has come."""
+        """The last linked header of the target's chain."""
         return self._plan.last
 
     async def run(self) -> None:
         """Download and import until the goal is reached.
 
-        Raises `RequestFailed` when nobody answers, `DoesNotLink` when the target's headers are no chain, and
-        `PeerMisbehaved` when the chain breaks a rule; what is imported stays.
+        Raises `RequestFailed` when no peer responds, `DoesNotLink` when the target's headers do not link, and
+        `PeerMisbehaved` when the chain is invalid. Imported blocks stay.
         """
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                await self._go_on()
+                await self._loop()
         except BaseExceptionGroup as failures:
             raise _worst(failures) from None
 
-    async def _go_on(self) -> None:
+    async def _loop(self) -> None:
         while True:
             self._begin_headers()
             self._begin_bodies()
@@ -113,9 +111,9 @@ class Download:
             if not self._running:
                 if self._plan.is_complete and not len(self._queue):
                     return
-                raise RequestFailed(_WHAT, "nobody is left to ask")
-            await self._something_ended.wait()
-            self._something_ended.clear()
+                raise RequestFailed(_WHAT, "no peer is left to ask")
+            await self._task_ended.wait()
+            self._task_ended.clear()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._group is not None
@@ -124,7 +122,7 @@ class Download:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running -= 1
-        self._something_ended.set()
+        self._task_ended.set()
 
     # --- headers --------------------------------------------------------------------------------
 
@@ -146,7 +144,7 @@ class Download:
             if peer is None:
                 plan.give_back(stretch)
                 return
-            self._note("headers", peer)
+            self._count_request("headers", peer)
             self._begin(self._fetch_headers(peer, stretch))
 
     def _begin_posts(self) -> None:
@@ -170,7 +168,7 @@ class Download:
     async def _fetch_headers(self, peer: EthPeer, stretch: Stretch) -> None:
         try:
             with self._figures.timed("headers"):
-                headers = await self._filling(peer, stretch)
+                headers = await self._request_stretch(peer, stretch)
         except RequestFailed:
             self._plan.give_back(stretch)
             self._failed(peer)
@@ -181,8 +179,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # nothing leads to the post yet, so that nobody could say who is to blame if it never does
-            peer.useless("it fills a stretch in part")
+            # the headers do not reach the post, so a wrong link could not be blamed on this helper
+            peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
         self._failures = 0
@@ -202,8 +200,8 @@ class Download:
             self._figures.processed["headers", "added"] += len(linked)
             self._headers_ahead -= len(linked)
 
-    async def _filling(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
-        """Headers of a stretch. Answers have room for some: a helper is asked on until it is filled."""
+    async def _request_stretch(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
+        """Request the headers of a stretch. A helper may need several responses to complete it."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers
@@ -220,7 +218,7 @@ class Download:
     def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
         sure = self._target.head.height or 0
         if peer is self._target and stretch.first > sure and stretch.first == self._plan.last.number + 1:
-            # it was only thought to have them
+            # the estimated height of the target was too high
             self._plan.end_here()
             peer.has_no_more_than(self._plan.last.number)
             return
@@ -234,12 +232,12 @@ class Download:
         helpers: list[EthPeer] | None = None
         while (first := self._queue.first_missing) is not None and self._queue.held_bytes < MAX_BYTES:
             if helpers is None:
-                helpers = [peer for peer in self._helpers() if peer not in self._without]
+                helpers = [peer for peer in self._helpers() if peer not in self._without_bodies]
             peer = self._free("bodies", [one for one in helpers if one.height >= first.number])
             if peer is None:
                 return
             slots = self._queue.next_request(peer.height)
-            self._note("bodies", peer)
+            self._count_request("bodies", peer)
             self._begin(self._fetch_bodies(peer, slots))
 
     async def _fetch_bodies(self, peer: EthPeer, slots: list[Slot]) -> None:
@@ -260,7 +258,7 @@ class Download:
             peer.useless("it does not have the bodies it must have")
             self._failed(peer)
         else:
-            self._without.add(peer)
+            self._without_bodies.add(peer)
 
     # --- import ---------------------------------------------------------------------------------
 
@@ -284,10 +282,10 @@ class Download:
         if batch.failure is not None:
             raise _verdict(batch.failure)
 
-    # --- whom to ask ----------------------------------------------------------------------------
+    # --- peer selection -------------------------------------------------------------------------
 
     def _free(self, kind: str, helpers: list[EthPeer]) -> EthPeer | None:
-        """One who has room for a request: of those that have done well, the least busy, and of these each in turn."""
+        """The best peer with a free slot: by score, then by open requests, then least recently used."""
         free = [peer for peer in helpers if peer.is_usable and self._asked.get((kind, peer), 0) < _PER_PEER]
         return min(
             free,
@@ -295,27 +293,27 @@ class Download:
             default=None,
         )
 
-    def _note(self, kind: str, peer: EthPeer) -> None:
+    def _count_request(self, kind: str, peer: EthPeer) -> None:
         self._asked[kind, peer] = self._asked.get((kind, peer), 0) + 1
-        self._turns += 1
-        self._last_asked[peer] = self._turns
+        self._request_count += 1
+        self._last_asked[peer] = self._request_count
 
     def _failed(self, peer: EthPeer) -> None:
-        """A request brought nothing; without the target, or after too many, there is no point in going on."""
+        """Count a failed request. Raises `RequestFailed` when the target has left or too many requests failed."""
         self._failures += 1
         if not self._target.peer.is_open or self._failures >= _MAX_FAILURES:
-            raise RequestFailed(_WHAT, f"{peer!r} does not answer")
+            raise RequestFailed(_WHAT, f"{peer!r} does not respond")
 
 
 def _verdict(failure: OphionError) -> OphionError:
-    """A block that breaks a rule is the target's lie, unless only its time has not come."""
+    """An invalid block is the target's fault, unless the error is transient."""
     if isinstance(failure, InvalidBlock) and not failure.transient:
         return PeerMisbehaved(DisconnectReason.BREACH, str(failure))
     return RequestFailed(_WHAT, str(failure))
 
 
 def _worst(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one failure to tell of those that came together: trouble of our own, then a lie, then silence."""
+    """The most severe failure: an own error, then misbehaviour, then unlinked headers, then a failed request."""
     found = _flat(failures)
     for kind in (RequestFailed, DoesNotLink, PeerMisbehaved):
         others = [one for one in found if not isinstance(one, kind)]

@@ -1,8 +1,8 @@
-"""Which headers to ask for next, and what has come linked into one chain. Asks nobody itself.
+"""`HeaderPlan`: plans header requests and links the received headers. Sends no requests itself.
 
-Two ways. Near the end, or with one peer only, the target is asked for one stretch after the other, some of them at a
-time. A long way behind, with several peers, the target first sets posts: the last header of each of the next
-stretches. Then anybody may fill a stretch, because a filling that does not lead from post to post is not taken.
+Near the head, or with one peer, the target serves all ranges ("stretches") of headers. Far behind, with several peers,
+the target first sends a skeleton: the last header ("post") of each of the next stretches. Then any peer can serve a
+stretch, because its headers must link to the posts.
 """
 
 from __future__ import annotations
@@ -16,68 +16,68 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
 STRETCH: Final = 192
-"""Headers of one request; all clients serve so many."""
+"""Headers per request. All clients serve so many."""
 
 
 class Stretch(Struct, frozen=True):
-    """Headers that are asked for with one request."""
+    """The range of headers of one request."""
 
     first: int
     count: int
     last_hash: Hash32 | None = None
-    """The post at its end, where the target has set one."""
+    """Hash of the post at its end; None without a skeleton."""
 
     @property
     def end(self) -> int:
-        """The first number after it."""
+        """The first block number after the stretch."""
         return self.first + self.count
 
 
 class DoesNotLink(OphionError):
-    """Headers that do not follow the ones before. The peer lies, or its chain has changed between two answers."""
+    """Headers do not link to the previous ones: the peer is dishonest, or its chain was reorganised."""
 
     def __init__(self, stretch: Stretch) -> None:
-        super().__init__(f"headers from {stretch.first} on do not follow")
+        super().__init__(f"headers from {stretch.first} on do not link to the previous ones")
         self.stretch = stretch
 
 
 class HeaderPlan:
-    """The way from an ancestor to a block far ahead."""
+    """The header requests from an ancestor up to a goal."""
 
     def __init__(self, ancestor: HashedHeader, goal: int) -> None:
         self.goal = goal
-        """Number of the last header to ask for; may rise."""
+        """Number of the last header to request; may rise."""
         self.last = ancestor
-        """The last header of the chain so far."""
+        """The last linked header."""
         self._next = ancestor.number + 1
-        self._again: list[Stretch] = []
-        """Asked for in vain."""
+        self._failed: list[Stretch] = []
+        """Stretches whose request failed."""
         self._posts: list[HashedHeader] = []
-        self._came: dict[int, tuple[Stretch, list[HashedHeader]]] = {}
+        self._received: dict[int, tuple[Stretch, list[HashedHeader]]] = {}
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything up to the goal has come."""
+        """Whether all headers up to the goal are linked."""
         return self.last.number >= self.goal
 
     @property
     def posts_from(self) -> int:
-        """Number of the first post that would be of use now."""
+        """Number of the next post to request."""
         return self._next + STRETCH - 1
 
     @property
     def waits_for_posts(self) -> bool:
         """Whether the next stretch has no post at its end."""
-        return not self._again and not self._posts
+        return not self._failed and not self._posts
 
     def set_posts(self, posts: list[HashedHeader]) -> None:
         """Headers `STRETCH` apart, the first of them at `posts_from`."""
         self._posts = list(posts)
 
     def next_stretch(self, horizon: int) -> Stretch | None:
-        """What to ask for next; None when nothing is left below the goal and the horizon."""
-        if self._again:
-            return self._again.pop(0)
+        """The next stretch to request; None when none is left up to the goal and the horizon."""
+        if self._failed:
+            return self._failed.pop(0)
         count = min(STRETCH, self.goal + 1 - self._next)
         if count <= 0 or self._next + count > horizon:
             return None
@@ -87,25 +87,25 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: Stretch) -> None:
-        """Nobody has answered: it is asked for again, before anything else."""
-        self._again.append(stretch)
-        self._again.sort(key=lambda one: one.first)
+        """Queue a failed stretch again, before all others."""
+        self._failed.append(stretch)
+        self._failed.sort(key=lambda one: one.first)
 
     def came(self, stretch: Stretch, headers: list[HashedHeader]) -> list[HashedHeader]:
-        """Headers of a stretch, linked among themselves; those that continue the chain now, in order.
+        """Add the headers of a stretch. Returns the headers that continue the chain now, in order.
 
-        `DoesNotLink` when some do not follow what is before them, or do not lead to the post.
+        Raises `DoesNotLink` when headers do not link to the previous ones or to the post.
         """
         if len(headers) < stretch.count:
-            # the answer was cut short: the rest is asked for again
+            # a short response: request the rest again
             self.give_back(Stretch(stretch.first + len(headers), stretch.count - len(headers), stretch.last_hash))
             stretch = Stretch(stretch.first, len(headers))
         elif stretch.last_hash is not None and headers[-1].hash != stretch.last_hash:
             raise DoesNotLink(stretch)
         if headers:
-            self._came[stretch.first] = (stretch, headers)
+            self._received[stretch.first] = (stretch, headers)
         linked: list[HashedHeader] = []
-        while (found := self._came.pop(self.last.number + 1, None)) is not None:
+        while (found := self._received.pop(self.last.number + 1, None)) is not None:
             if found[1][0].parent_hash != self.last.hash:
                 raise DoesNotLink(found[0])
             linked.extend(found[1])
@@ -113,6 +113,6 @@ class HeaderPlan:
         return linked
 
     def end_here(self) -> None:
-        """Nothing comes after what has come."""
+        """Make the last linked header the goal."""
         self.goal = self.last.number
-        self._again.clear()
+        self._failed.clear()

@@ -1,4 +1,4 @@
-"""How far synchronisation has come: for `eth_syncing`, and for whoever reads the log."""
+"""Synchronisation progress for `eth_syncing` and the log."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from msgspec import Struct
 log = logging.getLogger(__name__)
 
 LINE_S: Final = 5.0
-"""Between two lines in the log."""
+"""Interval of the progress log."""
 _WINDOW_S: Final = 20.0
-"""Speed is that of the last seconds."""
+"""Window over which rates are measured."""
 
 
 class SyncProgress(Struct, frozen=True):
-    """What `eth_syncing` shows."""
+    """The values of `eth_syncing`."""
 
     starting: int
     """The head when the node started."""
     current: int
     highest: int
-    """The larger of the own head and the best peer's."""
+    """The higher of the own head and the best peer's head."""
 
 
 class ProgressLine:
-    """Says from time to time how a long synchronisation goes."""
+    """Logs the progress of a long synchronisation."""
 
     def __init__(self, first: int, now: float) -> None:
         self._began = now
@@ -37,7 +37,7 @@ class ProgressLine:
         self._transactions = 0
 
     def imported(self, number: int, goal: int, transactions: int, peers: int, now: float) -> None:
-        """Some more blocks are in the chain, the last of them this one."""
+        """Record an import up to block `number`, and log the progress when it is due."""
         self._transactions += transactions
         self._samples.append((now, number, self._transactions))
         while len(self._samples) > 2 and self._samples[0][0] < now - _WINDOW_S:
@@ -49,34 +49,25 @@ class ProgressLine:
         seconds = max(now - since, 1e-3)
         rate = (number - before) / seconds
         log.info(
-            "Synchronising: block %s of %s (%.1f %%), %.0f blocks/s, %.0f transactions/s, %d %s, %s left",
-            f"{number:,}",
-            f"{goal:,}",
+            "synchronising block=%d goal=%d percent=%.1f blocks_per_s=%.0f txs_per_s=%.0f peers=%d remaining_s=%.0f",
+            number,
+            goal,
             100 * number / goal if goal else 100.0,
             rate,
             (self._transactions - transactions_before) / seconds,
             peers,
-            "peer" if peers == 1 else "peers",
-            _duration((goal - number) / rate if rate else 0.0),
+            (goal - number) / rate if rate else 0.0,
         )
 
     def finished(self, number: int, now: float) -> None:
-        """The end, told of what was worth a line."""
+        """Log the end of a long synchronisation."""
         seconds = max(now - self._began, 1e-3)
         blocks = number - self._first
         log.info(
-            "Synchronised: block %s, %s blocks with %s transactions in %s (%.0f blocks/s)",
-            f"{number:,}",
-            f"{blocks:,}",
-            f"{self._transactions:,}",
-            _duration(seconds),
+            "synchronised block=%d blocks=%d txs=%d elapsed_s=%.1f blocks_per_s=%.0f",
+            number,
+            blocks,
+            self._transactions,
+            seconds,
             blocks / seconds,
         )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds:.0f} s"

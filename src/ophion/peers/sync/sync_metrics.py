@@ -1,4 +1,4 @@
-"""What synchronisation has done so far: for metrics."""
+"""Counters and durations of synchronisation, for metrics."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ TASKS: Final = ("ancestor", "posts", "headers", "bodies", "import")
 
 
 class SyncFigures:
-    """Counted since the node started."""
+    """Figures since the node started."""
 
     def __init__(self) -> None:
         self.tasks = {name: Durations() for name in TASKS}
-        """How long requests and imports took, those that failed included."""
+        """Durations of requests and imports, including failed ones."""
         self.processed: Counter[tuple[str, ...]] = Counter()
-        """Headers, bodies and blocks `added` to what lies between download and import, and `removed` again."""
+        """Headers, bodies and blocks `added` to and `removed` from the queue between download and import."""
         self.restarts: Counter[str] = Counter()
-        """Cycles that broke off, by the reason."""
+        """Failed cycles by reason."""
 
     @contextmanager
     def timed(self, task: str) -> Iterator[None]:
-        """Note how long this takes."""
+        """Record the duration of the context."""
         now = asyncio.get_running_loop().time
         began = now()
         try:

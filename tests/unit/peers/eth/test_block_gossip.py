@@ -76,7 +76,7 @@ def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
         there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes[:most]))
         assert there.ended is None
         there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes(hashes[most:]))
-        assert there.ended == (DisconnectReason.USELESS, "more blocks announced than anybody can look at")
+        assert there.ended == (DisconnectReason.USELESS, "too many block announcements")
         fetcher = other.eth.blocks._fetcher
         assert (len(fetcher), len(fetcher._announcers)) == (0, 0)
 

@@ -324,7 +324,7 @@ def test_a_flood_of_worthless_transactions_is_not_read_to_its_end(tmp_path: Path
 
         other.pool.submit = counted  # type: ignore[method-assign]
         intake = next(iter(other.eth.transactions._intakes.values()))
-        intake._worthless.spend(transaction_intake._MAX_WORTHLESS - 100, asyncio.get_running_loop().time())
+        intake._invalid.spend(transaction_intake._MAX_INVALID - 100, asyncio.get_running_loop().time())
         nonce = 0
         while there.ended is None:
             raws = [legacy_transaction(poor, nonce + at, value=1) for at in range(20)]
@@ -347,7 +347,7 @@ def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp
         other.pool._admitter.refusal_of = lambda sender: "not listed"
         other.pool.forget_accounts()
         intake = next(iter(other.eth.transactions._intakes.values()))
-        intake._worthless.spend(transaction_intake._MAX_WORTHLESS - 10, asyncio.get_running_loop().time())
+        intake._invalid.spend(transaction_intake._MAX_INVALID - 10, asyncio.get_running_loop().time())
         for nonce in range(0, 6000, 20):
             there.deliver(
                 Code.TRANSACTIONS, message(*(legacy_transaction(DEV_KEYS[1], nonce + at) for at in range(20)))
@@ -475,7 +475,7 @@ def test_blobs_that_nobody_asked_for_are_a_breach(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         assert far.ended is not None
         assert far.ended[0] is DisconnectReason.BREACH
-        assert "blobs that nobody has asked for" in far.ended[1]
+        assert "unsolicited blob transactions" in far.ended[1]
 
     told(tmp_path, 2, story)
 

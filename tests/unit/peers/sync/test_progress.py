@@ -1,4 +1,4 @@
-"""The line of a long synchronisation."""
+"""The progress log of a long synchronisation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def test_a_line_every_few_seconds_with_speed_and_time_left(caplog: pytest.LogCap
         line.imported(1000 + 100 * second, 3000, 50, 3, float(second))
     line.finished(3000, 20.0)
     assert caplog.messages == [
-        "Synchronising: block 1,500 of 3,000 (50.0 %), 100 blocks/s, 50 transactions/s, 3 peers, 15 s left",
-        "Synchronising: block 2,000 of 3,000 (66.7 %), 100 blocks/s, 50 transactions/s, 3 peers, 10 s left",
-        "Synchronised: block 3,000, 2,000 blocks with 550 transactions in 20 s (100 blocks/s)",
+        "synchronising block=1500 goal=3000 percent=50.0 blocks_per_s=100 txs_per_s=50 peers=3 remaining_s=15",
+        "synchronising block=2000 goal=3000 percent=66.7 blocks_per_s=100 txs_per_s=50 peers=3 remaining_s=10",
+        "synchronised block=3000 blocks=2000 txs=550 elapsed_s=20.0 blocks_per_s=100",
     ]
 
 
@@ -27,5 +27,5 @@ def test_speed_is_that_of_the_last_seconds(caplog: pytest.LogCaptureFixture) -> 
     line = ProgressLine(0, 0.0)
     line.imported(100, 1_000_000, 0, 1, 100.0)
     line.imported(10_100, 1_000_000, 0, 1, 110.0)
-    assert "1000 blocks/s" in caplog.messages[-1]
-    assert "16 min 30 s left" in caplog.messages[-1]
+    assert "blocks_per_s=1000 " in caplog.messages[-1]
+    assert "remaining_s=990" in caplog.messages[-1]
