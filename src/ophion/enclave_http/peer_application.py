@@ -179,7 +179,7 @@ def peer_service(
     port: int,
     clock: Clock,
     entropy: Entropy,
-    commons: SharedResources | None = None,
+    shared: SharedResources | None = None,
 ) -> HttpService:
     """The service that other enclaves ask; under which name they do does not matter."""
     return HttpService(
@@ -191,7 +191,7 @@ def peer_service(
         _LIMITS,
         lambda loop: PeerApplication(enclave, clock, entropy, loop),
         None,
-        commons,
+        shared,
     )
 
 

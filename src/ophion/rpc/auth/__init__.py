@@ -1,7 +1,7 @@
 """Who may call which method: tokens, users and permissions (operations.md 7, json-rpc.md 1.11).
 
     POST /login -> Login (Attempts) -> Credentials (bcrypt, off the loop) -> TokenIssuer -> token
-    Authorization: Bearer ... -> Gate -> Session -> the method table of its permissions
+    Authorization: Bearer ... -> Authenticator -> Session -> the method table of its permissions
 
 A gate is asked once for each new head of a request, not for each request: it gives a `Session`, whose dispatcher knows
 the permitted methods and answers `Unauthorized` for the others. So permissions are decided when a table is made, and a

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.errors import ConfigError
-from ophion.rpc.auth.authenticator import Gate
+from ophion.rpc.auth.authenticator import Authenticator
 from ophion.rpc.auth.credentials import read_users
 from ophion.rpc.auth.login import Login
-from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -32,20 +32,22 @@ class AuthSetup:
         if settings.public_key_file is not None:
             self._reader = reader_from_file(settings.public_key_file, settings.algorithm)
         elif settings.credentials_file is not None:
-            self._reader = issuer = TokenIssuer(Roll())
+            self._reader = issuer = TokenIssuer(UserRevocations())
             self._login = Login(settings.credentials_file, issuer, settings.clock)
         else:
             raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
 
-    def gate(
+    def authenticator(
         self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
-    ) -> Gate:
+    ) -> Authenticator:
         """Who looks at the tokens of those who want to use these methods; None: something that is no method."""
         settings = self._settings
         if self._login is not None:
             self._login.watch(loop)
         methods = MethodTable.of({}) if table is None else table
-        return Gate(self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
+        return Authenticator(
+            self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods
+        )
 
     def login(self, request: Request) -> Result:
         """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""
@@ -62,13 +64,13 @@ class LoginApplication:
 
     plain: Callable[..., Result] | None = None
 
-    def __init__(self, door: AuthSetup) -> None:
-        self._door = door
+    def __init__(self, auth: AuthSetup) -> None:
+        self._auth = auth
 
     def respond(self, request: Request) -> Result:
         """`POST /login`, or the answer that this is no place for HTTP."""
         if request.method == b"POST" and request.path == b"/login":
-            return self._door.login(request)
+            return self._auth.login(request)
         return _NOT_HTTP
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ _BEARER: Final = b"bearer "
 _NO_TOKEN: Final = Answer(401, (failure(b"null", UNAUTHORIZED()),))
 
 
-class Gate:
+class Authenticator:
     """The door of one service."""
 
     refusal: Final = _NO_TOKEN

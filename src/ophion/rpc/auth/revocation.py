@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ophion.rpc.auth.credentials import User
 
 
-class Roll:
+class UserRevocations:
     """Users by name, each with the second since which he is as he is."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import User
-from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.settings import JwtAlgorithm
 from ophion.runtime.operator_files import content_of
 
@@ -83,15 +83,15 @@ class TokenReader:
 class TokenIssuer(TokenReader):
     """Tokens of this service: it signs them and reads them."""
 
-    def __init__(self, roll: Roll | None = None) -> None:
+    def __init__(self, revocations: UserRevocations | None = None) -> None:
         """With a roll, a token is worth something only as long as its user is on it and unchanged."""
-        self._roll = roll
+        self._revocations = revocations
         self._private_key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
         super().__init__(self._private_key.public_key(), JwtAlgorithm.RS256)
 
     def issue(self, username: str, permissions: tuple[str, ...], now: float, tenant: str | None = None) -> str:
         """A token that is good for five minutes."""
-        issued_at = int(now) if self._roll is None else max(int(now), self._roll.since(username))
+        issued_at = int(now) if self._revocations is None else max(int(now), self._revocations.since(username))
         claims: dict[str, Any] = {
             "permissions": list(permissions),
             "username": username,
@@ -103,12 +103,12 @@ class TokenIssuer(TokenReader):
         return jwt.encode(claims, self._private_key, algorithm=JwtAlgorithm.RS256.value)
 
     def admits(self, claims: Claims) -> bool:
-        roll = self._roll
-        return roll is None or roll.admits(claims.username, claims.permissions, claims.issued_at)
+        revocations = self._revocations
+        return revocations is None or revocations.admits(claims.username, claims.permissions, claims.issued_at)
 
     def note(self, users: Mapping[str, User], now: float) -> None:
         """These are the users now; tokens of those who are gone or were changed end at once."""
-        if self._roll is not None and self._roll.note(users, now):
+        if self._revocations is not None and self._revocations.note(users, now):
             for look in tuple(self.changed):
                 look()
 

@@ -22,11 +22,11 @@ class RpcApplication:
     def __init__(
         self, guarded: MethodAccess, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
     ) -> None:
-        gate = guarded.gate
-        self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if gate is None else None
-        self.token_guard: Guard | None = gate
+        authenticator = guarded.authenticator
+        self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if authenticator is None else None
+        self.token_guard: Guard | None = authenticator
         self.close = guarded.close
-        self._door = guarded.door
+        self._auth = guarded.auth
         self._health = health
         self._endpoints = endpoints
 
@@ -37,8 +37,8 @@ class RpcApplication:
         if request.path == b"/readiness" and request.method == b"GET":
             return _UP if self._is_ready(request) else _DOWN
         if request.path == b"/login" and request.method == b"POST":
-            if self._door is not None:
-                return self._door.login(request)
+            if self._auth is not None:
+                return self._auth.login(request)
             return Response(400, reason=b"Authentication not enabled")
         if request.path != b"/":
             return Response(404)

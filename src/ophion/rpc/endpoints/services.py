@@ -62,12 +62,12 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     timeout_s: float = 30.0
     max_response_bytes: int = 64 * 1024 * 1024
     wording: ErrorWording = ErrorWording.ORIGINAL
-    door: AuthSetup | None = None
+    auth: AuthSetup | None = None
     """None where no token is needed."""
     tls: ssl.SSLContext | None = None
     origins: tuple[str, ...] = ()
     """Pages that may call from a browser."""
-    commons: SharedResources = field(default_factory=SharedResources)
+    shared: SharedResources = field(default_factory=SharedResources)
     heavy: LargeRequests = field(default_factory=LargeRequests)
 
     def dispatch_limits(self, lanes: Lanes, error_status: int = OK) -> DispatchLimits:
@@ -78,15 +78,15 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             error_status,
             self.wording,
             self.max_response_bytes,
-            turns=self.commons.turns,
+            turns=self.shared.turns,
             lane=lanes.parse,
             heavy=self.heavy,
         )
 
     def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> MethodAccess:
-        """The dispatcher of these methods, and the gate before it where a token is needed."""
-        gate = None if self.door is None else self.door.gate(table, loop, limits)
-        return MethodAccess(Dispatcher(table, loop, limits), self.door, gate)
+        """The dispatcher of these methods, and the authenticator before it where a token is needed."""
+        authenticator = None if self.auth is None else self.auth.authenticator(table, loop, limits)
+        return MethodAccess(Dispatcher(table, loop, limits), self.auth, authenticator)
 
 
 class HttpSettings(RpcSettings, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ def http_service(
         settings.limits,
         application,
         settings.tls,
-        settings.commons,
+        settings.shared,
     )
 
 
@@ -147,7 +147,7 @@ def websocket_service(
         conversations,
         _dropping(context),
         settings.tls,
-        settings.commons,
+        settings.shared,
     )
 
 

@@ -17,11 +17,11 @@ class RpcConversations:
     def __init__(self, guarded: MethodAccess) -> None:
         self.handle: Callable[[bytes, Caller | None], Reply] = guarded.dispatcher.handle
         """Answers one message, where no token is needed."""
-        self.token_guard: ConnectionGuard | None = guarded.gate
+        self.token_guard: ConnectionGuard | None = guarded.authenticator
         self.close = guarded.close
         self.login: Application | None = None
-        if guarded.door is not None:
+        if guarded.auth is not None:
             # loaded already where there is a door, and by nobody else
             from ophion.rpc.auth.auth_setup import LoginApplication
 
-            self.login = LoginApplication(guarded.door)
+            self.login = LoginApplication(guarded.auth)

@@ -9,7 +9,7 @@ options       where a service listens
 access        the host allow-list and allowed origins
 origins       the same where a service has a page of its own
 places        how many connections there may be, and who gives way
-commons       what all services of a node share: `budget`, the bytes that clients make it hold, and `turns`, its time
+shared       what all services of a node share: `budget`, the bytes that clients make it hold, and `turns`, its time
 taking        whether a client takes what was written for it
 lingering     what a client still sends although it was told that nobody listens
 replies       what becomes of a request: an answer now or later, whole or in pieces

@@ -76,7 +76,7 @@ class Listener(ABC, Generic[ConnectionT]):
         port: int,
         max_connections: int,
         tls: ssl.SSLContext | None = None,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -86,7 +86,7 @@ class Listener(ABC, Generic[ConnectionT]):
         self.waits_to_open = False
         """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
         self._tls = tls
-        self._commons = commons or SharedResources()
+        self._shared = shared or SharedResources()
         self._servers: list[asyncio.Server] = []
         self._begun: tuple[Closing, Callable[[], asyncio.BaseProtocol]] | None = None
 
@@ -147,7 +147,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 # loads the ssl module, which other services are spared
                 from ophion.rpc.tls.handshakes import Handshakes
 
-                newcomer = Handshakes(self._tls, newcomer, self._commons.turns, service=self.name).newcomer
+                newcomer = Handshakes(self._tls, newcomer, self._shared.turns, service=self.name).newcomer
             # as bytes, which need no look into the rules of international names
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(newcomer, host, self.port, backlog=_BACKLOG, start_serving=False)

@@ -62,7 +62,7 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
         self._forwarder = forwarder
-        self.turns = policy.commons.turns
+        self.turns = policy.shared.turns
         self.session: Session | None = policy.everybody
         """The session of the requests. None before the first request where tokens are required."""
         self.state = OPEN if policy.everybody is None else READY
@@ -90,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(_UNSENT_BYTES)
         turns = self.turns if is_encrypted(transport) else None
         max_open = MAX_PIPELINED if self._forwarder is None else self._forwarder.max_open
-        self.answers = Answers(self.transport, self._policy.commons.lane, self._settle, self._weigh, turns, max_open)
+        self.answers = Answers(self.transport, self._policy.shared.lane, self._settle, self._weigh, turns, max_open)
         if not self._policy.opened(self):
             self._end()
             head = response_head(_TOO_MANY_CONNECTIONS, b"", False, False)
@@ -269,7 +269,7 @@ class HttpConnection(asyncio.Protocol):
         self._let_go()
 
     def _let_go(self) -> None:
-        self._policy.commons.budget.settle(self)
+        self._policy.shared.budget.settle(self)
         self._rest = b""
         self._forwarder = None  # which knows this object
         self.answers.abandon()
@@ -490,7 +490,7 @@ class HttpConnection(asyncio.Protocol):
         if self.is_paused:
             size += self.transport.get_write_buffer_size()
         is_trusted = self.session is not None and self.session.is_trusted
-        self._is_in_budget = self._policy.commons.budget.weigh(self, size, is_trusted)
+        self._is_in_budget = self._policy.shared.budget.weigh(self, size, is_trusted)
 
     def _set_reading(self, is_reading: bool) -> None:
         if is_reading != self._is_reading and not self.transport.is_closing():

@@ -120,7 +120,7 @@ class HttpPolicy(Struct, frozen=True):
     closed: Callable[[Any], None]
     guard: Guard | None = None
     """None where no token is needed."""
-    commons: SharedResources = field(default_factory=SharedResources)
+    shared: SharedResources = field(default_factory=SharedResources)
     everybody: OpenSession | None = None
     """The session of those who need no token; None where tokens are asked for, or nothing takes a call."""
     call_path: bytes = b"/"

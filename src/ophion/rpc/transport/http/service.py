@@ -30,9 +30,9 @@ class HttpService(Listener[HttpConnection]):
         limits: HttpLimits,
         application: Callable[[asyncio.AbstractEventLoop], Application],
         tls: ssl.SSLContext | None = None,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
-        super().__init__(name, host, port, limits.max_connections, tls, commons)
+        super().__init__(name, host, port, limits.max_connections, tls, shared)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
@@ -53,7 +53,7 @@ class HttpService(Listener[HttpConnection]):
             self.places.admit,
             self.places.leave,
             guard,
-            self._commons,
+            self._shared,
         )
         make = self.make_connection
         return application, lambda: make(policy)

@@ -66,7 +66,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def __init__(self, policy: WebSocketPolicy) -> None:
         self._policy = policy
-        self._turns = policy.commons.turns
+        self._turns = policy.shared.turns
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._handshake = Handshake()
         self._frames: FrameReader = cast(FrameReader, None)
@@ -119,7 +119,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._behind.clear()
         self._behind_bytes = 0
         self._policy.behind.discard(self)
-        self._policy.commons.budget.settle(self)
+        self._policy.shared.budget.settle(self)
         self._policy.closed(self)
 
     def data_received(self, data: bytes) -> None:
@@ -316,7 +316,7 @@ class WebSocketConnection(asyncio.Protocol):
             PlainHeads(),
             lambda opened: True,
             self._left_http,
-            commons=self._policy.commons,
+            shared=self._policy.shared,
         )
         first, self._rest = self._rest, b""
         self._handshake.close()
@@ -490,7 +490,7 @@ class WebSocketConnection(asyncio.Protocol):
             size += self._transport.get_write_buffer_size()
         size += self._unsent_bytes
         is_trusted = self._session is None or self._session.is_trusted
-        self._policy.commons.budget.weigh(self, size, is_trusted)
+        self._policy.shared.budget.weigh(self, size, is_trusted)
 
 
 def _size_of(reply: Complete) -> int:

@@ -97,7 +97,7 @@ class WebSocketPolicy(Struct, frozen=True):
     """Where clients log in; None where no token is needed."""
     guard: ConnectionGuard | None = None
     """Who looks at the tokens."""
-    commons: SharedResources = field(default_factory=SharedResources)
+    shared: SharedResources = field(default_factory=SharedResources)
     behind: set[Any] = field(default_factory=set)
     """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
 

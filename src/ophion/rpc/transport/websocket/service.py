@@ -31,9 +31,9 @@ class WebSocketService(Listener["WebSocketConnection"]):
         conversations: Callable[[asyncio.AbstractEventLoop], GuardedConversations],
         closed: Callable[[WebSocketConnection], None],
         tls: ssl.SSLContext | None = None,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
-        super().__init__(name, host, port, limits.max_connections, tls, commons)
+        super().__init__(name, host, port, limits.max_connections, tls, shared)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
@@ -54,7 +54,7 @@ class WebSocketService(Listener["WebSocketConnection"]):
             self._forget,
             said.login,
             said.token_guard,
-            self._commons,
+            self._shared,
         )
         return said, lambda: WebSocketConnection(policy)
 
