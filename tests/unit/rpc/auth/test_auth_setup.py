@@ -1,4 +1,4 @@
-"""Both services behind their doors: logging in, and every method of the registry without permission."""
+"""Both services with authentication: logging in, and every method of the registry without permission."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_exempt_methods_need_no_token() -> None:
     service.loop.close()
 
 
-def test_other_interfaces_ask_the_same_gate(service: MethodAccess) -> None:
+def test_other_interfaces_use_the_same_authenticator(service: MethodAccess) -> None:
     assert service.authenticator.may(service.token("eth:*"), "eth_graphql")
     assert not service.authenticator.may(service.token("net:*"), "eth_graphql")
     assert not service.authenticator.may(None, "eth_graphql")

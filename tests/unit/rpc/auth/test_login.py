@@ -158,7 +158,7 @@ def test_a_file_that_was_changed_is_noticed_without_a_login(tmp_path: Path) -> N
         login = Login(users, issuer, ManualClock())
 
         async def look() -> None:
-            login._look(asyncio.get_running_loop())
+            login._check_file(asyncio.get_running_loop())
             await login._lane.run(lambda: None)
             await asyncio.sleep(0)
 

@@ -24,14 +24,14 @@ def test_users_who_stay_as_they_are_keep_their_tokens() -> None:
     assert admits(revocations, EVE, 200)
 
 
-def test_whoever_is_not_on_the_roll_has_nothing() -> None:
+def test_tokens_of_removed_users_are_revoked() -> None:
     revocations = UserRevocations()
     assert not admits(revocations, ALI, 100)
     revocations.note({"ali": ALI}, 100.0)
     assert revocations.note({"eve": EVE}, 150.0)
     assert not admits(revocations, ALI, 140)
     assert not revocations.note({"ali": ALI, "eve": EVE}, 160.0)
-    assert not admits(revocations, ALI, 140), "who comes back must log in again"
+    assert not admits(revocations, ALI, 140), "a user that is added again must log in again"
 
 
 def test_another_password_and_other_permissions_end_tokens() -> None:
