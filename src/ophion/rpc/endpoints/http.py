@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP: what the paths of its port mean (json-rpc.md 1.1, 1.8)."""
+"""JSON-RPC over HTTP: the paths of its port (json-rpc.md 1.1, 1.8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 
 
 class RpcApplication:
-    """`POST /` to the dispatcher, or with a door to that of a token; `GET /` and health for load balancers."""
+    """Routes `POST /` to the dispatcher, or to that of a token; answers `GET /`, health and logins."""
 
     def __init__(
         self, guarded: MethodAccess, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
@@ -31,7 +31,7 @@ class RpcApplication:
         self._endpoints = endpoints
 
     def respond(self, request: Request) -> Result:
-        """Everything but `POST /`."""
+        """Answer every request but `POST /`."""
         if request.path == b"/liveness" and request.method == b"GET":
             return _UP
         if request.path == b"/readiness" and request.method == b"GET":

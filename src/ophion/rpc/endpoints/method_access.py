@@ -1,4 +1,4 @@
-"""The methods of one port, and who may call them."""
+"""The methods of one port and their authentication."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class MethodAccess(Struct, frozen=True):
-    """A dispatcher, and where a token is needed: who gives them and who looks at them."""
+    """A dispatcher; if tokens are required, also their setup and authenticator."""
 
     dispatcher: Dispatcher
     auth: AuthSetup | None = None
     authenticator: Authenticator | None = None
 
     def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel waiting requests and stop logins."""
         self.dispatcher.close()
         if self.authenticator is not None:
             self.authenticator.close()
