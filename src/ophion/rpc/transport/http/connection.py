@@ -3,8 +3,8 @@
     bytes -> fast_path ---------------------------> application -> Answers -> bytes      heads sent before
           -> fair scheduler -> RequestReader -------^                                    everything else
 
-Input is parsed in pieces, for a limited time in each turn of the event loop. The rest waits for the next turn, and the
-connection reads nothing more until then. It does not read from a client that does not read its answers either.
+Input is parsed in pieces, for one time slice in each iteration of the event loop. The rest waits for the next slice,
+and the connection reads nothing until then. It also stops reading while the client does not read its answers.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Let the answer of a relay take the general path: it is no plain answer."""
+        """Move the answer of a relay to the queue: it is not a plain answer."""
         self.answers.queue_direct()
         self._settle()
 
@@ -271,7 +271,7 @@ class HttpConnection(asyncio.Protocol):
     def _let_go(self) -> None:
         self._policy.shared.budget.settle(self)
         self._rest = b""
-        self._forwarder = None  # which knows this object
+        self._forwarder = None  # breaks a reference cycle
         self.answers.abandon()
         if self._reader is not None:
             self._reader.close()

@@ -1,4 +1,4 @@
-"""Any HTTP service of the node: JSON-RPC, GraphQL and metrics are applications of it."""
+"""HTTP service; JSON-RPC, GraphQL and metrics are its applications."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class HttpService(Listener[HttpConnection]):
         self._limits = limits
         self._application = application
         self.make_connection: Callable[[HttpPolicy], HttpConnection] = HttpConnection
-        """What serves a client; a development node takes WebSocket clients on the same port."""
+        """Connection factory; a development node accepts WebSocket clients on the same port."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
-        # only an application that asks for tokens has one
+        # only an application that requires tokens has one
         guard: Guard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
             application,

@@ -1,4 +1,4 @@
-"""Any WebSocket service of the node."""
+"""WebSocket service of the node."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ class WebSocketService(Listener["WebSocketConnection"]):
         self._closed = closed
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
-        # what is behind it takes long to load: only nodes with such a service wait for it
+        # slow to load, and needed only by nodes with this service
         from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
-        said = self._conversations(loop)
+        conversations = self._conversations(loop)
         policy = WebSocketPolicy(
-            said,
+            conversations,
             self._hosts,
             self._origins,
             self._limits,
             self.places.admit,
             self._forget,
-            said.login,
-            said.token_guard,
+            conversations.login,
+            conversations.token_guard,
             self._shared,
         )
-        return said, lambda: WebSocketConnection(policy)
+        return conversations, lambda: WebSocketConnection(policy)
 
     def _forget(self, connection: WebSocketConnection) -> None:
         self.places.leave(connection)
