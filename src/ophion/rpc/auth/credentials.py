@@ -37,7 +37,7 @@ class User(Struct, frozen=True):
     password_hash: str
     permissions: tuple[str, ...]
     tenant: str | None = None
-    """The enclave key of the user (`privacyPublicKey`), where several share a node."""
+    """The enclave key of the user (`privacyPublicKey`), if several users share a node."""
 
     def __repr__(self) -> str:
         return f"User({self.name!r})"

@@ -101,7 +101,7 @@ class Session:
         return self._claims.username
 
     def look(self) -> bool:
-        """Whether the token is valid now; ends the session if not, for good."""
+        """Whether the token is valid now; ends the session permanently if not."""
         if self.is_trusted and self._left_s(self._claims) <= 0:
             self._end()
         return self.is_trusted

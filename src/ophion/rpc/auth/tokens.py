@@ -39,7 +39,7 @@ class Claims(Struct, frozen=True):
     """Wall time in seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
-    """The enclave key of the user, where several share a node."""
+    """The enclave key of the user, if several users share a node."""
 
 
 class TokenReader:

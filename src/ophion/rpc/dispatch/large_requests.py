@@ -1,4 +1,4 @@
-"""Limit on large requests at work; the others wait as text.
+"""Limit on large requests that run at the same time; the others wait as text.
 
 A parsed and decoded request takes several times the memory of its text until it is answered. So only a few are parsed
 at the same time, in the order of arrival.

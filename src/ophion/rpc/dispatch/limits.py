@@ -28,4 +28,4 @@ class DispatchLimits(Struct, frozen=True):
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
     """Parses large requests."""
     heavy: LargeRequests = field(default_factory=LargeRequests)
-    """Limits the large requests at work."""
+    """Limits the large requests that run at the same time."""

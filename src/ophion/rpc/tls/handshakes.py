@@ -70,59 +70,59 @@ class Handshakes:
         """Return the protocol of a socket that was just accepted."""
         return _PendingHandshake(self)
 
-    def begin(self, newcomer: _PendingHandshake) -> None:
+    def begin(self, handshake: _PendingHandshake) -> None:
         """Count a pending handshake; drop the oldest if there are too many."""
-        self._pending[newcomer] = None
+        self._pending[handshake] = None
         if len(self._pending) > self._most:
             oldest = next(iter(self._pending))
             del self._pending[oldest]
-            oldest.give_way(_TOO_MANY)
+            oldest.drop(_TOO_MANY)
 
-    def end(self, newcomer: _PendingHandshake) -> None:
+    def end(self, handshake: _PendingHandshake) -> None:
         """Remove a handshake that has succeeded or failed."""
-        self._pending.pop(newcomer, None)
+        self._pending.pop(handshake, None)
 
-    def line_up(self, newcomer: _PendingHandshake) -> bool:
+    def line_up(self, handshake: _PendingHandshake) -> bool:
         """Queue a handshake if the time slice is used up; False if it may start now."""
         if not self._queue and not self._scheduler.is_over:
             self._scheduler.spend(_HANDSHAKE_COST_S)
             return False
-        self.end(newcomer)
-        self._queue.append(newcomer)
+        self.end(handshake)
+        self._queue.append(handshake)
         if len(self._queue) == 1:
             self._scheduler.wait(self)
         elif len(self._queue) > _MAX_QUEUED:
-            self._queue.popleft().give_way(_TOO_MANY)
+            self._queue.popleft().drop(_TOO_MANY)
         return True
 
     def work(self) -> None:
         """Start some queued handshakes; called by the fair scheduler."""
         left = _STARTS_PER_SLICE
         while self._queue and left:
-            newcomer = self._queue.popleft()
-            if newcomer.may_shake:
-                self.begin(newcomer)
+            handshake = self._queue.popleft()
+            if handshake.is_connected:
+                self.begin(handshake)
                 self._scheduler.spend(_HANDSHAKE_COST_S)
-                newcomer.shake()
+                handshake.start()
                 left -= 1
         if self._queue:
             self._scheduler.wait(self)
 
-    async def secured(self, transport: asyncio.Transport, newcomer: _PendingHandshake) -> asyncio.Transport | None:
+    async def secured(self, transport: asyncio.Transport, handshake: _PendingHandshake) -> asyncio.Transport | None:
         """Run the handshake; return the encrypted transport, or None if it fails."""
         loop = asyncio.get_running_loop()
         self.begun += 1
         try:
             return await loop.start_tls(
                 transport,
-                newcomer,
+                handshake,
                 self._context,
                 server_side=True,
                 ssl_handshake_timeout=_HANDSHAKE_TIMEOUT_S,
                 ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT_S,
             )
         except OSError as error:  # includes ssl.SSLError and a timeout
-            newcomer.give_way(reason_of(error))
+            handshake.drop(reason_of(error))
             return None
 
     def failed(self, client: str, reason: str) -> None:
@@ -160,7 +160,7 @@ class _PendingHandshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._client = _address(transport)  # a failed connection may have lost it
-        self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.give_way, _SILENT)
+        self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 
     def data_received(self, data: bytes) -> None:
@@ -169,13 +169,13 @@ class _PendingHandshake(asyncio.Protocol):
             return
         self._first += data
         if not may_begin(self._first) or len(self._first) > _MAX_HELLO_BYTES:
-            self.give_way(_NO_TLS)
+            self.drop(_NO_TLS)
         elif len(self._first) >= _MIN_HELLO_BYTES and not self._is_queued:
             self._is_queued = self._handshakes.line_up(self)
             if self._is_queued:
                 self._transport.pause_reading()
             else:
-                self.shake()
+                self.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
@@ -185,7 +185,7 @@ class _PendingHandshake(asyncio.Protocol):
         if not self._has_started:
             self._handshakes.end(self)
 
-    def give_way(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         """Drop the connection; only the first reason is logged."""
         if not self._has_failed:
             self._has_failed = True
@@ -193,11 +193,11 @@ class _PendingHandshake(asyncio.Protocol):
         self._transport.abort()
 
     @property
-    def may_shake(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether the connection is still open."""
         return not (self._is_lost or self._transport.is_closing())
 
-    def shake(self) -> None:
+    def start(self) -> None:
         """Start the handshake."""
         self._has_started = True
         if self._timer is not None:
@@ -210,7 +210,7 @@ class _PendingHandshake(asyncio.Protocol):
 
     def _feed_first(self) -> None:
         first, self._first = self._first, b""
-        if self.may_shake:
+        if self.is_connected:
             decoder = cast(_Decoder, self._transport.get_protocol())
             decoder.get_buffer(len(first))[: len(first)] = first
             decoder.buffer_updated(len(first))
@@ -221,7 +221,7 @@ class _PendingHandshake(asyncio.Protocol):
         finally:
             self._handshakes.end(self)
         # a loop may report a handshake as finished that `abort` has ended
-        if secured is None or not self.may_shake:
+        if secured is None or not self.is_connected:
             return
         protocol = self._handshakes.protocol()
         secured.set_protocol(protocol)

@@ -49,7 +49,7 @@ _OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, 
 _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 """How long a client that has closed its side may wait for its answers."""
 _UNREAD_IDLENESS_S: Final = 1.0
-"""Minimal idleness of a client that does not read its answers: it is evicted before one that has just asked."""
+"""Minimal idleness of a client that does not read its answers: it is evicted before an active one."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """A single open request below this size is not reported to the memory budget."""
 _UNSENT_BYTES: Final = 8 * 1024
@@ -64,7 +64,7 @@ class HttpConnection(asyncio.Protocol):
         self._forwarder = forwarder
         self.turns = policy.shared.turns
         self.session: Session | None = policy.everybody
-        """The session of the requests. None before the first request where tokens are required."""
+        """The session of the requests. None before the first request if tokens are required."""
         self.state = OPEN if policy.everybody is None else READY
         self.is_ending = False
         """Whether the state is final: no more requests are read. Set with the state by `_end`."""
@@ -128,9 +128,9 @@ class HttpConnection(asyncio.Protocol):
             self.work()
 
     def eof_received(self) -> bool:
-        """The client has closed its side: it still gets answers that are ready soon.
+        """The client has closed its sending side: it still gets answers that are ready soon.
 
-        A client that has gone looks the same, and work for it must not go on.
+        A disconnected client looks the same, and its work must stop.
         """
         if self._rest:
             self.work()  # some transports report the end although reading is paused

@@ -107,7 +107,7 @@ class Guard(Protocol):
 
 
 class HttpPolicy(Struct, frozen=True):
-    """What the connections of one service share."""
+    """Settings and callbacks of the connections of one service."""
 
     application: Application
     hosts: HostList

@@ -278,7 +278,7 @@ class RequestReader:
 
 
 class RequestForwarder(Protocol):
-    """What a gateway does with requests in place of the application (ophion.gateway.connection)."""
+    """Answers requests of a gateway in place of the application (ophion.gateway.connection)."""
 
     max_open: int
     """Requests that one client may have open at a time."""

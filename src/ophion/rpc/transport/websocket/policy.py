@@ -84,7 +84,7 @@ class GuardedConversations(Conversations, Protocol):
 
 
 class WebSocketPolicy(Struct, frozen=True):
-    """What the connections of the service share."""
+    """Settings and callbacks of the connections of one service."""
 
     conversations: Conversations
     hosts: HostList
