@@ -37,7 +37,7 @@ class GraphqlSettings(Struct, frozen=True):
     http: HttpLimits = field(default_factory=HttpLimits)
     """What connections may do; the longest body is a limit of GraphQL's own."""
     auth: AuthSetup | None = None
-    """Where JSON-RPC asks for a token, the same door: an open one beside it would defeat that."""
+    """The setup of JSON-RPC, so that GraphQL requires the same tokens; None if none are required."""
     tls: ssl.SSLContext | None = None
     shared: SharedResources = field(default_factory=SharedResources)
 
