@@ -32,7 +32,7 @@ import uvloop
 from rpc_transport import BODIES, Context, Service, block_number, get_balance
 
 from ophion.metrics.requests import RequestMetrics
-from ophion.rpc.auth.authenticator import Gate
+from ophion.rpc.auth.authenticator import Authenticator
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -62,14 +62,14 @@ class Clients:
 
     async def connect(self) -> None:
         loop = asyncio.get_running_loop()
-        service, gate = Service(Dispatcher(self._table, loop)), None
+        service, authenticator = Service(Dispatcher(self._table, loop)), None
         if self._issuer is not None:
             service.plain = None
-            gate = Gate(self._issuer, self._table, loop, DispatchLimits(), SystemClock())
+            authenticator = Authenticator(self._issuer, self._table, loop, DispatchLimits(), SystemClock())
             self._header = f"Authorization: Bearer {self._issuer.issue('bench', ('eth:*', 'net:*'), time.time())}\r\n"
         hosts, origins = HostList(["localhost"]), OriginList([])
         policy = HttpPolicy(
-            service, hosts, origins, HttpLimits(), PlainHeads(), lambda opened: True, lambda closed: None, gate
+            service, hosts, origins, HttpLimits(), PlainHeads(), lambda opened: True, lambda closed: None, authenticator
         )
         server = await loop.create_server(lambda: HttpConnection(policy), "127.0.0.1", 0)
         for _ in range(CONNECTIONS):

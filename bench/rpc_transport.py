@@ -99,7 +99,7 @@ def policy(dispatcher: Dispatcher) -> HttpPolicy:
         PlainHeads(),
         lambda opened: True,
         lambda closed: None,
-        commons=SharedResources(turns=turns),
+        shared=SharedResources(turns=turns),
     )
 
 

@@ -104,8 +104,8 @@ class Gateway(Loop):
         self, site: Site, limits: HttpLimits = LIMITS, budget: Budget | None = None, page: Page = _plain_page
     ) -> None:
         super().__init__()
-        self.commons = SharedResources(budget or Budget())
-        self.service = GatewayService(lambda: site, page, port=0, limits=limits, commons=self.commons)
+        self.shared = SharedResources(budget or Budget())
+        self.service = GatewayService(lambda: site, page, port=0, limits=limits, shared=self.shared)
 
     async def serve(self, ready: Callable[[], None]) -> None:
         await self.service.run(ready)

@@ -586,9 +586,9 @@ def test_long_answers_that_nobody_reads_are_counted() -> None:
         for client in clients:
             client.request("POST", "/jsonrpc", b"{}")
         deadline = time.monotonic() + 60
-        while not gateway.commons.budget.cut_off and time.monotonic() < deadline:
+        while not gateway.shared.budget.cut_off and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert 0 < gateway.commons.budget.cut_off < 8, "some go, so that others can stay"
+        assert 0 < gateway.shared.budget.cut_off < 8, "some go, so that others can stay"
         for client in clients:
             client.close()
 
@@ -621,7 +621,7 @@ def test_a_socket_that_nobody_reads_holds_the_node_back_and_then_is_cut_off() ->
 
     with Upstream(flood) as node, Gateway(site(websocket=node.port), budget=Budget(20 * 1024)) as gateway:
         one = opened(gateway)
-        wait_for(lambda: gateway.commons.budget.cut_off == 1, what="its end: it holds more than all of them may")
+        wait_for(lambda: gateway.shared.budget.cut_off == 1, what="its end: it holds more than all of them may")
         assert sent < 16 * MEGABYTE
         one.close()
     with Upstream(flood) as node, Gateway(site(websocket=node.port)) as gateway:

@@ -193,7 +193,7 @@ class EnclaveApplication:
 
 
 def enclave_service(
-    enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], commons: SharedResources | None = None
+    enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], shared: SharedResources | None = None
 ) -> HttpService:
     """Build the HTTP service for tools and other nodes."""
     return HttpService(
@@ -205,7 +205,7 @@ def enclave_service(
         _LIMITS,
         lambda loop: EnclaveApplication(enclave, loop),
         None,
-        commons,
+        shared,
     )
 
 

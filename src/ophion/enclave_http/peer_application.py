@@ -178,7 +178,7 @@ def peer_service(
     port: int,
     clock: Clock,
     entropy: Entropy,
-    commons: SharedResources | None = None,
+    shared: SharedResources | None = None,
 ) -> HttpService:
     """Build the HTTP service for other enclaves, which may use any host name."""
     return HttpService(
@@ -190,7 +190,7 @@ def peer_service(
         _LIMITS,
         lambda loop: PeerApplication(enclave, clock, entropy, loop),
         None,
-        commons,
+        shared,
     )
 
 

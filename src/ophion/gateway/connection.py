@@ -98,7 +98,7 @@ class GatewayConnection(asyncio.Protocol):
             handshake(target_of(b"/", request.query), upstream.host, request.headers),
             rest,
             policy.closed,
-            policy.commons,
+            policy.shared,
             self._openings,
             policy.limits.write_timeout_s,
             http.is_paused,

@@ -25,7 +25,7 @@ def run_gateway(site: Site, host: str, port: int) -> int:
     logs.configure(logs.LogLevel.INFO)
     allow_open_files(2 * MAX_CONNECTIONS + MAX_UPSTREAM_CONNECTIONS)
     lane = ThreadLane("pack", 1, None)
-    service = GatewayService(lambda: site, page_files(), host, port, commons=SharedResources(lane=lane), name="Proxy")
+    service = GatewayService(lambda: site, page_files(), host, port, shared=SharedResources(lane=lane), name="Proxy")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(service))

@@ -41,10 +41,10 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         port: int | None = None,
         hosts: tuple[str, ...] = ("localhost", "127.0.0.1"),
         limits: HttpLimits = LIMITS,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
         name: str = "Page service",
     ) -> None:
-        super().__init__(name, host, DEFAULT_PORT if port is None else port, limits.max_connections, commons=commons)
+        super().__init__(name, host, DEFAULT_PORT if port is None else port, limits.max_connections, shared=shared)
         self._may_move = port is None
         self._site = site
         self._page = page
@@ -66,7 +66,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
             PlainHeads(),
             self.places.admit,
             self.places.leave,
-            commons=self._commons,
+            shared=self._shared,
         )
         openings = Openings()
         return paths, lambda: GatewayConnection(policy, paths, self._hand_over, openings)

@@ -64,7 +64,6 @@ class Tunnel(asyncio.Protocol):
 
     __slots__ = (
         "_closed",
-        "_commons",
         "_early",
         "_far",
         "_flow",
@@ -73,6 +72,7 @@ class Tunnel(asyncio.Protocol):
         "_is_paused",
         "_opening",
         "_openings",
+        "_shared",
         "_transport",
         "_upstream",
         "_write_timeout_s",
@@ -87,7 +87,7 @@ class Tunnel(asyncio.Protocol):
         hello: bytes,
         early: bytes,
         closed: Callable[[Tunnel], None],
-        commons: SharedResources,
+        shared: SharedResources,
         openings: Openings,
         write_timeout_s: float,
         is_paused: bool = False,
@@ -99,12 +99,12 @@ class Tunnel(asyncio.Protocol):
         self._hello = hello
         self._early = early
         self._closed = closed
-        self._commons = commons
+        self._shared = shared
         self._openings = openings
         self._write_timeout_s = write_timeout_s
         self._far: FarEnd | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._flow = Flow(commons.turns, transport, self._to_the_node, self.weigh)
+        self._flow = Flow(shared.turns, transport, self._to_the_node, self.weigh)
         self._is_paused = is_paused
         self._is_over = False
         self.is_open = False
@@ -131,7 +131,7 @@ class Tunnel(asyncio.Protocol):
             self.refuse(502, self._upstream.problem(error))
 
     def _made(self) -> FarEnd:
-        self._far = FarEnd(self, self._hello, self._commons)
+        self._far = FarEnd(self, self._hello, self._shared)
         self._hello = b""
         return self._far
 
@@ -183,7 +183,7 @@ class Tunnel(asyncio.Protocol):
         self._openings.end(self)
         self._flow.end()
         self._closed(self)
-        self._commons.budget.settle(self)
+        self._shared.budget.settle(self)
         self._early = b""
         if self._opening is not None:
             self._opening.cancel()
@@ -244,18 +244,18 @@ class Tunnel(asyncio.Protocol):
         size = len(self._early) + len(self._hello) + self._flow.held_bytes
         if not self._is_over:
             size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.held_bytes)
-        self._commons.budget.weigh(self, size)
+        self._shared.budget.weigh(self, size)
 
 
 class FarEnd(asyncio.Protocol):
     """The end of the node."""
 
-    __slots__ = ("_commons", "_flow", "_head", "_hello", "_refused", "_transport", "_tunnel")
+    __slots__ = ("_flow", "_head", "_hello", "_refused", "_shared", "_transport", "_tunnel")
 
-    def __init__(self, tunnel: Tunnel, hello: bytes, commons: SharedResources) -> None:
+    def __init__(self, tunnel: Tunnel, hello: bytes, shared: SharedResources) -> None:
         self._tunnel = tunnel
         self._hello = hello
-        self._commons = commons
+        self._shared = shared
         self._transport: asyncio.Transport | None = None
         self._flow: Flow | None = None
         self._head = b""
@@ -266,7 +266,7 @@ class FarEnd(asyncio.Protocol):
         made = self._transport = cast(asyncio.Transport, transport)
         made.set_write_buffer_limits(_UNSENT_BYTES)
         take_little(made)
-        self._flow = Flow(self._commons.turns, made, self._tunnel.write, self._tunnel.weigh)
+        self._flow = Flow(self._shared.turns, made, self._tunnel.write, self._tunnel.weigh)
         made.write(self._hello)
         self._hello = b""
 

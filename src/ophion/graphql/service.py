@@ -36,10 +36,10 @@ class GraphqlSettings(Struct, frozen=True):
     limits: GraphqlLimits = field(default_factory=GraphqlLimits)
     http: HttpLimits = field(default_factory=HttpLimits)
     """What connections may do; the longest body is a limit of GraphQL's own."""
-    door: AuthSetup | None = None
-    """Where JSON-RPC asks for a token, the same door: an open one beside it would defeat that."""
+    auth: AuthSetup | None = None
+    """The setup of JSON-RPC, so that GraphQL requires the same tokens; None if none are required."""
     tls: ssl.SSLContext | None = None
-    commons: SharedResources = field(default_factory=SharedResources)
+    shared: SharedResources = field(default_factory=SharedResources)
 
 
 _NO_LIMIT: Final = 2**63 - 1
@@ -77,9 +77,9 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
         from ophion.graphql.http import GraphqlApplication
 
         engine = graphql_engine(context, settings.limits)
-        if settings.door is None:
+        if settings.auth is None:
             return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits)
-        may, login = settings.door.gate(None, loop).may, settings.door.login
+        may, login = settings.auth.authenticator(None, loop).may, settings.auth.login
         return GraphqlApplication(context, engine, loop, settings.timeout_s, settings.limits, may, login)
 
     limits = replace(settings.http, max_body_bytes=settings.limits.max_body_bytes)
@@ -94,6 +94,6 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
         limits,
         application,
         settings.tls,
-        settings.commons,
+        settings.shared,
     )
     return service

@@ -56,7 +56,7 @@ def metrics_service(
     config: MetricsConfig,
     hosts: tuple[str, ...],
     tls: ssl.SSLContext | None = None,
-    commons: SharedResources | None = None,
+    shared: SharedResources | None = None,
 ) -> HttpService:
     """HTTP service for Prometheus."""
     return HttpService(
@@ -68,5 +68,5 @@ def metrics_service(
         _LIMITS,
         lambda loop: MetricsApplication(registry, config),
         tls,
-        commons,
+        shared,
     )

@@ -68,7 +68,7 @@ def http_limits(config: NodeConfig, max_body_bytes: int) -> HttpLimits:
 def json_rpc_port(
     config: NodeConfig,
     context: RpcContext,
-    commons: SharedResources,
+    shared: SharedResources,
     measured: RequestMetrics | None,
     auth: AuthSetup | None,
 ) -> HttpService:
@@ -86,9 +86,9 @@ def json_rpc_port(
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
         limits=http_limits(config, max_body_bytes=http.max_content_length),
-        door=auth,
+        auth=auth,
         tls=_tls(config.http_tls),
-        commons=commons,
+        shared=shared,
     )
     table = None if context.peers is None else context.peers.peers
     health = Health(context.sync_status, None if table is None else table.__len__)
@@ -106,7 +106,7 @@ def share_port(http: PortService, websocket: PortService) -> None:
 
 
 def graphql_port(
-    config: NodeConfig, context: RpcContext, commons: SharedResources, auth: AuthSetup | None
+    config: NodeConfig, context: RpcContext, shared: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """GraphQL."""
     # imported here: it reads a schema and files
@@ -121,15 +121,15 @@ def graphql_port(
         timeout_s=limits.timeout_s if wanted.timeout_s is None else wanted.timeout_s,
         limits=wanted,
         http=http_limits(config, max_body_bytes=wanted.max_body_bytes),
-        door=auth,
+        auth=auth,
         tls=_tls(config.graphql_tls),
-        commons=commons,
+        shared=shared,
     )
     return graphql_service(context, settings)
 
 
 def websocket_port(
-    config: NodeConfig, context: RpcContext, commons: SharedResources, measured: RequestMetrics | None
+    config: NodeConfig, context: RpcContext, shared: SharedResources, measured: RequestMetrics | None
 ) -> WebSocketService:
     """JSON-RPC over WebSocket."""
     websocket, access, limits = config.websocket, config.access, config.limits
@@ -150,21 +150,21 @@ def websocket_port(
         ),
         max_response_bytes=limits.max_response_bytes,
         wording=access.error_wording,
-        door=auth_setup_for(config.websocket_auth),
+        auth=auth_setup_for(config.websocket_auth),
         tls=_tls(config.websocket_tls),
         origins=websocket.cors_origins or config.http.cors_origins,
-        commons=commons,
+        shared=shared,
     )
     return websocket_service(context, settings, measured)
 
 
-def metrics_port(config: NodeConfig, metrics: NodeMetrics, commons: SharedResources) -> HttpService:
+def metrics_port(config: NodeConfig, metrics: NodeMetrics, shared: SharedResources) -> HttpService:
     """Metrics for Prometheus."""
     from ophion.metrics.server import metrics_service
 
     metrics.declare()
     return metrics_service(
-        metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls), commons
+        metrics.registry, config.metrics, config.access.host_allow_list, _tls(config.metrics_tls), shared
     )
 
 
@@ -176,24 +176,24 @@ def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
     return PushService(metrics.registry, config.metrics)
 
 
-def tools_port(config: NodeConfig, enclave: Enclave, port: int, commons: SharedResources) -> HttpService:
+def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedResources) -> HttpService:
     """The embedded enclave, for tools and other nodes."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.application import enclave_service
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
-    return enclave_service(enclave, config.enclave.http_host, port, config.access.host_allow_list, commons)
+    return enclave_service(enclave, config.enclave.http_host, port, config.access.host_allow_list, shared)
 
 
 def enclaves_port(
-    config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, commons: SharedResources
+    config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, shared: SharedResources
 ) -> HttpService:
     """The embedded enclave, for enclaves of nodes that are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.peer_application import peer_service
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
-    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, commons)
+    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, shared)
 
 
 def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:

@@ -245,26 +245,26 @@ def _listeners(
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
-    commons = SharedResources(Budget(config.limits.max_held_bytes), FairScheduler(haste=lanes.haste), lanes.pack)
+    shared = SharedResources(Budget(config.limits.max_held_bytes), FairScheduler(haste=lanes.haste), lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:
-        listening["jsonrpc"] = json_rpc_port(config, context, commons, requests, http_auth())
+        listening["jsonrpc"] = json_rpc_port(config, context, shared, requests, http_auth())
     if config.websocket.enabled:
-        listening["ws"] = websocket_port(config, context, commons, requests)
+        listening["ws"] = websocket_port(config, context, shared, requests)
         if config.has_cheat_codes and config.http.enabled:
             # tools for development know one port
             share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
-        listening["graphQL"] = graphql_port(config, context, commons, http_auth())
+        listening["graphQL"] = graphql_port(config, context, shared, http_auth())
     if config.metrics.enabled:
-        listening["metrics"] = metrics_port(config, metrics(), commons)
+        listening["metrics"] = metrics_port(config, metrics(), shared)
     if config.metrics.push_enabled:
         without_port.append(metrics_push(config, metrics()))
     if enclave is not None and config.enclave.http_port is not None:
-        listening["enclave"] = tools_port(config, enclave, config.enclave.http_port, commons)
+        listening["enclave"] = tools_port(config, enclave, config.enclave.http_port, shared)
     if enclave is not None and config.enclave.peer_port is not None:
-        listening["enclavePeers"] = enclaves_port(config, enclave, config.enclave.peer_port, clock, entropy, commons)
+        listening["enclavePeers"] = enclaves_port(config, enclave, config.enclave.peer_port, clock, entropy, shared)
     if enclave is not None and config.enclave.peer_urls:
         without_port.append(distant_enclaves(config, enclave, clock, entropy))
     if config.page.enabled:
@@ -272,7 +272,7 @@ def _listeners(
         from ophion.node.web_interface import page_port
 
         # last, because it reads the ports of the others
-        listening["page"] = page_port(config, genesis, commons, listening, context.peers)
+        listening["page"] = page_port(config, genesis, shared, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True
     return [*listening.values(), *without_port]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def page_port(
     config: NodeConfig,
     genesis: Genesis,
-    commons: SharedResources,
+    shared: SharedResources,
     listening: Mapping[str, PortService],
     peers: PeerService | None,
 ) -> GatewayService:
@@ -56,7 +56,7 @@ def page_port(
         config.page.port,
         config.access.host_allow_list,
         replace(http_limits(config, config.http.max_content_length), max_connections=PAGE_CLIENTS),
-        commons,
+        shared,
     )
 
 

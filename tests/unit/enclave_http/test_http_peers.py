@@ -39,9 +39,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def reached(member: Member, port: int = 0, commons: SharedResources | None = None) -> AsyncIterator[str]:
+async def reached(member: Member, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
     """The URL under which a member is served."""
-    service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, commons)
+    service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, shared)
     is_ready = asyncio.Event()
     task = asyncio.create_task(service.run(is_ready.set))
     await is_ready.wait()
@@ -216,7 +216,7 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
         )  # who is cut off when all hold too much is not the question here
         async with (
             at_work(a, b),
-            reached(a, commons=ample) as url_a,
+            reached(a, shared=ample) as url_a,
             reached(b) as url_b,
             looking(a, url_b),
             looking(b, url_a),

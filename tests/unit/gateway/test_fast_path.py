@@ -51,7 +51,7 @@ class Stage:
             PlainHeads(),
             lambda opened: True,
             lambda closed: None,
-            commons=patient(),
+            shared=patient(),
         )
         route = paths.route(b"/jsonrpc")
         assert isinstance(route, tuple)

@@ -169,7 +169,7 @@ def conversation(client: Client, requests: list[bytes]) -> tuple[list[bytes], Pl
             heads,
             lambda connection: True,
             lambda connection: None,
-            commons=patient(),
+            shared=patient(),
         )
         connection = HttpConnection(policy)
         connection.connection_made(transport)

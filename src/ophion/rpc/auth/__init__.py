@@ -1,21 +1,21 @@
-"""Who may call which method: tokens, users and permissions (operations.md 7, json-rpc.md 1.11).
+"""Authentication and authorization: tokens, users and permissions (operations.md 7, json-rpc.md 1.11).
 
-    POST /login -> Login (Attempts) -> Credentials (bcrypt, off the loop) -> TokenIssuer -> token
-    Authorization: Bearer ... -> Gate -> Session -> the method table of its permissions
+    POST /login -> Login (LoginThrottle) -> credentials (bcrypt, off the loop) -> TokenIssuer -> token
+    Authorization: Bearer ... -> Authenticator -> Session -> the method table of its permissions
 
-A gate is asked once for each new head of a request, not for each request: it gives a `Session`, whose dispatcher knows
-the permitted methods and answers `Unauthorized` for the others. So permissions are decided when a table is made, and a
-request with a known token costs no more than a request without any. When the token ends, so does the session: there is
-no other place that knows whether a token is good.
+The transport calls the authenticator once for each new request head, not for each request. It returns a `Session`,
+whose dispatcher knows the permitted methods and answers `Unauthorized` for the others. A request with a known token
+costs no more than a request without one. The session ends with its token; only the session decides whether it is valid.
 
-permissions  `group:method` entries, and the method table they leave
-credentials  the TOML file of users, and the check of a password in constant work
-tokens       signing and reading JSON Web Tokens
-roll         who is still as he was when his token was made
-session      what a token opens, as long as it is good
-gate         from an `Authorization` header to a session; also what GraphQL asks
-attempts     who has tried to log in how often, and has to wait
-login        `POST /login`
+permissions     `group:method` entries, and the method table they permit
+credentials     the TOML file of users, and the password check
+tokens          signing and reading JSON Web Tokens
+revocation      ends tokens of users that were removed or changed
+session         what a valid token permits
+authenticator   from an `Authorization` header to a session; GraphQL uses it too
+login_throttle  counts failed logins and delays further ones
+login           `POST /login`
+auth_setup      builds the parts above from the settings
 
-Nothing here is imported by a node whose services ask for no token: the libraries behind it take 200 ms to load.
+A node whose services need no token imports nothing of this package: the libraries behind it take 200 ms to load.
 """

@@ -1,4 +1,4 @@
-"""Gates and login, made from the settings of authentication when the node starts."""
+"""Builds authenticators and the login from the settings when the node starts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.errors import ConfigError
-from ophion.rpc.auth.authenticator import Gate
+from ophion.rpc.auth.authenticator import Authenticator
 from ophion.rpc.auth.credentials import read_users
 from ophion.rpc.auth.login import Login
-from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -23,7 +23,7 @@ _NOT_HTTP: Final = Response(400, (b"Websocket endpoint can't handle HTTP request
 
 
 class AuthSetup:
-    """Where the tokens of a service come from; JSON-RPC over HTTP and GraphQL share one."""
+    """The token issuer and login of a service; JSON-RPC over HTTP and GraphQL share one."""
 
     def __init__(self, settings: AuthSettings) -> None:
         self._settings = settings
@@ -32,51 +32,53 @@ class AuthSetup:
         if settings.public_key_file is not None:
             self._reader = reader_from_file(settings.public_key_file, settings.algorithm)
         elif settings.credentials_file is not None:
-            self._reader = issuer = TokenIssuer(Roll())
+            self._reader = issuer = TokenIssuer(UserRevocations())
             self._login = Login(settings.credentials_file, issuer, settings.clock)
         else:
             raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
 
-    def gate(
+    def authenticator(
         self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
-    ) -> Gate:
-        """Who looks at the tokens of those who want to use these methods; None: something that is no method."""
+    ) -> Authenticator:
+        """Return an authenticator for these methods; `table` is None for an interface other than JSON-RPC."""
         settings = self._settings
         if self._login is not None:
             self._login.watch(loop)
         methods = MethodTable.of({}) if table is None else table
-        return Gate(self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods)
+        return Authenticator(
+            self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods
+        )
 
     def login(self, request: Request) -> Result:
-        """The answer to `POST /login`; where tokens come from elsewhere, nobody logs in here."""
+        """Answer `POST /login`; 400 if an external issuer makes the tokens."""
         return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:
-        """Give the thread of logins back; every service that used the door does so."""
+        """Stop the login thread; each service that uses this setup calls it."""
         if self._login is not None:
             self._login.close()
 
 
 class LoginApplication:
-    """What the port of the WebSocket service answers over plain HTTP: logins and nothing else."""
+    """Answers plain HTTP on the WebSocket port: logins only."""
 
     plain: Callable[..., Result] | None = None
 
-    def __init__(self, door: AuthSetup) -> None:
-        self._door = door
+    def __init__(self, auth: AuthSetup) -> None:
+        self._auth = auth
 
     def respond(self, request: Request) -> Result:
-        """`POST /login`, or the answer that this is no place for HTTP."""
+        """Answer `POST /login`; refuse every other request."""
         if request.method == b"POST" and request.path == b"/login":
-            return self._door.login(request)
+            return self._auth.login(request)
         return _NOT_HTTP
 
     def close(self) -> None:
-        """The service closes the door itself."""
+        """Do nothing: the service closes the `AuthSetup` itself."""
 
 
 def check(settings: AuthSettings) -> None:
-    """Look at the files before anything starts; `OphionError` says in one line what is wrong with them."""
+    """Check the files before the node starts; raise `OphionError` with one line on what is wrong."""
     if settings.public_key_file is not None:
         reader_from_file(settings.public_key_file, settings.algorithm)
     elif settings.credentials_file is not None:

@@ -1,9 +1,9 @@
-"""From an `Authorization` header to a session: what the transports ask, and GraphQL too.
+"""Authenticator: from an `Authorization` header to a session, for the transports and for GraphQL.
 
-A session holds the dispatcher of its permissions and the heads of requests that were seen to belong to it, so the
-connection recognises the next request by its bytes (`PlainHeads`) and comes straight to the dispatcher. Tokens that
-were found valid are remembered, since checking a signature costs more than most requests; whether they still are is
-asked of their session (session.py).
+A session holds the dispatcher of its permissions and the request heads that carry its token. The connection compares
+the next request with these heads (`PlainHeads`) and calls the dispatcher directly. The authenticator caches sessions of
+valid tokens, since checking a signature costs more than most requests. The session knows whether its token is still
+valid (session.py).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _BEARER: Final = b"bearer "
 _NO_TOKEN: Final = Answer(401, (failure(b"null", UNAUTHORIZED()),))
 
 
-class Gate:
-    """The door of one service."""
+class Authenticator:
+    """Authenticates the clients of one service."""
 
     refusal: Final = _NO_TOKEN
 
@@ -54,14 +54,14 @@ class Gate:
         self._sessions: dict[bytes, Session] = {}
         self._live: weakref.WeakSet[Session] = weakref.WeakSet()
         self._refusing = Dispatcher(refusing_table(table, exempt), loop, limits)
-        self._stranger = Stranger(self._refusing.handle if exempt else _refuse_all, bool(exempt))
-        self._forger = Stranger(self._refusing.handle, bool(exempt))
-        reader.changed.append(self._look)
+        self._no_token = Stranger(self._refusing.handle if exempt else _refuse_all, bool(exempt))
+        self._invalid_token = Stranger(self._refusing.handle, bool(exempt))
+        reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """What a request with this header may do; one without a token is told so whatever it asks."""
+        """Return the session of a request with this header; without a token it refuses all but exempt methods."""
         if authorization is None or not _has_token(authorization):
-            return self._stranger
+            return self._no_token
         known = self._sessions.get(authorization)
         if known is not None:
             if known.look():
@@ -69,29 +69,29 @@ class Gate:
             del self._sessions[authorization]
         claims = self._reader.read(authorization[len(_BEARER) :].strip(), self._now())
         if claims is None:
-            return self._forger
+            return self._invalid_token
         handle = named(claims.username, self._dispatcher(claims.permissions).handle, claims.tenant)
         session = Session(claims, self._left_s, handle, self._refusing.handle, self._loop)
         if not session.is_trusted:
-            return self._forger  # it ended while its signature was looked at
+            return self._invalid_token  # it ended while its signature was checked
         if len(self._sessions) >= _MAX_SESSIONS:
-            self._forget()
+            self._evict()
         self._sessions[authorization] = session
         self._live.add(session)
         return session
 
     def connection_session(self, authorization: bytes | None) -> Bearer:
-        """The session of a WebSocket, by its handshake; a socket without a good token is refused request by request."""
+        """Return the session of a WebSocket handshake; without a valid token it refuses each request."""
         session = self.session(authorization)
-        return self._forger if session is self._stranger else session
+        return self._invalid_token if session is self._no_token else session
 
     def may(self, authorization: bytes | None, method: str) -> bool:
-        """Whether a request with this header may use a method: the check for interfaces that are not JSON-RPC."""
+        """Whether a request with this header may use a method; for interfaces other than JSON-RPC."""
         return method in self._exempt or allows(self.session(authorization).permissions, method)
 
     def close(self) -> None:
-        """Give up what is still waiting."""
-        self._reader.changed.remove(self._look)
+        """Cancel the open requests of all dispatchers."""
+        self._reader.changed.remove(self._recheck)
         for dispatcher in (self._refusing, *self._dispatchers.values()):
             dispatcher.close()
 
@@ -99,23 +99,23 @@ class Gate:
         known = self._dispatchers.get(permissions)
         if known is None:
             if len(self._dispatchers) >= _MAX_TABLES:
-                # its sessions keep it as long as they need it
+                # sessions that use it hold their own reference
                 del self._dispatchers[next(iter(self._dispatchers))]
             table = permitted_table(self._table, permissions, self._exempt)
             known = self._dispatchers[permissions] = Dispatcher(table, self._loop, self._limits)
         return known
 
     def _left_s(self, claims: Claims) -> float:
-        """For how long a token is good, as far as one can say now."""
+        """Seconds for which a token stays valid; 0 if its user was revoked."""
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
-    def _look(self) -> None:
-        """Somebody may have lost his token before its time."""
+    def _recheck(self) -> None:
+        """End the sessions whose users were revoked."""
         for session in tuple(self._live):
             session.look()
 
-    def _forget(self) -> None:
-        """Make room: sessions that have ended, or else the oldest; those who use it may go on."""
+    def _evict(self) -> None:
+        """Evict ended sessions from the cache, or else the oldest; its connections may continue."""
         for header in [header for header, session in self._sessions.items() if not session.look()]:
             del self._sessions[header]
         if len(self._sessions) >= _MAX_SESSIONS:
@@ -123,13 +123,13 @@ class Gate:
 
 
 def named(username: str, handle: Callable[..., Reply], tenant: str | None = None) -> Callable[..., Reply]:
-    """A dispatcher whose requests are made in somebody's name (runtime/principal.py)."""
+    """Wrap a dispatcher so that its requests run as this user (runtime/principal.py)."""
     user = _Named(username, handle, tenant)
     return user.handle if tenant is None else user.handle_of_tenant
 
 
 class _Named:
-    """A class, since the interpreter calls a method of an object in half the time of a function with a closure."""
+    """Sets the principal of each request. A bound method takes half the call time of a closure."""
 
     __slots__ = ("_answer", "_tenant", "_username")
 

@@ -1,12 +1,11 @@
-"""The file of users, and the check of a password.
+"""The credentials file, and the password check.
 
     [Users.alice]
     password = "$2a$10$..."
     permissions = ["net:*", "eth:blockNumber"]
 
-The file is read again at each login, so users come and go without a restart. A check takes the same work whoever is
-named: for an unknown user a hash of the same cost is computed and thrown away, so that the time of an answer does not
-tell which users exist.
+Each login reads the file again, so that users can change without a restart. A check takes the same time for any name:
+for an unknown user it computes a hash of the same cost. The time of an answer does not reveal which users exist.
 """
 
 from __future__ import annotations
@@ -22,30 +21,30 @@ from msgspec import Struct
 from ophion.errors import OphionError
 from ophion.runtime.operator_files import table_of
 
-_MAX_BYTES: Final = 72
-"""What bcrypt looks at; longer passwords were always cut here."""
-_USUAL_COST: Final = 10
+_MAX_PASSWORD_BYTES: Final = 72
+"""bcrypt ignores the bytes of a password beyond these."""
+_DEFAULT_COST: Final = 10
 
 
 class CredentialsError(OphionError):
-    """A file of users that cannot be used."""
+    """The credentials file cannot be used."""
 
 
 class User(Struct, frozen=True):
-    """Somebody who may log in."""
+    """A user of the credentials file."""
 
     name: str
     password_hash: str
     permissions: tuple[str, ...]
     tenant: str | None = None
-    """The enclave key of the user (`privacyPublicKey`), where several share a node."""
+    """The enclave key of the user (`privacyPublicKey`), if several users share a node."""
 
     def __repr__(self) -> str:
         return f"User({self.name!r})"
 
 
 def read_users(path: Path) -> dict[str, User]:
-    """The users of a file; `CredentialsError` says in one line what is wrong with it."""
+    """Return the users of a file; raise `CredentialsError` with one line on what is wrong."""
     try:
         content = table_of(path)
     except OSError as error:
@@ -73,19 +72,19 @@ def _user(name: str, entry: Any) -> User:
 
 
 def doubts(users: Mapping[str, User]) -> list[str]:
-    """What is no mistake of form and cannot be meant: somebody who can never log in, or may never do anything."""
+    """Return warnings about a valid file: users that can never log in."""
     if not users:
-        return ["it has no table [Users.NAME], so that nobody can log in"]
+        return ["it has no table [Users.NAME], so that no user can log in"]
     return [
-        f"the password of {name} is no bcrypt hash (`ophion password hash` makes one): nobody can log in as {name}"
+        f"the password of {name} is no bcrypt hash, so that {name} cannot log in; `ophion password hash` makes one"
         for name, user in users.items()
         if _cost(user.password_hash) is None
     ]
 
 
 def checked_user(users: Mapping[str, User], name: str, password: str) -> User | None:
-    """The user whose password this is. Takes tens of milliseconds, whatever the outcome: not for the event loop."""
-    given = password.encode("utf-8", "surrogatepass")[:_MAX_BYTES]
+    """Return the user if the password matches. Takes tens of milliseconds in any case: not for the event loop."""
+    given = password.encode("utf-8", "surrogatepass")[:_MAX_PASSWORD_BYTES]
     user = users.get(name)
     if user is not None:
         matches = _matches(given, user.password_hash.encode())
@@ -96,7 +95,7 @@ def checked_user(users: Mapping[str, User], name: str, password: str) -> User | 
 
 
 def _matches(given: bytes, hashed: bytes) -> bool | None:
-    """Whether a password has a hash; None, at once, when the hash is none or the password cannot have one."""
+    """Whether a password matches a hash; None, without delay, if the hash is malformed."""
     try:
         return bcrypt.checkpw(given.replace(b"\0", b"\xff"), hashed) and b"\0" not in given
     except ValueError:
@@ -104,9 +103,9 @@ def _matches(given: bytes, hashed: bytes) -> bool | None:
 
 
 def _decoy(users: Mapping[str, User]) -> bytes:
-    """A hash of no password, as costly as most hashes of the file."""
+    """A hash that no password matches, of the most common cost in the file."""
     costs = Counter(cost for user in users.values() if (cost := _cost(user.password_hash)) is not None)
-    cost = costs.most_common(1)[0][0] if costs else _USUAL_COST
+    cost = costs.most_common(1)[0][0] if costs else _DEFAULT_COST
     return b"$2b$%02d$" % cost + b"." * 53
 
 

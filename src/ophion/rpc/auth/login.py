@@ -1,9 +1,8 @@
-"""`POST /login`: a name and a password against a token.
+"""`POST /login`: exchanges a name and a password for a token.
 
-Hashing a password is slow on purpose, so it has one thread of its own and a short line before it: many logins at a time
-delay each other and nobody else, those of machines that try much more than those of others (attempts.py). The file of
-users is read at each login, and looked at every few seconds besides: who is not in it any more, or is in it otherwise,
-loses the tokens he has.
+Hashing a password is slow on purpose, so it has a thread of its own and a short queue. Many logins delay only each
+other, and addresses with many failed logins wait longest (login_throttle.py). Each login reads the
+credentials file, and a timer checks it for changes. A user that was removed or changed loses its tokens.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_WAITING: Final = 32
 _MAX_BODY_BYTES: Final = 4096
-_LOOK_S: Final = 5.0
+_CHECK_INTERVAL_S: Final = 5.0
 _MALFORMED: Final = Response(400)
 _REFUSED: Final = Response(401)
 _UNREADABLE: Final = Response(500)
@@ -38,7 +37,7 @@ _BUSY: Final = Response(503, headers=b"Retry-After: 1\r\n")
 
 
 class _Attempt(NamedTuple):
-    """Somebody who waits for his turn; the order of these is the order of turns."""
+    """A queued login; sorts in the order in which logins are checked."""
 
     rank: int
     number: int
@@ -64,29 +63,29 @@ class Login:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look at the file from time to time, from now on."""
+        """Start to check the file for changes."""
         if self._timer is None:
-            self._timer = loop.call_later(_LOOK_S, self._look, loop)
+            self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)
 
     def respond(self, body: bytes, address: str) -> Pending[Response] | Response:
-        """The answer to a login from a machine; it comes later, since hashing takes its time."""
+        """Answer a login from an IP address; a valid request is answered later, after hashing."""
         if len(body) > _MAX_BODY_BYTES:
             return Response(413)
         try:
-            wanted = orjson.loads(body)
+            fields = orjson.loads(body)
         except orjson.JSONDecodeError:
             return _MALFORMED
-        name = wanted.get("username") if isinstance(wanted, dict) else None
-        password = wanted.get("password") if isinstance(wanted, dict) else None
+        name = fields.get("username") if isinstance(fields, dict) else None
+        password = fields.get("password") if isinstance(fields, dict) else None
         if not isinstance(name, str) or not isinstance(password, str):
             return _MALFORMED
         pause_s = self._attempts.pause_s(address, name)
         if pause_s > 0:
             return Response(429, headers=b"Retry-After: %d\r\n" % math.ceil(pause_s))
-        return self._lined_up(address, name, password)
+        return self._queue(address, name, password)
 
     def close(self) -> None:
-        """Give the thread back."""
+        """Stop the thread and drop queued logins."""
         if self._timer is not None:
             self._timer.cancel()
         self._waiting.clear()
@@ -98,8 +97,8 @@ class Login:
         users = read_users(self._path)
         return users, checked_user(users, name, password)
 
-    def _if_changed(self) -> dict[str, User] | None:
-        """The users, when the file is not the one that was looked at last."""
+    def _users_if_changed(self) -> dict[str, User] | None:
+        """Return the users if the file has changed since the last call, else None."""
         status = self._path.stat()
         stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
         if stamp == self._stamp:
@@ -109,24 +108,24 @@ class Login:
 
     # --- on the loop -----------------------------------------------------------------------------
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = loop.call_later(_LOOK_S, self._look, loop)
-        self._lane.submit(self._if_changed).add_done_callback(self._looked)
+    def _check_file(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)
+        self._lane.submit(self._users_if_changed).add_done_callback(self._file_checked)
 
-    def _looked(self, done: asyncio.Future[dict[str, User] | None]) -> None:
+    def _file_checked(self, done: asyncio.Future[dict[str, User] | None]) -> None:
         if done.cancelled():
             return
         error = done.exception()
         if error is not None:
-            # whoever has a token keeps it: a file that is being written must not end anybody's work
-            logger.warning("the users cannot be read: %s", error)
+            # tokens stay valid: the file may just be being written
+            logger.warning("cannot read credentials error=%s", error)
             return
         users = done.result()
         if users is not None:
             self._issuer.note(users, self._clock.now())
 
-    def _lined_up(self, address: str, name: str, password: str) -> Pending[Response] | Response:
-        """A place in line, if need be that of the last; `Response` when there is none."""
+    def _queue(self, address: str, name: str, password: str) -> Pending[Response] | Response:
+        """Queue a login, if need be in place of the last one; return `_BUSY` if the queue is full."""
         rank = self._attempts.rank(address, name)
         pending: Pending[Response] = Pending(lambda: self._give_up(attempt))
         attempt = _Attempt(rank, next(self._numbers), address, name, password, pending)
@@ -136,16 +135,16 @@ class Login:
             self._waiting.pop().pending.resolve(_BUSY)
         self._attempts.note(address, name)
         insort(self._waiting, attempt)
-        self._next()
+        self._start_next()
         return pending
 
     def _give_up(self, attempt: _Attempt) -> None:
-        """Its client is gone."""
+        """Drop a queued login whose client has disconnected."""
         if attempt in self._waiting:
             self._waiting.remove(attempt)
 
-    def _next(self) -> None:
-        """Look at the next attempt, when the thread is free."""
+    def _start_next(self) -> None:
+        """Check the next login if the thread is free."""
         if self._is_hashing or not self._waiting:
             return
         self._is_hashing = True
@@ -157,12 +156,12 @@ class Login:
         self._is_hashing = False
         if not done.cancelled():
             attempt.pending.resolve(self._answer(attempt, done))
-            self._next()
+            self._start_next()
 
     def _answer(self, attempt: _Attempt, done: asyncio.Future[tuple[dict[str, User], User | None]]) -> Response:
         error = done.exception()
         if isinstance(error, CredentialsError):
-            logger.error("nobody can log in: %s", error)
+            logger.error("cannot log users in error=%s", error)
             return _UNREADABLE
         if error is not None:
             logger.error("login failed", exc_info=error)

@@ -1,15 +1,14 @@
-"""Who has tried to log in how often: a pause for those who guess, which concerns nobody else.
+"""Login throttle: delays further logins after repeated failures.
 
-What is counted belongs to a pair, the machine somebody calls from and the name he gives. After some attempts that led
-to nothing the pair has to wait, and each further one makes the wait twice as long. So guessing is slow, whoever guesses
-from one machine keeps the owner of the name out of nothing on another, and other users of the same machine do not
-notice. An attempt counts from its beginning: many at the same time are not cheaper than one after the other.
+It counts failed logins per pair of client address and user name. After some failures the pair must wait, and each
+further failure doubles the wait. Guessing is slow, and it locks out neither the same user at another address nor other
+users at the same address. A login counts when it starts, so that parallel attempts are not cheaper than serial ones.
 
-How many there were from one machine under all names decides about the order when many want to log in at a time
-(login.py): machines that have tried little come first, and before them pairs that have logged in before.
+The count of an address under all names decides the order of queued logins (login.py). Pairs that have logged in before
+come first, then addresses with few attempts.
 
-What is remembered is bounded. To make room for itself by other attempts, an attacker would need more of them than a
-thread can hash in minutes, and these are the attempts that are limited.
+The number of records is bounded. To evict its own record, an attacker needs more attempts than a thread can hash in
+minutes, and the throttle limits these attempts.
 """
 
 from __future__ import annotations
@@ -21,40 +20,40 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 FREE: Final = 10
-"""So many attempts of a pair cost nothing: people mistype, programs start in numbers."""
+"""Attempts of a pair without a wait: people mistype, and programs start in parallel."""
 LONGEST_S: Final = 64.0
-_FORGOTTEN_S: Final = 900.0
-"""After so much quiet it is as if there had been nothing."""
-_MOST: Final = 8192
-_LONGEST_NAME: Final = 64
-"""Names that begin alike for so long count as one."""
+_EXPIRY_S: Final = 900.0
+"""A record without attempts expires after this time."""
+_MAX_RECORDS: Final = 8192
+_MAX_NAME_LENGTH: Final = 64
+"""Names with the same first characters count as one."""
 
 _Key: TypeAlias = tuple[str, str | None]
 
 
 class _Record(Struct):
-    """One pair, or under the name None one machine."""
+    """The attempts of one pair, or of one address (name None)."""
 
     count: int
-    """Attempts since the last one that led to a token."""
+    """Attempts since the last success."""
     last_s: float
     is_known: bool = False
-    """Whether one ever did."""
+    """Whether a login has ever succeeded."""
 
 
 class LoginThrottle:
-    """The attempts to log in at one door."""
+    """Counts the logins of one service."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._records: dict[_Key, _Record] = {}
 
     def __len__(self) -> int:
-        """How much is remembered."""
+        """Number of records."""
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:
-        """For how long somebody has to wait before he may try."""
+        """Seconds until the next login of this pair is allowed."""
         record = self._recent(_pair(address, name))
         if record is None or record.count < FREE:
             return 0.0
@@ -62,26 +61,26 @@ class LoginThrottle:
         return max(0.0, record.last_s + wait_s - self._monotonic())
 
     def rank(self, address: str, name: str) -> int:
-        """Where in the order of those who want to log in somebody comes; lower is sooner."""
-        pair, machine = self._recent(_pair(address, name)), self._recent((_machine(address), None))
+        """Priority of a login in the queue; lower is sooner."""
+        pair, network = self._recent(_pair(address, name)), self._recent((_network(address), None))
         if pair is not None and pair.is_known:
             return -1
-        return 0 if machine is None else machine.count
+        return 0 if network is None else network.count
 
     def note(self, address: str, name: str) -> None:
-        """An attempt begins."""
-        for key in (_pair(address, name), (_machine(address), None)):
+        """Count a login that starts."""
+        for key in (_pair(address, name), (_network(address), None)):
             record = self._recent(key) or _Record(0, 0.0)
             record.count += 1
-            self._keep(key, record)
+            self._store(key, record)
 
     def succeeded(self, address: str, name: str) -> None:
-        """It has led to a token: nobody was guessing."""
-        pair, machine = _pair(address, name), (_machine(address), None)
-        record = self._recent(machine)
+        """Reset the counts of a pair after a successful login."""
+        pair, network = _pair(address, name), (_network(address), None)
+        record = self._recent(network)
         if record is not None:
             record.count = max(0, record.count - self._count(pair))
-        self._keep(pair, _Record(0, 0.0, True))
+        self._store(pair, _Record(0, 0.0, True))
 
     def _count(self, key: _Key) -> int:
         record = self._recent(key)
@@ -89,23 +88,23 @@ class LoginThrottle:
 
     def _recent(self, key: _Key) -> _Record | None:
         record = self._records.get(key)
-        return None if record is None or self._monotonic() - record.last_s > _FORGOTTEN_S else record
+        return None if record is None or self._monotonic() - record.last_s > _EXPIRY_S else record
 
-    def _keep(self, key: _Key, record: _Record) -> None:
-        """Newest last, so that what makes room is what was quiet longest."""
+    def _store(self, key: _Key, record: _Record) -> None:
+        """Store a record as the newest; evict the oldest if there are too many."""
         self._records.pop(key, None)
-        if len(self._records) >= _MOST:
+        if len(self._records) >= _MAX_RECORDS:
             del self._records[next(iter(self._records))]
         record.last_s = self._monotonic()
         self._records[key] = record
 
 
 def _pair(address: str, name: str) -> _Key:
-    return _machine(address), name[:_LONGEST_NAME]
+    return _network(address), name[:_MAX_NAME_LENGTH]
 
 
-def _machine(address: str) -> str:
-    """The part of an address that its owner cannot choose: of IPv6 the network, of which everybody has a whole one."""
+def _network(address: str) -> str:
+    """Normalise an address: an IPv6 client owns a whole /64 network, so the network counts."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Permissions: `group:method` entries, and what they leave of a method table."""
+"""Permissions: `group:method` entries, and the method table they permit."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def allows(permissions: Collection[str], method: str) -> bool:
 
 
 def permitted_table(table: MethodTable, permissions: Collection[str], exempt: Iterable[str] = ()) -> MethodTable:
-    """The same names with `Unauthorized` in place of what is not permitted.
+    """Return the table with `Unauthorized` in place of methods that are not permitted.
 
-    A method may be called by an alias where its own name is permitted. What is not enabled stays so: clients are told
-    that before they are told that they may not (json-rpc.md 1.11). `exempt` methods are open to everybody.
+    A method may be called by an alias if its own name is permitted. A method that is not enabled keeps that answer,
+    permitted or not (json-rpc.md 1.11). `exempt` methods need no permission.
     """
     free = frozenset(exempt)
     return table.map(lambda name, bound: bound if _is_open(name, bound, permissions, free) else _REFUSED)
 
 
 class RefusingTable(dict[str, BoundMethod]):
-    """Methods for those who have no good token: whatever else they name is refused alike, whether it exists or not."""
+    """Method table without a valid token: refuses all other names alike, known or unknown."""
 
     def __missing__(self, name: object) -> BoundMethod:
         if type(name) is not str:
@@ -45,13 +45,13 @@ class RefusingTable(dict[str, BoundMethod]):
 
 
 def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
-    """The methods that are open to everybody, and `Unauthorized` for any other name."""
+    """Return the exempt methods, and `Unauthorized` for any other name."""
     return RefusingTable({name: table[name] for name in exempt if name in table.names})
 
 
 def _is_open(name: str, bound: BoundMethod, permissions: Collection[str], exempt: frozenset[str]) -> bool:
     if not bound.name:
-        return True  # bound to the answer that it is not enabled
+        return True  # bound to the error for methods that are not enabled
     return name in exempt or allows(permissions, name) or allows(permissions, bound.name)
 
 

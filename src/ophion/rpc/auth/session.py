@@ -1,9 +1,8 @@
-"""A session: the one place where somebody's token is good or is not.
+"""Session: decides whether a token is valid.
 
-Whoever works with a session holds the session itself and asks it for `handle` each time. As long as the token is good
-that is the dispatcher of its permissions; from then on it is the one that refuses everything, whatever else has
-happened, in whichever order. No request asks what time it is: a session has a timer, which belongs to the session and
-not to those who use it. A connection that must not stay open without its token (WebSocket) joins.
+A connection holds the session and reads `handle` for each request. While the token is valid, `handle` is the dispatcher
+of its permissions; afterwards it refuses every request. No request reads the clock: the session has a timer of its own.
+A connection that must close with its token (WebSocket) joins the session.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from ophion.rpc.transport.http.policy import Session as HttpSession
 from ophion.rpc.transport.http.policy import SessionUser
 from ophion.rpc.transport.replies import Reply
 
-_HEADS: Final = 32
-_LONGEST_HEAD: Final = 4096
-_LOOK_S: Final = 5.0
-"""How often a session looks at the clock, which somebody may have set."""
+_MAX_HEADS: Final = 32
+_MAX_HEAD_BYTES: Final = 4096
+_CHECK_INTERVAL_S: Final = 5.0
+"""Maximal time between two checks of the clock, which an operator may set."""
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Bearer(HttpSession, Protocol):
-    """What somebody with or without a good token may do, and who wants to hear of its end."""
+    """A session with or without a valid token."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
@@ -35,17 +34,17 @@ class Bearer(HttpSession, Protocol):
 
     @property
     def permissions(self) -> frozenset[str]:
-        """What is permitted at this moment."""
+        """The current permissions."""
 
     def join(self, user: SessionUser) -> None:
-        """Somebody wants to hear of the end of the token."""
+        """Notify this connection when the token ends."""
 
     def leave(self, user: SessionUser) -> None:
-        """Somebody does not any more; leaving twice does no harm."""
+        """Stop notifying this connection; may be called twice."""
 
 
 class Stranger:
-    """Somebody who has no good token. Heads are not learned: what they mean may change."""
+    """The session without a valid token. It learns no heads, since their meaning may change."""
 
     __slots__ = ("handle", "heads", "is_heard")
 
@@ -59,14 +58,14 @@ class Stranger:
         self.heads = PlainHeads(0, 0)
 
     def join(self, user: SessionUser) -> None:
-        """What never was does not end."""
+        """Do nothing: this session never ends."""
 
     def leave(self, user: SessionUser) -> None:
-        """Nobody has joined."""
+        """Do nothing."""
 
 
 class Session:
-    """What the bearer of one token may do, as long as the token is good."""
+    """The session of one token."""
 
     __slots__ = ("__weakref__", "_claims", "_left_s", "_loop", "_refuse", "_users", "handle", "heads", "is_trusted")
 
@@ -78,14 +77,14 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """`left_s`: for how long a token with these claims is good; after that `refuse` takes the place of `handle`."""
+        """`left_s` returns the seconds until the claims expire; after that `refuse` replaces `handle`."""
         self._claims = claims
         self._left_s = left_s
         self._refuse = refuse
         self._loop = loop
         self._users: set[SessionUser] = set()
         self.handle: Callable[..., Reply] = handle
-        self.heads = PlainHeads(_HEADS, _LONGEST_HEAD)
+        self.heads = PlainHeads(_MAX_HEADS, _MAX_HEAD_BYTES)
         self.is_trusted = True
         self._watch()
 
@@ -102,7 +101,7 @@ class Session:
         return self._claims.username
 
     def look(self) -> bool:
-        """Whether the token is good at this moment; a session that has ended does not begin again."""
+        """Whether the token is valid now; ends the session permanently if not."""
         if self.is_trusted and self._left_s(self._claims) <= 0:
             self._end()
         return self.is_trusted
@@ -125,14 +124,14 @@ class Session:
             user.session_ended()
 
     def _watch(self) -> None:
-        """Look again when the time is up, and now and then before."""
+        """Schedule the next check, at the latest when the token expires."""
         if self.look():
-            delay = min(self._left_s(self._claims), _LOOK_S)
+            delay = min(self._left_s(self._claims), _CHECK_INTERVAL_S)
             self._loop.call_later(max(0.0, delay), _watch, weakref.ref(self))
 
 
 def _watch(found: weakref.ref[Session]) -> None:
-    """The timer of a session; it does not keep one alive that nobody has any more."""
+    """Timer callback; the weak reference lets unused sessions be freed."""
     session = found()
     if session is not None:
         session._watch()

@@ -1,4 +1,4 @@
-"""How a service asks for tokens; light, so that options may name it without loading any cryptography."""
+"""Settings of authentication; the options import this module without loading cryptography."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ophion.runtime.clock import Clock, SystemClock
 
 
 class JwtAlgorithm(Enum):
-    """How tokens are signed."""
+    """Signature algorithm of tokens."""
 
     RS256 = "RS256"
     RS384 = "RS384"
@@ -23,11 +23,11 @@ class JwtAlgorithm(Enum):
 
 
 class AuthSettings(Struct, frozen=True):
-    """Where tokens come from: users who log in here, or an issuer elsewhere whose key is known."""
+    """Source of tokens: logins at this node, or an external issuer with a known key."""
 
     credentials_file: Path | None = None
     public_key_file: Path | None = None
-    """The key of an external issuer; with it nobody can log in here."""
+    """The key of an external issuer; it disables logins at this node."""
     algorithm: JwtAlgorithm = JwtAlgorithm.RS256
     exempt_methods: tuple[str, ...] = ()
     """Methods that need no token."""

@@ -1,10 +1,10 @@
-"""JSON Web Tokens: made by this node, or by somebody whose public key it was given.
+"""JSON Web Tokens, issued by this node or by an external issuer with a configured public key.
 
-One key and one algorithm belong to each service, decided when it starts. What a token says about its own algorithm is
-compared with that and never followed, which is what makes `alg: none` and a public key used as a shared secret fail.
-Signatures are left to PyJWT and cryptography; times are compared here, with the clock of the node.
+Each service has one key and one algorithm, fixed when it starts. A token must name that algorithm. This defeats
+`alg: none` and a public key used as a shared secret. PyJWT and cryptography check signatures; this module checks times
+with the clock of the node.
 
-Own keys are made anew by each service: tokens end with the process, and a token for HTTP is worth nothing on WebSocket.
+Each service generates its own key. Tokens end with the process, and a token for HTTP is invalid on WebSocket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import User
-from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.settings import JwtAlgorithm
 from ophion.runtime.operator_files import content_of
 
@@ -31,7 +31,7 @@ _MIN_SECRET_BYTES: Final = 32
 
 
 class Claims(Struct, frozen=True):
-    """What a valid token says."""
+    """Claims of a valid token."""
 
     username: str
     permissions: frozenset[str]
@@ -39,20 +39,20 @@ class Claims(Struct, frozen=True):
     """Wall time in seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
-    """The enclave key of the user, where several share a node."""
+    """The enclave key of the user, if several users share a node."""
 
 
 class TokenReader:
-    """Tokens of one issuer."""
+    """Reads tokens of one issuer."""
 
     def __init__(self, key: Any, algorithm: JwtAlgorithm) -> None:
         self._key = key
         self._algorithm = algorithm.value
         self.changed: list[Callable[[], None]] = []
-        """Who must look again when tokens may have lost their worth before their time."""
+        """Called when tokens may have been revoked."""
 
     def read(self, token: bytes, now: float) -> Claims | None:
-        """What a token says; None when it is forged, malformed, expired, not valid yet or without an end."""
+        """Return the claims; None if the token is forged, malformed, expired, not valid yet or has no expiry."""
         if len(token) > MAX_TOKEN_BYTES:
             return None
         try:
@@ -76,22 +76,22 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Whether a token with these claims is still worth something, its time aside."""
+        """Whether these claims are not revoked; does not check the time."""
         return True
 
 
 class TokenIssuer(TokenReader):
-    """Tokens of this service: it signs them and reads them."""
+    """Signs and reads the tokens of this service."""
 
-    def __init__(self, roll: Roll | None = None) -> None:
-        """With a roll, a token is worth something only as long as its user is on it and unchanged."""
-        self._roll = roll
+    def __init__(self, revocations: UserRevocations | None = None) -> None:
+        """With `revocations`, a token is valid only while its user exists unchanged."""
+        self._revocations = revocations
         self._private_key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
         super().__init__(self._private_key.public_key(), JwtAlgorithm.RS256)
 
     def issue(self, username: str, permissions: tuple[str, ...], now: float, tenant: str | None = None) -> str:
-        """A token that is good for five minutes."""
-        issued_at = int(now) if self._roll is None else max(int(now), self._roll.since(username))
+        """Return a token that is valid for five minutes."""
+        issued_at = int(now) if self._revocations is None else max(int(now), self._revocations.since(username))
         claims: dict[str, Any] = {
             "permissions": list(permissions),
             "username": username,
@@ -103,18 +103,18 @@ class TokenIssuer(TokenReader):
         return jwt.encode(claims, self._private_key, algorithm=JwtAlgorithm.RS256.value)
 
     def admits(self, claims: Claims) -> bool:
-        roll = self._roll
-        return roll is None or roll.admits(claims.username, claims.permissions, claims.issued_at)
+        revocations = self._revocations
+        return revocations is None or revocations.admits(claims.username, claims.permissions, claims.issued_at)
 
     def note(self, users: Mapping[str, User], now: float) -> None:
-        """These are the users now; tokens of those who are gone or were changed end at once."""
-        if self._roll is not None and self._roll.note(users, now):
+        """Replace the users; tokens of removed or changed users end immediately."""
+        if self._revocations is not None and self._revocations.note(users, now):
             for look in tuple(self.changed):
                 look()
 
 
 def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
-    """A reader for tokens of an external issuer: a PEM public key, or the shared secret of HS256."""
+    """Return a reader with the key of an external issuer: a PEM public key, or the shared secret of HS256."""
     try:
         content = content_of(path)
     except OSError as error:
@@ -129,14 +129,14 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
     try:
         key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
-        # the library describes a key of another kind with the address of an object
-        reason = "it is one of another kind" if "<generator" in str(error) else error
+        # for a key of another type the library prints the address of an object
+        reason = "it is a key of another type" if "<generator" in str(error) else error
         raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {reason}") from None
     return TokenReader(key, algorithm)
 
 
 def _time(value: object) -> float | None:
-    """A finite number; JSON of some writers knows others, which would never end."""
+    """Return a finite number, else None; some JSON writers emit Infinity, which never expires."""
     try:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Batches: many requests in one message, run in order, without holding up everybody else.
+"""Batches: many requests in one message, run in order, in time slices.
 
 A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler).
 Started batches finish one after the other, oldest first: running all of them a little in each slice would hold the
@@ -22,15 +22,15 @@ from ophion.runtime.slots import WAITS_FOR_SLOT
 _BATCH_TASKS: Final = 16
 """Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""
 _SMALL_BATCH: Final = 16
-"""A batch of so few members begins at once; a larger one waits for its turn when others are at work."""
+"""A batch of up to this size starts at once; a larger one waits for a time slice if others run."""
 _SLICE_S: Final = 0.002
-"""How long a batch may hold the loop before others get their turn."""
+"""Length of a time slice."""
 _SLICE_BYTES: Final = 256 * 1024
-"""How many bytes of answers it may make in that time."""
+"""Maximal size of the answers of one time slice."""
 
 
 class Batch:
-    """The members of one batch, run in order; answers keep that order whatever finishes first."""
+    """Runs the members of one batch; answers keep the order of the requests."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Batch:
         max_bytes: int,
         weight: int = 0,
     ) -> None:
-        """`request` runs the member at a position, `id_text` tells its id: empty for a notification."""
+        """`request` runs the member at a position, `id_text` returns its id: empty for a notification."""
         self._request = request
         # members run with the principal of the client (runtime/principal.py) and wait where lanes are full
         self._context = copy_context()
         self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text
-        self._turns = turns
-        self._is_waiting = False
+        self._scheduler = turns
+        self._is_scheduled = False
         self._max_bytes = max_bytes
         self._weight = weight
         self._weighed = 0
@@ -57,14 +57,14 @@ class Batch:
         self._next = 0
         self._open: set[Pending[Complete]] = set()
         self._streams: deque[tuple[int, StreamedAnswer]] = deque()
-        """Answers that are being made; the first is being put together."""
+        """Streamed answers by position; the first is being collected."""
         self._pending: Pending[Complete] | None = None
         self._has_begun = False
 
     def start(self) -> Reply:
-        """Run as far as possible; the array of answers, or a pending reply when members wait."""
-        if self._turns.is_over or (len(self._turns) and len(self._answers) > _SMALL_BATCH):
-            self._wait()
+        """Run until a member waits or the time slice ends; return the array of answers or a pending reply."""
+        if self._scheduler.is_over or (len(self._scheduler) and len(self._answers) > _SMALL_BATCH):
+            self._schedule()
         else:
             self._run()
             if self._is_done:
@@ -74,21 +74,21 @@ class Batch:
         return self._pending
 
     def work(self) -> None:
-        """It is this batch's turn."""
-        self._is_waiting = False
+        """Continue in a new time slice; called by the fair scheduler."""
+        self._is_scheduled = False
         self._continue()
 
     @property
     def _is_done(self) -> bool:
         return self._next == len(self._answers) and not self._open and not self._streams
 
-    def _wait(self) -> None:
-        if not self._is_waiting:
-            self._is_waiting = True
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
             if self._has_begun:
-                self._turns.line_up(self)
+                self._scheduler.line_up(self)
             else:
-                self._turns.wait(self, 1.0)
+                self._scheduler.wait(self, 1.0)
 
     def _run(self) -> None:
         self._has_begun = True
@@ -97,7 +97,7 @@ class Batch:
             position = self._next
             self._next += 1
             if self._bytes > self._max_bytes:
-                self._answers[position] = self._too_much(position)
+                self._answers[position] = self._too_large(position)
                 continue
             reply = self._context.run(self._request, position)
             if isinstance(reply, StreamedAnswer):
@@ -106,21 +106,21 @@ class Batch:
                 self._open.add(reply)
                 reply.deliver = self._receiver(position, reply)
             else:
-                self._keep(position, _body_of(reply))
+                self._store(position, _body_of(reply))
             if perf_counter() - began > _SLICE_S or self._bytes - first > _SLICE_BYTES:
                 if self._next < len(self._answers):
-                    self._wait()
+                    self._schedule()
                 break
 
-    def _keep(self, position: int, text: bytes) -> None:
+    def _store(self, position: int, text: bytes) -> None:
         self._bytes += len(text)
-        self._answers[position] = text if self._bytes <= self._max_bytes else self._too_much(position)
+        self._answers[position] = text if self._bytes <= self._max_bytes else self._too_large(position)
         if self._pending is not None and self._bytes - self._weighed > LARGE:
             self._weighed = self._bytes
             self._pending.weigh(self._weight + self._bytes)
 
-    def _too_much(self, position: int) -> bytes:
-        """The answer to a member for which there is no room in its batch; a notification has none anyway."""
+    def _too_large(self, position: int) -> bytes:
+        """The error for a member that exceeds the size limit of its batch; empty for a notification."""
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""
 
@@ -130,41 +130,41 @@ class Batch:
             if isinstance(reply, StreamedAnswer):
                 self._stream(position, reply)
                 return
-            self._keep(position, _body_of(reply))
+            self._store(position, _body_of(reply))
             self._continue()
 
         return receive
 
     def _stream(self, position: int, answer: StreamedAnswer) -> None:
-        """An answer that is still being made waits until those before it are put together."""
+        """Queue a streamed answer; streams are collected one after the other."""
         self._streams.append((position, answer))
         if len(self._streams) == 1:
-            self._put_together()
+            self._collect()
 
-    def _put_together(self) -> None:
+    def _collect(self) -> None:
         position, answer = self._streams[0]
-        one = self._context.run(whole, answer, max(0, self._max_bytes - self._bytes))
-        self._open.add(one)
+        collected = self._context.run(whole, answer, max(0, self._max_bytes - self._bytes))
+        self._open.add(collected)
 
         def weighed() -> None:
             if self._pending is not None:
-                self._pending.weigh(self._weight + self._bytes + one.weight)
+                self._pending.weigh(self._weight + self._bytes + collected.weight)
 
         def receive(reply: Complete) -> None:
-            self._open.discard(one)
+            self._open.discard(collected)
             self._streams.popleft()
-            self._keep(position, _body_of(cast("bytes | Answer", reply)))
+            self._store(position, _body_of(cast("bytes | Answer", reply)))
             if self._streams:
-                self._put_together()
+                self._collect()
             self._continue()
 
-        one.weighed, one.deliver = weighed, receive
+        collected.weighed, collected.deliver = weighed, receive
 
     def _continue(self) -> None:
-        if self._pending is None or self._pending.is_done or self._is_waiting:
+        if self._pending is None or self._pending.is_done or self._is_scheduled:
             return
-        if self._next < len(self._answers) and self._turns.is_over:
-            self._wait()
+        if self._next < len(self._answers) and self._scheduler.is_over:
+            self._schedule()
             return
         self._run()
         if self._is_done:
@@ -181,7 +181,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # in parts, which are written one after the other: putting all of it together would take its size again
+        # in parts that are written one after the other: joining them would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

@@ -1,4 +1,4 @@
-"""How long a request may wait: one timer for all of a dispatcher, which all may wait equally long."""
+"""Request timeouts: one timer for all requests of a dispatcher, which share one timeout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TIMEOUT_ANSWER: Final = Answer(REQUEST_TIMEOUT, (failure(NULL, TIMEOUT_EXPIRED(
 
 
 class Deadlines:
-    """The requests that wait, in the order in which their time is up."""
+    """The waiting requests, in the order of their deadlines."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, timeout_s: float) -> None:
         self._loop = loop
@@ -21,14 +21,14 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, pending: Pending[Complete]) -> None:
-        """A wait begins."""
+        """Start the timeout of a request."""
         self._waiting[pending] = self._loop.time() + self._timeout_s
         pending.forget = self._forget
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._expire)
 
     def close(self) -> None:
-        """Give up everything that is still waiting."""
+        """Cancel every waiting request."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,22 +1,19 @@
-"""Bytes in, bytes out: JSON-RPC 2.0 without any knowledge of HTTP or WebSocket.
+"""JSON-RPC 2.0 dispatcher: a message in, its answer out.
 
-    body -> usual? read by the extension -> method table -> decode params -> handler -> encode -> envelope -> bytes
-      |       \\-> plain question about the newest block, answered there --------------------------------------^
+    body -> plain? read by the extension -> method table -> decode params -> handler -> encode -> envelope -> bytes
+      |       \\-> read at the latest block, answered by Rust (fast_path.py) --------------------------------^
       \\-> parse -> envelope --------------^                     /
-       \\-> outline (long ones) ----------^                     /
-        \\-> a transaction that is sent, read to its bytes ----^
+       \\-> outline (long messages) -------^                     /
+        \\-> raw transaction, decoded to its bytes -------------^
 
-`Dispatcher.handle` answers a request in the turn of the loop in which it arrived whenever the handler does not wait:
-no task is made, nothing is scheduled, and the reply comes back as plain `bytes`. A coroutine is driven to its first
-wait by hand and becomes a task only there. What could not be finished is returned as a `Pending`, which calls back
-once (transport/replies.py).
+`Dispatcher.handle` answers at once if the handler does not wait: it creates no task, schedules nothing and returns
+`bytes`. It runs a coroutine eagerly up to its first wait; only then the coroutine becomes a task. It returns a
+`Pending` for an unfinished request, which calls back once (transport/replies.py).
 
-A long message is not parsed before it is known what it is (native/messages.py): how many values it holds, where its id
-and its parameters stand. Only the parameters are parsed, of a batch one member at a time; those of a very long one in a
-lane, and so are they decoded there.
+A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
+parameters. Only the parameters are parsed, in a batch one member at a time. A lane parses and decodes very long ones.
 
-This is one of the five places of the node that catch everything: a handler's failure is an answer, never the end of the
-node.
+The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
 """
 
 from __future__ import annotations
@@ -76,14 +73,14 @@ _NO_PARAMS: Final[Sequence[Any]] = ()
 _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
 _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
-_SHORT: Final = 4 * 1024
-"""Up to here a message is parsed as a whole, in microseconds."""
-_LONG: Final = 64 * 1024
-"""From here on looking at a message takes so long that the loop does not wait for it."""
-_MANY: Final = 2048
-"""So many values take about a millisecond to parse and to decode."""
+_MAX_SHORT_BYTES: Final = 4 * 1024
+"""A message up to this size is parsed as a whole, in microseconds."""
+_MAX_LOOP_BYTES: Final = 64 * 1024
+"""A longer message is outlined in a lane, not on the event loop."""
+_MAX_LOOP_VALUES: Final = 2048
+"""Parsing and decoding this many values takes about a millisecond."""
 _BYTES_OF_A_VALUE: Final = 72
-"""What the parser makes of the shortest values: an empty object, and its place in a list."""
+"""Memory of a parsed empty object and its list entry."""
 _BYTES_OF_A_MEMBER: Final = 128
 _WEIGHT_OF_A_BYTE: Final = 8
 
@@ -91,7 +88,7 @@ T = TypeVar("T")
 
 
 class Dispatcher:
-    """One method table at work."""
+    """Dispatches messages to the methods of one table."""
 
     def __init__(
         self, table: Mapping[str, BoundMethod], loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
@@ -106,7 +103,7 @@ class Dispatcher:
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
         """Answer one message: a request, a notification (an empty answer) or a batch."""
-        if len(body) > _SHORT:
+        if len(body) > _MAX_SHORT_BYTES:
             return self._long(body, caller)
         plain = self._read(body)
         if isinstance(plain, bytes):
@@ -130,7 +127,7 @@ class Dispatcher:
         return reply
 
     def _send(self, bound: BoundMethod, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
-        """Send a transaction whose bytes the extension has found in the message already."""
+        """Submit a raw transaction that the extension has decoded from the message."""
         if bound.submit is None:
             return self._call(
                 bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text
@@ -138,12 +135,12 @@ class Dispatcher:
         sent = RawTransactionReply(raws=(raw,), name=bound.name, id_text=id_text, failed=self._failed)
         try:
             bound.submit(sent)
-        except Exception as error:  # noqa: BLE001  # as below
+        except Exception as error:  # noqa: BLE001  # a failure is an answer
             return self._failed(error, bound.name, id_text)
         return sent
 
     def close(self) -> None:
-        """Give up everything that is still waiting."""
+        """Cancel every waiting request."""
         self._deadlines.close()
 
     # --- one request -----------------------------------------------------------------------------
@@ -156,18 +153,18 @@ class Dispatcher:
                 if type(value) is CoroutineType:
                     value = driven(value, self._loop)
                 if isinstance(value, asyncio.Future):
-                    return self._later(value, bound, id_text)
+                    return self._await(value, bound, id_text)
             result = encode(value)
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # a failure is an answer, see above
+        except BaseException as error:  # noqa: BLE001  # a failure is an answer
             return self._failed(error, bound.name, id_text)
         if len(result) < LARGE:
             return SUCCESS % (id_text, result)
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
-        """A result so large that copying it into its envelope would cost more than writing three parts."""
+        """Return a large result in three parts: copying it into an envelope would cost more."""
         if isinstance(result, Streamed):
             return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
         if len(result) > self._limits.max_response_bytes:
@@ -179,14 +176,14 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            # numbers without a size are JSON: as an id they go back as they came
+            # numbers beyond 64 bits are JSON: the answer repeats such an id unchanged
             return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
         return self._batch(message, body, caller) if type(message) is list else _NOT_JSON
 
     def _request(self, message: dict[str, Any], caller: Caller | None, text: bytes) -> Reply:
-        """One message of any form, and its text."""
+        """Handle one parsed message; `text` is its source."""
         written = text_of_id(message, text)
         if written is None:
             return _INVALID
@@ -203,7 +200,7 @@ class Dispatcher:
     # --- long messages ---------------------------------------------------------------------------
 
     def _long(self, body: bytes, caller: Caller | None) -> Reply:
-        if len(body) <= _LONG:
+        if len(body) <= _MAX_LOOP_BYTES:
             reply = self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         else:
             reply = self._in_lane(
@@ -217,7 +214,7 @@ class Dispatcher:
         return reply
 
     def _outlined(self, text: bytes, outline: JsonOutline | None, caller: Caller | None) -> Reply:
-        """A message of which is known what stands where."""
+        """Handle a message by its outline."""
         if outline is None or not (outline.is_request or outline.is_batch):
             return _NOT_JSON
         if outline.is_batch:
@@ -235,13 +232,13 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # half a character, which an outline does not look for
+            return _NOT_JSON  # a lone surrogate, which the outline does not detect
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(), method, written)
         if bound.decode is None:
             return self._call(bound, _NO_PARAMS, caller, written)
-        if outline.values <= _MANY and len(text) <= _LONG:
+        if outline.values <= _MAX_LOOP_VALUES and len(text) <= _MAX_LOOP_BYTES:
             values = _loaded(params)
             return _NOT_JSON if values is None else self._call(bound, values, caller, written)
         decode, prepared = bound.decode, bound._replace(invoke=bound.call)
@@ -251,13 +248,13 @@ class Dispatcher:
             values = _loaded(params)
             return None if values is None else decode(values)
 
-        def decided(values: Sequence[Any] | None) -> Reply:
+        def then(values: Sequence[Any] | None) -> Reply:
             return _NOT_JSON if values is None else self._call(prepared, values, caller, written)
 
-        return self._one_of_few(lambda: self._in_lane(decoded, decided, written, weight), len(text))
+        return self._when_admitted(lambda: self._in_lane(decoded, then, written, weight), len(text))
 
-    def _one_of_few(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
-        """A request that takes much to work with: begun when it is among the few (`LargeRequests`)."""
+    def _when_admitted(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
+        """Start a large request when `LargeRequests` admits it."""
         heavy = self._limits.heavy
         pending: Pending[Complete] = Pending(lambda: heavy.give_up(begin_later))
         pending.weight = weight
@@ -267,17 +264,17 @@ class Dispatcher:
             if isinstance(reply, Pending):
                 pending.follow(reply, heavy.leave)
             else:
-                # not at once: whoever gets this reply does not know yet that it waits for one
+                # later: the caller has not set `deliver` yet
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 
-        # whoever asks, still asks when it begins (runtime/principal.py)
+        # the request keeps its principal when it starts (runtime/principal.py)
         begin_later = partial(copy_context().run, begin)
         heavy.enter(begin_later)
         return pending
 
     def _in_lane(self, job: Callable[[], T], then: Callable[[T], Reply], id_text: bytes, weight: int) -> Reply:
-        """Something that would hold the loop for too long, and what is to be done with its result."""
+        """Run a job in the lane, and `then` with its result on the event loop."""
         try:
             future = self._limits.lane.submit(job)
         except LaneFull as error:
@@ -298,7 +295,7 @@ class Dispatcher:
         future.add_done_callback(finish)
         return pending
 
-    def _later(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> Pending[Complete]:
+    def _await(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
         future.add_done_callback(partial(self._finish, pending, bound, id_text))
         return pending
@@ -312,7 +309,7 @@ class Dispatcher:
             result = bound.encode(done.result())
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # as above
+        except BaseException as error:  # noqa: BLE001  # a failure is an answer
             pending.resolve(self._failed(error, bound.name, id_text))
         else:
             pending.resolve(SUCCESS % (id_text, result) if len(result) < LARGE else self._large(id_text, result))
@@ -349,14 +346,14 @@ class Dispatcher:
         return self._started(len(messages), request, id_text, len(body) * _WEIGHT_OF_A_BYTE)
 
     def _long_batch(self, text: bytes, outline: JsonOutline, caller: Caller | None) -> Reply:
-        """A batch of which each member is parsed when its turn has come."""
+        """Handle a batch whose members are parsed one by one."""
 
         def request(position: int) -> Reply:
             start, end, values = outline.member(position)
             member = text[start:end]
             if member[:1] != b"{":
                 return _NO_REQUEST
-            if values > _MANY or len(member) > _LONG:
+            if values > _MAX_LOOP_VALUES or len(member) > _MAX_LOOP_BYTES:
                 return self._outlined(member, json_outline(member, 0), caller)
             try:
                 return self._request(orjson.loads(member), caller, member)
@@ -382,13 +379,15 @@ class Dispatcher:
         return Batch(request, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
 
 
-def _part(text: bytes, place: tuple[int, int] | None) -> bytes:
-    return b"" if place is None else text[place[0] : place[1]]
+def _part(text: bytes, span: tuple[int, int] | None) -> bytes:
+    return b"" if span is None else text[span[0] : span[1]]
 
 
 def _loaded(params: bytes) -> Sequence[Any] | None:
-    """The parameters of a request that was outlined; None for what an outline does not look for: numbers without a
-    size, halves of characters."""
+    """Parse the parameters of an outlined request.
+
+    Returns None for errors that the outline does not detect: numbers out of range, lone surrogates.
+    """
     try:
         return orjson.loads(params) or _NO_PARAMS
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Which words errors have. A file of its own because the options of a node need to know no more."""
+"""Choice of error texts; a small module, since the options of a node import it."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ class ErrorWording(Enum):
     ORIGINAL = "original"
     """The texts of json-rpc.md 2."""
     MODERN = "modern"
-    """Where libraries recognise an error by its text, the words they know (modern_words)."""
+    """The texts of go-ethereum where client libraries match on them (geth_error_messages)."""

@@ -6,7 +6,7 @@
                                -> None              not plain: the dispatcher parses the body
 
 Rust answers four methods: eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
-Their handlers in rpc/methods are the slow path. tests/unit/rpc/dispatch/test_fast_path.py asks both in the same words;
+Their handlers in rpc/methods are the slow path. tests/unit/rpc/dispatch/test_fast_path.py compares both, and
 tests/unit/rpc/dispatch/test_raw_transaction_reply.py does so for eth_sendRawTransaction.
 Without this module every request gives the same answer.
 """

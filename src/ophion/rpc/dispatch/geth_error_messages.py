@@ -1,7 +1,7 @@
-"""Errors in the words that today's libraries look for (`--rpc-error-wording=modern`).
+"""Error texts of go-ethereum, which client libraries match on (`--rpc-error-wording=modern`).
 
-Libraries recognise some refusals by their text and raise an error of its own for each; the texts they know are those of
-go-ethereum. Here these words take the place of ours. Codes never change, and what no library looks for keeps its text.
+Libraries recognise some errors by the text of go-ethereum and raise a specific exception for each. This module replaces
+those texts. Error codes never change, and other errors keep their text.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _REFUSALS: Final[Mapping[str, str]] = {
     "upfront-cost": "insufficient funds for gas * price + value",
     "wrong-chain-id": "invalid chain id for signer",
 }
-"""By the reason for which the pool refuses a transaction."""
+"""Texts by the reason for which the pool rejects a transaction."""
 
 _FAULTS: Final[Mapping[str, str]] = {
     fault.message: _REFUSALS[reason] for reason, fault in errors.POOL_REASONS.items() if reason in _REFUSALS
 } | {errors.INCORRECT_NONCE.message: "nonce too high"}
-"""By the text of the same refusal where no pool is involved: calls, estimates, traces."""
+"""Texts by our error text, for calls, estimates and traces, which do not use the pool."""
 
 
 def modern(error: BaseException, known: RpcError, method: str) -> RpcError:
-    """An error as `known`, in the words that libraries look for; `error` is what was raised."""
+    """Return `known` with the text of go-ethereum, if there is one; `error` is the exception behind it."""
     if known.code == errors.METHOD_NOT_FOUND.code:
         return RpcError(known.code, f"the method {method:.100} does not exist/is not available", known.data)
     reason = error.reason if isinstance(error, PoolRejected) else None

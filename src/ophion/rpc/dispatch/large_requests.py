@@ -1,7 +1,7 @@
-"""Requests that take much to work with: a few at a time, the others wait as text.
+"""Limit on large requests that run at the same time; the others wait as text.
 
-What a parser and a decoder make of a large request is several times its text, and it is kept until the answer is there.
-So only a few are taken apart at the same time, in the order of their arrival.
+A parsed and decoded request takes several times the memory of its text until it is answered. So only a few are parsed
+at the same time, in the order of arrival.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MOST: Final = 2
 
 
 class LargeRequests:
-    """Who may be taken apart now."""
+    """Admits a few large requests at a time."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -22,11 +22,11 @@ class LargeRequests:
         self._running = 0
 
     def __len__(self) -> int:
-        """Those at work, and those that wait."""
+        """Running and waiting requests."""
         return self._running + len(self._waiting)
 
     def enter(self, begin: Callable[[], None]) -> None:
-        """One more: it begins now or later, and whoever has begun must `leave`."""
+        """Call `begin` now or when a request has left; each request that has begun must `leave`."""
         if self._running < self._most:
             self._running += 1
             begin()
@@ -34,14 +34,14 @@ class LargeRequests:
             self._waiting.append(begin)
 
     def leave(self) -> None:
-        """One has ended; the next begins."""
+        """Start the next request in place of one that has ended."""
         self._running -= 1
         if self._waiting:
             self._running += 1
             self._waiting.popleft()()
 
     def give_up(self, begin: Callable[[], None]) -> bool:
-        """Somebody does not want to begin any more; whether it had not begun yet."""
+        """Remove a waiting request; False if it has begun."""
         try:
             self._waiting.remove(begin)
         except ValueError:

@@ -1,4 +1,4 @@
-"""What one message may ask for: members of a batch, values, time, the size of an answer; and where its work goes."""
+"""Limits of one message: batch size, values, time, size of the answer; and where it is processed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ophion.runtime.lanes import InlineLane, Lane
 
 
 class DispatchLimits(Struct, frozen=True):
-    """What one dispatcher allows."""
+    """Limits and resources of one dispatcher."""
 
     max_batch: int = 1024
     timeout_s: float = 30.0
     error_status: int = OK
-    """Status of a method error: 200, or 400 as the original client answered (json-rpc.md 9, line 1)."""
+    """HTTP status of a method error: 200, or 400 as Pantheon 1.2 answers (json-rpc.md 9, line 1)."""
     wording: ErrorWording = ErrorWording.ORIGINAL
     max_response_bytes: int = 64 * 1024 * 1024
-    """Most of an answer that is put together before it is sent: of a batch, or of a result that is not streamed."""
+    """Maximal size of an answer that is not streamed, or of a batch."""
     max_values: int = 262_144
-    """Most values (numbers, texts, keys, arrays, objects) of one request: each takes up to some seventy bytes."""
+    """Maximal number of JSON values in one request; each takes up to 72 bytes of memory."""
     turns: FairScheduler = field(default_factory=FairScheduler)
-    """In which order batches are worked off."""
+    """Schedules batches."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
-    """Where large requests are read."""
+    """Parses large requests."""
     heavy: LargeRequests = field(default_factory=LargeRequests)
-    """Which of them are at work."""
+    """Limits the large requests that run at the same time."""

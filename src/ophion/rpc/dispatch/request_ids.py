@@ -1,4 +1,4 @@
-"""The id of a request, as it goes back: as it was written, where a number of this machine would not keep it."""
+"""Request ids, repeated in the answer exactly as the client wrote them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ _ABSENT: Final = object()
 
 
 def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
-    """The id as it goes back: empty for a notification, None when it is of a type that no id can have.
+    """Return the id for the answer: empty for a notification, None for an invalid type.
 
-    `text` is that of the message. Fractions and integers wider than 64 bits do not survive being parsed, so they are
-    taken from where they stand.
+    Parsing loses the digits of fractions and of integers beyond 64 bits; such an id is copied from `text`, the message.
     """
     request_id = message.get("id", _ABSENT)
     if type(request_id) is int:
@@ -33,9 +32,9 @@ def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
     return None
 
 
-def written_id(text: bytes, place: tuple[int, int] | None) -> bytes | None:
-    """The same for an id that was not parsed, by its place in the text."""
-    if place is None:
+def written_id(text: bytes, span: tuple[int, int] | None) -> bytes | None:
+    """Return the id for the answer from its span in the text, without parsing it."""
+    if span is None:
         return b""
-    written = text[place[0] : place[1]]
+    written = text[span[0] : span[1]]
     return written if written[:1] in b'"-0123456789n' else None

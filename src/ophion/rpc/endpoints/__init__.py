@@ -1,6 +1,7 @@
-"""The ports of JSON-RPC: transport, dispatch and methods put together for a node.
+"""The JSON-RPC services of a node: transport, dispatch and methods put together.
 
-services   settings in, services out; which methods a port offers
-http       what the paths of the HTTP port mean           websocket  messages and logins of the WebSocket port
-guarded    dispatcher and gate of one port                health     `/readiness`
+services       builds the services from settings; selects the methods of a port
+http           paths of the HTTP port                      websocket     messages and logins of the WebSocket port
+method_access  dispatcher and authenticator of one port    health        `/readiness`
+landing_page   HTML for browsers
 """

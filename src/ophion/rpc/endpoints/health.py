@@ -1,4 +1,4 @@
-"""Whether this node should be asked anything at all: `/readiness` (json-rpc.md 1.8)."""
+"""Readiness of the node for load balancers: `/readiness` (json-rpc.md 1.8)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ophion.rpc.services.context import SyncStatus
 
 
 class Health(Struct, frozen=True):
-    """What load balancers ask about."""
+    """Decides readiness by peers and sync status."""
 
     sync_status: Callable[[], SyncStatus | None]
     peer_count: Callable[[], int] | None = None
-    """None where the node has no network to wait for."""
+    """None if the node has no peer-to-peer network."""
 
     def is_ready(self, min_peers: int, max_blocks_behind: int) -> bool:
-        """Enough peers, and not far behind the best block known."""
+        """Whether the node has enough peers and is close to the best known block."""
         if self.peer_count is not None and self.peer_count() < min_peers:
             return False
         status = self.sync_status()

@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP: what the paths of its port mean (json-rpc.md 1.1, 1.8)."""
+"""JSON-RPC over HTTP: the paths of its port (json-rpc.md 1.1, 1.8)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 
 
 class RpcApplication:
-    """`POST /` to the dispatcher, or with a door to that of a token; `GET /` and health for load balancers."""
+    """Routes `POST /` to the dispatcher, or to that of a token; answers `GET /`, health and logins."""
 
     def __init__(
         self, guarded: MethodAccess, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
     ) -> None:
-        gate = guarded.gate
-        self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if gate is None else None
-        self.token_guard: Guard | None = gate
+        authenticator = guarded.authenticator
+        self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if authenticator is None else None
+        self.token_guard: Guard | None = authenticator
         self.close = guarded.close
-        self._door = guarded.door
+        self._auth = guarded.auth
         self._health = health
         self._endpoints = endpoints
 
     def respond(self, request: Request) -> Result:
-        """Everything but `POST /`."""
+        """Answer every request but `POST /`."""
         if request.path == b"/liveness" and request.method == b"GET":
             return _UP
         if request.path == b"/readiness" and request.method == b"GET":
             return _UP if self._is_ready(request) else _DOWN
         if request.path == b"/login" and request.method == b"POST":
-            if self._door is not None:
-                return self._door.login(request)
+            if self._auth is not None:
+                return self._auth.login(request)
             return Response(400, reason=b"Authentication not enabled")
         if request.path != b"/":
             return Response(404)

@@ -1,6 +1,6 @@
-"""What a person sees who opens the JSON-RPC port in a browser: what this is, and where to go from here.
+"""HTML page for a browser that opens the JSON-RPC port.
 
-Load balancers probe the same path and get the empty answer they always got; only who asks for HTML gets HTML.
+Load balancers probe the same path. They get an empty answer; only a request that accepts HTML gets the page.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ little to see here.</p>
 
 
 def page(request: Request, endpoints: Mapping[str, Endpoint]) -> Response:
-    """The page, with links to what else this node serves, under the name the browser knows it by."""
-    from html import escape  # seldom needed, and its table of characters takes long to load
+    """Return the page, with links to other services under the host name of the request."""
+    from html import escape  # rarely needed and slow to load
 
     host = request.headers.get(b"host", b"localhost").decode("latin-1")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host

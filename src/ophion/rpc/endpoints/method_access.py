@@ -1,4 +1,4 @@
-"""The methods of one port, and who may call them."""
+"""The methods of one port and their authentication."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ophion.rpc.dispatch.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
     from ophion.rpc.auth.auth_setup import AuthSetup
-    from ophion.rpc.auth.authenticator import Gate
+    from ophion.rpc.auth.authenticator import Authenticator
 
 
 class MethodAccess(Struct, frozen=True):
-    """A dispatcher, and where a token is needed: who gives them and who looks at them."""
+    """A dispatcher; if tokens are required, also their setup and authenticator."""
 
     dispatcher: Dispatcher
-    door: AuthSetup | None = None
-    gate: Gate | None = None
+    auth: AuthSetup | None = None
+    authenticator: Authenticator | None = None
 
     def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel waiting requests and stop logins."""
         self.dispatcher.close()
-        if self.gate is not None:
-            self.gate.close()
-        if self.door is not None:
-            self.door.close()
+        if self.authenticator is not None:
+            self.authenticator.close()
+        if self.auth is not None:
+            self.auth.close()

@@ -2,8 +2,8 @@
 
     context, settings -> method table -> dispatcher -> HttpService / WebSocketService
 
-Each transport has its own method table, made once when the service starts: its groups are in it, and nothing is asked
-about groups afterwards.
+Each transport has its own method table, built once when the service starts. It contains the enabled groups, so that
+requests need no group check.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 
 
 class Measuring(Protocol):
-    """Who counts and times requests (ophion.metrics.requests)."""
+    """Counts and times requests (ophion.metrics.requests)."""
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """The same methods, measured."""
+        """Return the same methods with measurement."""
 
 
 class RpcSettings(Struct, frozen=True, kw_only=True):
-    """How JSON-RPC is served, whatever the transport."""
+    """Settings of JSON-RPC, common to both transports."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -62,35 +62,35 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     timeout_s: float = 30.0
     max_response_bytes: int = 64 * 1024 * 1024
     wording: ErrorWording = ErrorWording.ORIGINAL
-    door: AuthSetup | None = None
-    """None where no token is needed."""
+    auth: AuthSetup | None = None
+    """None if no token is required."""
     tls: ssl.SSLContext | None = None
     origins: tuple[str, ...] = ()
-    """Pages that may call from a browser."""
-    commons: SharedResources = field(default_factory=SharedResources)
+    """Origins of web pages that may call."""
+    shared: SharedResources = field(default_factory=SharedResources)
     heavy: LargeRequests = field(default_factory=LargeRequests)
 
     def dispatch_limits(self, lanes: Lanes, error_status: int = OK) -> DispatchLimits:
-        """What one message may ask for."""
+        """Return the limits of the dispatcher."""
         return DispatchLimits(
             self.max_batch,
             self.timeout_s,
             error_status,
             self.wording,
             self.max_response_bytes,
-            turns=self.commons.turns,
+            turns=self.shared.turns,
             lane=lanes.parse,
             heavy=self.heavy,
         )
 
     def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> MethodAccess:
-        """The dispatcher of these methods, and the gate before it where a token is needed."""
-        gate = None if self.door is None else self.door.gate(table, loop, limits)
-        return MethodAccess(Dispatcher(table, loop, limits), self.door, gate)
+        """Return the dispatcher of these methods, with an authenticator if tokens are required."""
+        authenticator = None if self.auth is None else self.auth.authenticator(table, loop, limits)
+        return MethodAccess(Dispatcher(table, loop, limits), self.auth, authenticator)
 
 
 class HttpSettings(RpcSettings, frozen=True, kw_only=True):
-    """How JSON-RPC is served over HTTP."""
+    """Settings of JSON-RPC over HTTP."""
 
     port: int = 8545
     errors_as_400: bool = False
@@ -98,7 +98,7 @@ class HttpSettings(RpcSettings, frozen=True, kw_only=True):
 
 
 class WebSocketSettings(RpcSettings, frozen=True, kw_only=True):
-    """How JSON-RPC is served over WebSocket."""
+    """Settings of JSON-RPC over WebSocket."""
 
     port: int = 8546
     limits: WebSocketLimits = field(default_factory=WebSocketLimits)
@@ -107,7 +107,7 @@ class WebSocketSettings(RpcSettings, frozen=True, kw_only=True):
 def http_service(
     context: RpcContext, settings: HttpSettings, health: Health, measured: Measuring | None = None
 ) -> HttpService:
-    """JSON-RPC over HTTP; each method is measured where somebody wants to know."""
+    """Build the JSON-RPC service over HTTP; `measured` adds metrics to each method."""
     limits = settings.dispatch_limits(context.lanes, BAD_REQUEST if settings.errors_as_400 else OK)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
@@ -123,14 +123,14 @@ def http_service(
         settings.limits,
         application,
         settings.tls,
-        settings.commons,
+        settings.shared,
     )
 
 
 def websocket_service(
     context: RpcContext, settings: WebSocketSettings, measured: Measuring | None = None
 ) -> WebSocketService:
-    """JSON-RPC and subscriptions over WebSocket."""
+    """Build the JSON-RPC service with subscriptions over WebSocket."""
     limits = settings.dispatch_limits(context.lanes)
 
     def conversations(loop: asyncio.AbstractEventLoop) -> RpcConversations:
@@ -147,12 +147,12 @@ def websocket_service(
         conversations,
         _dropping(context),
         settings.tls,
-        settings.commons,
+        settings.shared,
     )
 
 
 def _dropping(context: RpcContext) -> Callable[[Caller], None]:
-    """What happens when a connection is gone."""
+    """Return a callback that drops the subscriptions of a closed connection."""
     private = context.private_subscriptions
     if private is None:
         return context.subscriptions.drop
@@ -167,13 +167,13 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 def method_table(
     context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
 ) -> MethodTable:
-    """Every known method, bound to this context or to the answer that it is not enabled."""
+    """Bind every known method to this context, or to the error for methods that are not enabled."""
     enabled = effective_groups(groups)
     registry = all_methods()
 
     @cache
     def discover() -> bytes:
-        from ophion.rpc.schema import openrpc  # for whoever asks
+        from ophion.rpc.schema import openrpc  # loaded on the first rpc.discover
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version)
@@ -183,6 +183,6 @@ def method_table(
 
 
 def effective_groups(groups: Sequence[str]) -> frozenset[str]:
-    """The groups that are on: private transactions are one, whichever of their names is given (privacy.md 10)."""
+    """Return the enabled groups; `eea`, `priv` and `privx` enable each other (privacy.md 10)."""
     private = frozenset({"eea", "priv", "privx"})
     return frozenset(groups) | (private if private.intersection(groups) else frozenset())

@@ -1,4 +1,4 @@
-"""JSON-RPC over WebSocket: messages to the dispatcher, logins to the door."""
+"""JSON-RPC over WebSocket: messages to the dispatcher, logins to `AuthSetup`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ophion.rpc.transport.websocket.policy import ConnectionGuard
 
 
 class RpcConversations:
-    """What is said over the sockets of one service; with a door, by those who have a token."""
+    """Answers the messages of one service, with authentication if tokens are required."""
 
     def __init__(self, guarded: MethodAccess) -> None:
         self.handle: Callable[[bytes, Caller | None], Reply] = guarded.dispatcher.handle
-        """Answers one message, where no token is needed."""
-        self.token_guard: ConnectionGuard | None = guarded.gate
+        """Answers one message if no token is required."""
+        self.token_guard: ConnectionGuard | None = guarded.authenticator
         self.close = guarded.close
         self.login: Application | None = None
-        if guarded.door is not None:
-            # loaded already where there is a door, and by nobody else
+        if guarded.auth is not None:
+            # already loaded if tokens are required
             from ophion.rpc.auth.auth_setup import LoginApplication
 
-            self.login = LoginApplication(guarded.door)
+            self.login = LoginApplication(guarded.auth)

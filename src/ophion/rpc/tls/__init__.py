@@ -1,1 +1,1 @@
-"""TLS of every service: certificates when the node starts, handshakes when clients come."""
+"""TLS of every service: loading certificates, limiting handshakes."""

@@ -1,7 +1,7 @@
-"""TLS of the services: a key store in, an `ssl.SSLContext` out.
+"""TLS contexts: a key store in, an `ssl.SSLContext` out.
 
-The standard library does the work. It reads PEM files only, so the content of a PKCS #12 store passes through a file
-that nobody else can read, encrypted, and gone a moment later.
+The standard library reads PEM files only. A PKCS #12 store is therefore written to a temporary file:
+encrypted, readable by this user only, and deleted immediately after loading.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 
 class TlsSettings(Struct, frozen=True):
-    """How one service encrypts."""
+    """TLS files of one service."""
 
     option: str
-    """The option that names the key store, for messages."""
+    """The option that names the key store, for error messages."""
     keystore_file: Path | None
     password_file: Path | None = None
     asks_clients: bool = False
-    """Whether clients need a certificate too."""
+    """Whether clients must present a certificate."""
     truststore_file: Path | None = None
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """What the listening socket needs; `ConfigError` says in one line why there is none."""
+    """Return the context of a listening socket; raise `ConfigError` with one line on what is wrong."""
     import ssl
 
     if settings.keystore_file is None:
         raise ConfigError(f"TLS needs a key store: {settings.option} is missing.")
     if settings.asks_clients and settings.truststore_file is None:
         store = settings.option.replace("-keystore-", "-truststore-")
-        raise ConfigError(f"Clients cannot be asked for certificates without {store}.")
+        raise ConfigError(f"Client certificates need a trust store: {store} is missing.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load_key(context, settings.keystore_file, settings.password_file)
@@ -50,13 +50,13 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         with _using(settings.truststore_file):
             refuse_unusual(settings.truststore_file)
             context.load_verify_locations(settings.truststore_file)
-        # a client's own certificate in the list is as good as that of its authority
+        # trust a client certificate that is listed itself, without its authority
         context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     return context
 
 
 def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
-    """What a client of a TLS service needs; `is_pinned`: whoever uses it compares the server's certificate itself."""
+    """Return the context of a TLS client; `is_pinned`: the caller compares the server certificate itself."""
     import ssl
 
     context = ssl.create_default_context()
@@ -71,10 +71,10 @@ def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _using(path: Path) -> Iterator[None]:
-    """What is wrong is wrong with this file."""
+    """Turn errors into a `ConfigError` that names this file."""
     try:
         yield
-    except (OSError, ValueError) as error:  # also what the ssl module raises
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"Unable to use the TLS files ({path}): {reason}") from None
 
@@ -100,7 +100,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     content = content_of(path)
     if b"-----BEGIN" in content:
         refuse_unusual(path)
-        # an empty password instead of none: nobody is there to type one
+        # an empty password, since with None OpenSSL prompts for one
         context.load_cert_chain(path, password=password or b"")
         return
     from cryptography.hazmat.primitives import serialization
@@ -108,7 +108,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
 
     key, certificate, others = pkcs12.load_key_and_certificates(content, password)
     if key is None or certificate is None:
-        raise ValueError("it needs a key and its certificate")
+        raise ValueError("it must contain a private key and its certificate")
     secret = password or b"ophion"
     pem = key.private_bytes(
         serialization.Encoding.PEM,

@@ -1,7 +1,7 @@
-"""Who may talk to a service at all: the host allow-list and the allowed origins (json-rpc.md 1.6, 1.7).
+"""The host allow-list and the allowed origins of a service (json-rpc.md 1.6, 1.7).
 
-The host list guards against DNS rebinding: a page in a browser can make a request to a name that its owner points at
-this machine, but it cannot choose another `Host` header. It is checked first, on every path and every service.
+The host list protects against DNS rebinding: a web page can send requests to a name that resolves to this machine, but
+it cannot choose another `Host` header. Every service checks it first, on every path.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ ANY: Final = frozenset({"*", "all"})
 NONE: Final = "none"
 
 _HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
-"""A name or an address, and a port; addresses of IPv6 stand in brackets, as their colons are none of a port."""
+"""A name or an address, and a port; IPv6 addresses are in brackets."""
 
 
 def in_brackets(host: str) -> str:
-    """A name or an address as a `Host` header has it."""
+    """Return a host as a `Host` header writes it: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 class HostList:
-    """Names under which this service may be addressed."""
+    """Host names that clients may use for this service."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._allows_any = not ANY.isdisjoint(names)
         self._names = frozenset(in_brackets(name.lower()) for name in names if name != NONE)
 
     def allows(self, header: bytes | None) -> bool:
-        """Whether a `Host` header is welcome; an absent, empty or malformed one is not."""
+        """Whether a `Host` header is allowed; an absent, empty or malformed one is not."""
         if self._allows_any:
             return True
         form = _HOST.fullmatch((header or b"").decode("latin-1").strip(" \t"))
@@ -39,7 +39,7 @@ class HostList:
 
 
 class OriginList:
-    """Pages that may call this service from a browser: origins as browsers write them, `scheme://host:port`.
+    """Web pages that may call this service: origins as browsers write them, `scheme://host:port`.
 
     `*` means any page. Within an entry a `*` stands for one part: `http://localhost:*` for any port or none,
     `https://*.example.org` for any name below that one, `chrome-extension://*` for any extension.
@@ -53,11 +53,11 @@ class OriginList:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        """What the others must look like; made for the first page that comes."""
+        """Pattern of the entries with a `*`; compiled on first use."""
         return re.compile("|".join(map(_pattern, self._open))) if self._open else None
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:
-        """Whether an `Origin` header is welcome; nothing is when no origins are configured. `host` is for pages."""
+        """Whether an `Origin` header is allowed; none is if no origins are configured. `PageOrigins` uses `host`."""
         if self._allows_any:
             return True
         text = origin.decode("latin-1").lower()
@@ -65,7 +65,7 @@ class OriginList:
 
 
 def _pattern(origin: str) -> str:
-    """A regular expression for an entry with a `*`; everything else in it is meant as it stands."""
+    """Return a regular expression for an entry with a `*`; the rest matches literally."""
     host, colon, port = origin.rpartition(":")
     if colon and port == "*":
         return _part(host) + "(?::[0-9]{1,5})?"

@@ -1,8 +1,8 @@
-"""Places for connections: a limited number, and the idlest gives way to a newcomer.
+"""Connection limit of a service: a new connection evicts the idlest one.
 
-A service that simply refused newcomers could be closed to everybody by a few thousand connections that ask for nothing.
-Here those are the first to go, after those who have asked without being let in. A client that waits for an answer is
-never sent away; when all do, the newcomer is told that there is no place (HTTP 503).
+If the service refused new connections instead, a few thousand idle ones could block it for all clients. Connections
+without a valid token are evicted first, then those without any request. A client that waits for an answer is never
+evicted. If all do, the new connection is refused (HTTP 503).
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Final, Generic, Protocol, TypeVar
 logger = logging.getLogger(__name__)
 
 NEVER_ASKED: Final = 1e9
-"""Idleness of a connection that has not asked for anything yet."""
+"""Idleness of a connection without any request so far."""
 NOT_LET_IN: Final = 2e9
-"""That of one that has asked for something and could not show who it is: a newcomer at least may still do so."""
+"""Idleness of a connection whose requests had no valid token."""
 BUSY: Final = -1.0
-"""Idleness of a connection that waits for this node."""
-_SHARE: Final = 8
-"""How many victims are chosen at a time: one in so many. Looking at all connections is not for every newcomer."""
+"""Idleness of a connection that waits for an answer of this node."""
+_EVICTION_FRACTION: Final = 8
+"""One in this many connections is chosen for eviction at a time: scanning all for each new one is too slow."""
 
 
 class SlotHolder(Protocol):
-    """A connection, as far as its place is concerned."""
+    """A connection that holds a slot."""
 
     def idleness(self) -> float:
-        """Seconds without anything to do; `BUSY` and `NEVER_ASKED` are the ends."""
+        """Seconds without a request, from `BUSY` to `NOT_LET_IN`."""
 
     def give_way(self) -> None:
-        """Somebody else takes the place."""
+        """Close this connection: it is evicted."""
 
 
 GuestT = TypeVar("GuestT", bound=SlotHolder)
@@ -42,57 +42,57 @@ class ConnectionSlots(Generic[GuestT]):
 
     def __init__(self, service: str, most: int) -> None:
         self._service = service
-        self._most = most
-        self._guests: dict[GuestT, None] = {}
+        self._limit = most
+        self._holders: dict[GuestT, None] = {}
         self._victims: list[tuple[float, GuestT]] = []
         self.sent_away = 0
-        """Connections that had to give way so far."""
+        """Connections evicted so far."""
         self.refused = 0
-        """Newcomers that found no place so far."""
+        """New connections refused so far."""
 
     def __len__(self) -> int:
-        return len(self._guests)
+        return len(self._holders)
 
-    def __contains__(self, guest: GuestT) -> bool:
-        return guest in self._guests
+    def __contains__(self, holder: GuestT) -> bool:
+        return holder in self._holders
 
     def __iter__(self) -> Iterator[GuestT]:
-        """The connections of this moment; they may leave meanwhile."""
-        return iter(tuple(self._guests))
+        """Iterate over a copy; connections may leave meanwhile."""
+        return iter(tuple(self._holders))
 
-    def admit(self, guest: GuestT) -> bool:
-        """Whether there is a place for a newcomer, if need be that of the idlest."""
-        if len(self._guests) >= self._most:
-            victim = self._idlest()
+    def admit(self, holder: GuestT) -> bool:
+        """Give a slot to a new connection, evicting the idlest if needed; False if all are busy."""
+        if len(self._holders) >= self._limit:
+            victim = self._next_victim()
             if victim is None:
                 self.refused += 1
-                _warn("connection refused", self._service, self._most, self.refused)
+                _warn("connection refused", self._service, self._limit, self.refused)
                 return False
             self.sent_away += 1
-            _warn("idle connection closed for a new one", self._service, self._most, self.sent_away)
+            _warn("idle connection evicted", self._service, self._limit, self.sent_away)
             self.leave(victim)
             victim.give_way()
-        self._guests[guest] = None
+        self._holders[holder] = None
         return True
 
-    def leave(self, guest: GuestT) -> None:
-        """The connection is closed; saying so twice does no harm."""
-        self._guests.pop(guest, None)
+    def leave(self, holder: GuestT) -> None:
+        """Free the slot of a closed connection; may be called twice."""
+        self._holders.pop(holder, None)
 
-    def _idlest(self) -> GuestT | None:
+    def _next_victim(self) -> GuestT | None:
         for _ in range(2):
             while self._victims:
                 seen, victim = self._victims.pop()
-                if victim in self._guests and victim.idleness() >= seen:
+                if victim in self._holders and victim.idleness() >= seen:
                     return victim
-            count = len(self._guests) // _SHARE + 1
-            scored = [(score, guest) for guest in self._guests if (score := guest.idleness()) > BUSY]
-            # the oldest first among equals, as `nlargest` keeps the order
+            count = len(self._holders) // _EVICTION_FRACTION + 1
+            scored = [(score, holder) for holder in self._holders if (score := holder.idleness()) > BUSY]
+            # `nlargest` keeps the order: among equals the oldest is evicted first
             self._victims = heapq.nlargest(count, scored, key=lambda pair: pair[0])[::-1]
         return None
 
 
 def _warn(what: str, service: str, most: int, count: int) -> None:
-    """One line for the first, the second, the fourth, ...: a flood must not fill the log too."""
+    """Log the first, second, fourth, eighth, ... event: a flood must not fill the log."""
     if count & (count - 1) == 0:
         logger.warning("%s service=%s limit=%d so_far=%d", what, service, most, count)

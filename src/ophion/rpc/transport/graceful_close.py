@@ -1,8 +1,8 @@
-"""What a client still sends although it has been told that nobody listens.
+"""Graceful close: discards what a client sends after its last answer.
 
-Closing a socket with something unread in it makes the other side drop what it was told last together with the
-connection. So the connection is closed for writing only, and what still comes is thrown away: up to a limit, for some
-seconds, and when the loop has nothing better to do: of thousands that go on sending, some are read from in each turn.
+Closing a socket with unread input resets the connection, and the client may lose the last answer. So the node closes
+only its sending side and discards further input, up to a limit and for some seconds. The scheduler runs these reads
+last and only some in each time slice, since thousands of clients may go on sending.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from ophion.runtime.fair_scheduler import LAST, FairScheduler
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
 READ_S: Final = 30e-6
-"""What it costs to read something and throw it away."""
+"""Processor time of one read that is discarded."""
 
 
 class GracefulClose:
-    """The end of one connection."""
+    """Drains one connection that is being closed."""
 
-    __slots__ = ("_is_waiting", "_left", "_transport", "_turns")
+    __slots__ = ("_is_scheduled", "_left", "_scheduler", "_transport")
 
     def __init__(self, transport: asyncio.Transport, turns: FairScheduler) -> None:
         self._transport = transport
-        self._turns = turns
+        self._scheduler = turns
         self._left = _MAX_BYTES
-        self._is_waiting = False
+        self._is_scheduled = False
         if transport.can_write_eof():
             transport.write_eof()
-            self._put_aside()
+            self._schedule()
         else:
-            transport.close()  # TLS knows no half-closed connections
+            transport.close()  # TLS has no half-closed connections
 
     def receive(self, size: int) -> None:
-        """So much has come."""
+        """Count discarded input; abort above the limit."""
         self._left -= size
         if self._left < 0:
             self._transport.abort()
-        elif not self._is_waiting:
-            self._put_aside()
+        elif not self._is_scheduled:
+            self._schedule()
 
-    def _put_aside(self) -> None:
-        self._is_waiting = True
+    def _schedule(self) -> None:
+        self._is_scheduled = True
         self._transport.pause_reading()
-        self._turns.wait(self, LAST)
+        self._scheduler.wait(self, LAST)
 
     def work(self) -> None:
-        """Look at what has come meanwhile."""
-        self._is_waiting = False
+        """Read on; called by the fair scheduler."""
+        self._is_scheduled = False
         if not self._transport.is_closing():
-            self._turns.spend(READ_S)
+            self._scheduler.spend(READ_S)
             self._transport.resume_reading()

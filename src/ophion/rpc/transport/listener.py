@@ -1,4 +1,4 @@
-"""What every service with a port does: listen, keep track of its connections, let time pass for them, stop in order."""
+"""Base of every service with a port: listens, tracks and ticks its connections, stops in order."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
-_TICKED: Final = 128  # in one turn of the loop: each looks at its socket, or ends
-_DOORS: Final = 32
-"""How many newcomers are let in in each turn of the loop: libuv accepts one for each socket that listens, so there are
-several descriptors of the same one. With a single one a crowd that comes at once would keep everybody else waiting."""
-_TLS_DOORS: Final = 4
-"""The same where each newcomer costs a millisecond: a crowd of them must not make those wait who are in already."""
+_TICKED: Final = 128
+"""Connections that tick in one iteration of the loop; each may query its socket or close."""
+_LISTEN_DESCRIPTORS: Final = 32
+"""Connections accepted in each iteration of the loop. libuv accepts one for each listening descriptor, so the socket
+has several. With one descriptor a burst of connections would delay all other clients."""
+_TLS_LISTEN_DESCRIPTORS: Final = 4
+"""The same with TLS, where each handshake takes a millisecond and delays open connections."""
 _BACKLOG: Final = 4096
-"""Connections that the system keeps until the loop looks at them; where there is no place, a client waits a second."""
+"""Connections that the kernel queues; beyond it a client retries after a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
-"""What the system keeps of a client that is not read from, and so what arrives at a time: some thousand clients that
-send as fast as they can must not fill the memory in a single turn of the loop."""
+"""Receive buffer of a socket, and so the maximal size of one read. It bounds the memory that thousands of fast senders
+can fill in one iteration of the loop."""
 _SENT_BYTES: Final = 128 * 1024
-"""What the system keeps for a client that does not read; left to itself it would be megabytes for each."""
+"""Send buffer of a socket; the default grows to megabytes for a client that does not read."""
 
 
 class ListenError(OphionError):
-    """A service cannot listen where it should."""
+    """A service cannot listen on its configured address."""
 
     def __init__(self, service: str, host: str, port: int, reason: str) -> None:
         self.service = service
@@ -47,17 +48,17 @@ class ListenError(OphionError):
 
 
 class Connection(SlotHolder, Protocol):
-    """One client, as far as its service is concerned."""
+    """A client connection, as its service sees it."""
 
     def tick(self, seconds: float) -> None:
-        """Some time has passed."""
+        """Check timeouts after some seconds."""
 
     def close(self) -> None:
         """The service stops."""
 
 
 class Closing(Protocol):
-    """What stands behind the connections of a service."""
+    """The application behind the connections of a service."""
 
     def close(self) -> None:
         """The service stops."""
@@ -76,7 +77,7 @@ class Listener(ABC, Generic[ConnectionT]):
         port: int,
         max_connections: int,
         tls: ssl.SSLContext | None = None,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
         self.name = name
         self.host = host
@@ -84,15 +85,15 @@ class Listener(ABC, Generic[ConnectionT]):
         """The configured port; once the service is ready, the actual one."""
         self.places: ConnectionSlots[ConnectionT] = ConnectionSlots(name, max_connections)
         self.waits_to_open = False
-        """Whether clients are let in when `open` says so and not before: several services open at the same moment."""
+        """Whether to accept clients only after `open`, so that several services open at the same moment."""
         self._tls = tls
-        self._commons = commons or SharedResources()
+        self._shared = shared or SharedResources()
         self._servers: list[asyncio.Server] = []
         self._begun: tuple[Closing, Callable[[], asyncio.BaseProtocol]] | None = None
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether clients must speak TLS."""
+        """Whether clients must use TLS."""
         return self._tls is not None
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -119,13 +120,13 @@ class Listener(ABC, Generic[ConnectionT]):
                 self._begun[0].close()
 
     def prepare(self) -> Callable[[], asyncio.BaseProtocol]:
-        """Make and load what serves clients; otherwise the first of them waits for it. Gives what makes connections."""
+        """Build the application now instead of at the first connection; return the connection factory."""
         if self._begun is None:
             self._begun = self._begin(asyncio.get_running_loop())
         return self._begun[1]
 
     async def open(self) -> None:
-        """Let clients in; the port is taken already."""
+        """Accept clients on the bound port."""
         assert self._servers, "a service is opened once it is ready"
         try:
             for server in self._servers:
@@ -136,35 +137,35 @@ class Listener(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
-        """What the service does, and what makes a connection to it; asked once, when somebody comes."""
+        """Return the application and the connection factory; called once, at the first connection."""
 
     async def _bind(
-        self, loop: asyncio.AbstractEventLoop, newcomer: Callable[[], asyncio.BaseProtocol]
+        self, loop: asyncio.AbstractEventLoop, factory: Callable[[], asyncio.BaseProtocol]
     ) -> list[asyncio.Server]:
-        """A port of one's own that lets nobody in yet; `ListenError` says in one line why there is none."""
+        """Bind the port without accepting clients; raise `ListenError` with one line on what is wrong."""
         try:
             if self._tls is not None:
-                # loads the ssl module, which other services are spared
+                # loads the ssl module, which other services do not need
                 from ophion.rpc.tls.handshakes import Handshakes
 
-                newcomer = Handshakes(self._tls, newcomer, self._commons.turns, service=self.name).newcomer
-            # as bytes, which need no look into the rules of international names
+                factory = Handshakes(self._tls, factory, self._shared.turns, service=self.name).newcomer
+            # bytes skip the IDNA encoding, which is slow to load
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
-            first = await loop.create_server(newcomer, host, self.port, backlog=_BACKLOG, start_serving=False)
+            first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]
             for listening in first.sockets:
-                for number in range(_DOORS if self._tls is None else _TLS_DOORS):
+                for number in range(_LISTEN_DESCRIPTORS if self._tls is None else _TLS_LISTEN_DESCRIPTORS):
                     one = socket.socket(fileno=os.dup(listening.fileno()))
                     if number == 0:
                         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
                         one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENT_BYTES)
-                    servers.append(await loop.create_server(newcomer, sock=one, backlog=_BACKLOG, start_serving=False))
+                    servers.append(await loop.create_server(factory, sock=one, backlog=_BACKLOG, start_serving=False))
             return servers
         except OSError as error:
             raise self._refused(error) from error
 
     def _refused(self, error: OSError) -> ListenError:
-        """The system's own words: those of asyncio repeat the address."""
+        """Return the error with the text of the kernel: that of asyncio repeats the address."""
         if is_taken(error):
             reason = taken()
         else:

@@ -1,4 +1,4 @@
-"""Options of every service with a port: each class that inherits them says under which names (`names`)."""
+"""Options of every service with a port; each subclass gives their names (`names`)."""
 
 from __future__ import annotations
 

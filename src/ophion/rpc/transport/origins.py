@@ -1,7 +1,7 @@
-"""Pages that may call a service which has a page itself: those of the configured origins, and its own.
+"""Allowed origins of a service that serves a web page: the configured ones and its own.
 
-A browser names the origin of every POST, also of one that goes to where its page came from. The page is this service's
-own, so its origin is as good as none: scheme, one of the names this service is addressed by, and its port.
+A browser sends an `Origin` with every POST, also to the server of the page. The service therefore allows its own
+origin: its scheme, one of its host names, and its port.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ class PageOrigins(OriginList):
         self, origins: Sequence[str], hosts: Sequence[str], port: Callable[[], int], is_encrypted: bool = False
     ) -> None:
         super().__init__(origins)
-        self._scheme, self._usual_port = ("https", 443) if is_encrypted else ("http", 80)
+        self._scheme, self._default_port = ("https", 443) if is_encrypted else ("http", 80)
         self._hosts = [name.lower() for name in hosts if name not in ANY and name != NONE]
         self._port = port
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:
-        """Whether an `Origin` header is welcome in a request that is addressed to `host`."""
+        """Whether an `Origin` header is allowed in a request with this `Host`."""
         if super().allows(origin):
             return True
         text = origin.decode("latin-1").lower()
-        return self._is_own(text) or self._is_where_asked(text, (host or b"").decode("latin-1").lower())
+        return self._is_own(text) or self._is_same_server(text, (host or b"").decode("latin-1").lower())
 
-    def _is_where_asked(self, origin: str, host: str) -> bool:
-        """Whether a page asks where it came from, at whatever port: it may have been mapped.
+    def _is_same_server(self, origin: str, host: str) -> bool:
+        """Whether a page calls the server it came from, at any port, since ports may be mapped.
 
-        Where any name is allowed, somebody may point his own at this machine. He cannot do that with an address.
+        With a name that is not listed this could be DNS rebinding; an IP address cannot be rebound.
         """
         name = host.rpartition(":")[0] or host
         is_address = name.startswith("[") or name.replace(".", "").isdigit()
@@ -40,5 +40,5 @@ class PageOrigins(OriginList):
 
     def _is_own(self, origin: str) -> bool:
         port = self._port()
-        end = "" if port == self._usual_port else f":{port}"  # browsers leave the usual one out
+        end = "" if port == self._default_port else f":{port}"  # browsers omit the default port
         return any(origin == f"{self._scheme}://{name}{end}" for name in (*self._hosts, "localhost", "127.0.0.1"))

@@ -11,12 +11,12 @@ _TCP_CLOSE: Final = 7
 
 
 def is_encrypted(transport: asyncio.BaseTransport) -> bool:
-    """Whether the event loop encrypts what is written there."""
+    """Whether the transport uses TLS."""
     return transport.get_extra_info("sslcontext") is not None
 
 
 def has_gone(transport: asyncio.BaseTransport) -> bool:
-    """Whether the other end has reset the connection; the loop does not notice while it neither reads nor writes."""
+    """Whether the other end has reset the connection, which a paused transport does not notice."""
     connection = transport.get_extra_info("socket")
     if connection is None or not _TCP_INFO:
         return False

@@ -1,9 +1,8 @@
-"""What becomes of a request: an answer now or later, whole or piece by piece.
+"""Replies to a request: an answer now or later, whole or piece by piece.
 
-Four kinds, so that the usual one costs nothing: `bytes` is a complete answer with status 200; an `Answer` has another
-status or several parts (a large rendered result is not copied into an envelope); a `StreamedAnswer` is still being made
-while it is sent (streaming.py); a `Pending` comes later. Statuses mean something to HTTP only and are ignored elsewhere
-(json-rpc.md 1.4).
+There are four types, so that the common case has no overhead. `bytes` is a complete answer with status 200. An `Answer`
+has another status or several parts, so that a large result is not copied into an envelope. A `StreamedAnswer` is sent
+while it is produced (streaming.py). A `Pending` is resolved later. Only HTTP uses the status (json-rpc.md 1.4).
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ UNAUTHORIZED_STATUS: Final = 401
 REQUEST_TIMEOUT: Final = 408
 
 SUCCESS: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
-"""An answer with its id and its result; `failure` is the other one."""
+"""Template of a success response: id, result; `failure` builds error responses."""
 LARGE: Final = 64 * 1024
-"""From here on copying an answer into its envelope costs more than writing three parts."""
+"""From this size on, copying a result into its envelope costs more than writing three parts."""
 
 
 class Answer(Struct, frozen=True):
-    """A reply that is not simply `bytes`: another status, or parts that are written one after another."""
+    """A reply with another status or with several parts."""
 
     status: int
     parts: tuple[bytes, ...]
@@ -41,46 +40,45 @@ class Answer(Struct, frozen=True):
         return b"".join(self.parts)
 
 
-def _nobody(told: object) -> None:
-    """Who hears of a wait that nobody has asked about."""
+def _ignore(value: object) -> None:
+    """Default callback: ignore the value."""
 
 
 def _nothing() -> None:
-    """What happens when nobody counts."""
+    """Default callback: do nothing."""
 
 
 class Pending(Struct, Generic[T], eq=False):
-    """Something that comes later; `deliver` is set by whoever received this and is called exactly once."""
+    """A reply that is resolved later. The receiver sets `deliver`, which is called exactly once."""
 
     _abandon: Callable[[], object] = _nothing
-    """Stops the work; nothing does where it goes on whether somebody waits for it or not."""
+    """Cancels the work; does nothing if the work cannot be cancelled."""
     weight: int = 0
-    """Bytes that are kept because of the wait, as far as anybody has counted them."""
+    """Memory that the request holds, in bytes; 0 if unknown."""
     weighed: Callable[[], object] = _nothing
-    """Called when that has changed by much; set by whoever received this."""
-    deliver: Callable[[T], None] = _nobody
-    forget: Callable[[Pending[T]], object] = _nobody
-    """Called when the wait is over, however it ended."""
+    """Called after a large change of `weight`; set by the receiver."""
+    deliver: Callable[[T], None] = _ignore
+    forget: Callable[[Pending[T]], object] = _ignore
+    """Called when the reply is resolved or abandoned."""
     is_done: bool = False
 
     def resolve(self, reply: T) -> None:
-        """Hand over the reply, unless the wait has been given up."""
+        """Deliver the reply, unless it was abandoned."""
         if not self.is_done:
             self.is_done = True
             self.forget(self)
-            # whoever waits often knows this object, and so does the work: without these the reply is gone once it is
-            # written, and what it was made from
-            deliver, self.deliver, self.weighed, self._abandon = self.deliver, _nobody, _nothing, _nothing
+            # drop the callbacks: they form a reference cycle that would keep the reply in memory
+            deliver, self.deliver, self.weighed, self._abandon = self.deliver, _ignore, _nothing, _nothing
             deliver(reply)
 
     def cut_short(self, reply: T) -> None:
-        """Hand over a reply although the work behind it has not ended, and stop that work."""
+        """Deliver a reply before the work has ended, and cancel the work."""
         abandon = self._abandon
         self.resolve(reply)
         abandon()
 
     def follow(self, other: Pending[T], ended: Callable[[], object] | None = None) -> None:
-        """What this waits for is what another one waits for; `ended` is called once, however that ends."""
+        """Resolve with the reply of another `Pending`; `ended` is called once when that is done or abandoned."""
         ends = [] if ended is None else [ended]
 
         def end() -> None:
@@ -101,15 +99,15 @@ class Pending(Struct, Generic[T], eq=False):
         self.weigh(other.weight or self.weight)
 
     def weigh(self, weight: int) -> None:
-        """The wait keeps so many bytes now."""
+        """Set the memory that the request holds, in bytes."""
         self.weight = weight
         self.weighed()
 
     def abandon(self) -> None:
-        """Stop the work behind this reply: its client is gone or its time is up."""
+        """Cancel the work: the client has disconnected or the request has timed out."""
         self.is_done = True
         self.forget(self)
-        abandon, self._abandon, self.deliver, self.weighed = self._abandon, _nothing, _nobody, _nothing
+        abandon, self._abandon, self.deliver, self.weighed = self._abandon, _nothing, _ignore, _nothing
         abandon()
 
 
@@ -118,7 +116,7 @@ Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
 
 
 def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> Pending[Complete]:
-    """A streamed answer put together, for those who take it in one piece only: batches, and HTTP/1.0."""
+    """Collect a streamed answer, for batches and HTTP/1.0, which cannot stream."""
     pending: Pending[Complete] = Pending(lambda: task.cancel())
     task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.weigh))
 

@@ -1,4 +1,4 @@
-"""What all services of a node share, since it is one process on one loop: bytes, time, and a thread."""
+"""Resources that all services of a node share: memory budget, scheduler, compression thread."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ophion.runtime.memory_budget import Budget
 
 
 class SharedResources(Struct, frozen=True):
-    """One budget and one order of turns for the clients of all services."""
+    """One memory budget and one scheduler for the clients of all services."""
 
     budget: Budget = field(default_factory=Budget)
     turns: FairScheduler = field(default_factory=FairScheduler)
     lane: Lane = field(default_factory=lambda: InlineLane("pack"))
-    """Where answers are compressed."""
+    """Compresses answers."""

@@ -1,7 +1,7 @@
-"""Whether a client whose buffer is full still takes what was written for it.
+"""Detects clients that read their answers too slowly.
 
-A long answer over a slow line takes its time. But what a client has not taken is held for it, and a stream for it is
-one of a few: whoever takes a byte now and then takes nothing.
+A long answer over a slow link is fine. But unread bytes stay in memory, and open streams are limited. A client that
+reads only a few bytes now and then counts as one that does not read.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 MIN_BYTES: Final = 128 * 1024
-"""What must be taken for the time to begin anew."""
+"""Bytes that a client must read to restart its timeout."""
 
 
 class SlowReaderCheck:
-    """How much one client had to take when that was last looked at."""
+    """Compares the send buffer of one client between two checks."""
 
     __slots__ = ("_unsent",)
 
@@ -21,13 +21,13 @@ class SlowReaderCheck:
         self._unsent = 0
 
     def begin(self, unsent: int) -> None:
-        """Its buffer is full with so many bytes."""
+        """Start when the send buffer is full."""
         self._unsent = unsent
 
     def goes_on(self, unsent: int) -> bool:
-        """So many are left: whether enough were taken since it was last so."""
-        taken = self._unsent - unsent
-        if 0 <= taken < MIN_BYTES:
+        """Whether the client has read enough since the last check."""
+        read = self._unsent - unsent
+        if 0 <= read < MIN_BYTES:
             return False
         self._unsent = unsent
-        return taken > 0
+        return read > 0

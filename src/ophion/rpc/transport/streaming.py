@@ -1,14 +1,14 @@
-"""Answers that are still being made while they are sent.
+"""Streaming: answers that are sent while they are produced.
 
     Rust thread -> bounded channel -> TraceStream.next() in the trace lane -> Streamed -> transport, chunk by chunk
 
-A handler opens its stream with `opened`. A result that fits into the first piece comes back as plain `bytes` and takes
-the usual road; a longer one comes back as a `Streamed`, which the dispatcher puts into an envelope without looking at
-it (`StreamedAnswer`) and a transport sends piece by piece (`Pump`): the next piece is asked for when the socket has
-taken the one before, so a slow client costs no memory, and the work stops when the client goes away.
+A handler opens its stream with `opened`. A result that fits into the first piece is returned as plain `bytes`. A longer
+one is a `Streamed`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece by piece
+(`Pump`). The pump reads the next piece when the socket has sent the previous one. So a slow client costs no memory, and
+the work stops when the client disconnects.
 
-An error before the first piece is an answer like any other. An error after it cannot be told any more, since the answer
-has begun: the connection is cut off, which no client takes for a complete answer.
+An error before the first piece is an ordinary error response. An error after it aborts the connection, since the answer
+has begun; no client takes an aborted answer for a complete one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ophion.runtime.slots import WAITS_FOR_SLOT, Slots
 
 logger = logging.getLogger(__name__)
 
-_LONGER_THAN_ANYTHING: Final = 1 << 62
+_HUGE_LENGTH: Final = 1 << 62
 
 
 class Streams:
-    """Counts the streams that are open: each holds a thread and some memory as long as its client reads."""
+    """Limits the open streams: each holds a thread and some memory until its client has read it."""
 
     def __init__(self, limit: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._slots = Slots(limit)
@@ -58,19 +58,19 @@ class Streams:
 
 
 class Source(Protocol):
-    """Something that is read piece by piece; `next` may block."""
+    """A producer of pieces; `next` may block."""
 
     def next(self) -> bytes | None: ...
     def close(self) -> None: ...
 
 
 class Streamed:
-    """A result of which the first piece is there."""
+    """A result whose first piece is ready."""
 
     __slots__ = ("_in_batch", "_lane", "_source", "_streams", "first", "max_bytes")
 
     def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams, in_batch: bool = False) -> None:
-        """`in_batch`: `Streams.wait` has counted the stream already."""
+        """`in_batch`: `Streams.wait` has already counted the stream."""
         self.first = first
         self._source = source
         self._lane = lane
@@ -86,19 +86,19 @@ class Streamed:
 
     @property
     def weight(self) -> int:
-        """Streams of the node itself are few, and counted (`Streams`)."""
+        """0: `Streams` limits the memory of these streams."""
         return 0
 
     def __len__(self) -> int:
-        """More than any result that is handed over in one piece (`Dispatcher` looks at this alone)."""
-        return _LONGER_THAN_ANYTHING
+        """Larger than any result in one piece, so that `Dispatcher` needs only one size check."""
+        return _HUGE_LENGTH
 
     async def next(self) -> bytes | None:
         """The next piece; None after the last."""
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
-        """Stop the work: nobody wants the rest."""
+        """Stop the work and free the slot."""
         self._source.close()
         if self._streams is not None:
             self._streams.leave(self._in_batch)
@@ -106,31 +106,31 @@ class Streamed:
 
 
 class Pieces(Protocol):
-    """Something of which the first piece is there."""
+    """A sequence of pieces whose first is ready."""
 
     first: bytes
 
     @property
     def weight(self) -> int:
-        """Bytes that are kept for it in this process, where others do not count them already."""
+        """Memory that it holds and that is not counted elsewhere, in bytes."""
 
     async def next(self) -> bytes | None:
-        """The next piece; None after the last. `OphionError` when there will be none although it has not ended."""
+        """The next piece; None after the last. Raises `OphionError` if the rest cannot be produced."""
 
     def close(self) -> None:
-        """Nobody wants the rest."""
+        """Discard the rest."""
 
 
 class Body(Pieces, Protocol):
-    """Pieces that can also be had at once."""
+    """Pieces that can also be collected."""
 
     @property
     def max_bytes(self) -> int:
-        """How much of it is put together, where it cannot be sent piece by piece."""
+        """Size limit if the pieces are collected."""
 
 
 class Flow(Protocol):
-    """An answer that leaves in pieces."""
+    """An answer that is sent in pieces."""
 
     @property
     def head(self) -> bytes: ...
@@ -141,18 +141,18 @@ class Flow(Protocol):
 
 
 class StreamedAnswer(Struct, frozen=True):
-    """An answer around a result that is still being made."""
+    """An answer whose result is still being produced."""
 
     id_text: bytes
     head: bytes
     body: Body
     tail: bytes
     shape: Shape | None = None
-    """How it looks over HTTP where that is not JSON with status 200."""
+    """Head of the HTTP response; None for JSON with status 200."""
 
 
 class Bare(Struct, frozen=True):
-    """An answer of which everything is inside of the pieces."""
+    """An answer without text before or after its pieces."""
 
     body: Pieces
     head: bytes = b""
@@ -160,9 +160,9 @@ class Bare(Struct, frozen=True):
 
 
 async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
-    """Start the work in the lane and wait for its first piece; the whole result when there is no second.
+    """Start the work in the lane and wait for its first piece; return the whole result if there is no second.
 
-    A member of a batch waits for its place among the streams first: work that has begun holds a thread.
+    A member of a batch waits for a stream slot first, since started work holds a thread.
     """
     in_batch = WAITS_FOR_SLOT.get()
     if in_batch:
@@ -195,14 +195,14 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
 
 
 async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
-    """Everything in one piece; `RpcError` when it is too long for that. `weigh` hears how much there is so far."""
-    most = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
+    """Collect all pieces; raise `RpcError` if they are too long. Calls `weigh` with the size so far."""
+    limit = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
     parts, size = [body.first], len(body.first)
     try:
         while (piece := await body.next()) is not None:
             parts.append(piece)
             size += len(piece)
-            if size > most:
+            if size > limit:
                 raise RESPONSE_TOO_LARGE()
             if weigh is not None:
                 weigh(size)
@@ -214,12 +214,12 @@ async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[in
 async def collected(
     answer: StreamedAnswer, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None
 ) -> bytes:
-    """The whole answer in one piece; `RpcError` when it is too long for that."""
+    """Collect the whole answer; raise `RpcError` if it is too long."""
     return b"".join((answer.head, await whole_of(answer.body, max_bytes, weigh), answer.tail))
 
 
 class Shape(Protocol):
-    """The head of an HTTP answer (ophion.rpc.transport.http.messages.Response)."""
+    """The head of an HTTP response (ophion.rpc.transport.http.messages.Response)."""
 
     @property
     def status(self) -> int: ...
@@ -235,11 +235,10 @@ class Shape(Protocol):
 
 
 class Pump:
-    """Moves one streamed answer to one transport.
+    """Writes one streamed answer to one transport.
 
-    `frame` dresses a piece for the wire (HTTP chunks, WebSocket fragments); its second argument says whether it is the
-    last piece. `done` is called once when everything has been written. `is_paused`: the transport's buffer is full
-    already, with something that was written before.
+    `frame` encodes a piece for the wire (HTTP chunks, WebSocket fragments); its second argument marks the last piece.
+    `done` is called once after the last write. `is_paused`: the send buffer of the transport is already full.
     """
 
     def __init__(
@@ -254,26 +253,26 @@ class Pump:
         self._answer = answer
         self._frame = frame
         self._done = done
-        self._room: asyncio.Event = asyncio.Event()
+        self._is_writable: asyncio.Event = asyncio.Event()
         if not is_paused:
-            self._room.set()
+            self._is_writable.set()
         self._task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._run(), name="streamed answer")
 
     @property
     def weight(self) -> int:
-        """Bytes that are kept for the rest of the answer."""
+        """Memory that the rest of the answer holds, in bytes."""
         return self._answer.body.weight
 
     def pause(self) -> None:
-        """The transport's buffer is full."""
-        self._room.clear()
+        """Stop writing: the send buffer is full."""
+        self._is_writable.clear()
 
     def resume(self) -> None:
-        """There is room again."""
-        self._room.set()
+        """Continue writing."""
+        self._is_writable.set()
 
     def abandon(self) -> None:
-        """The client is gone."""
+        """Stop the work: the client has disconnected."""
         self._answer.body.close()
         self._task.cancel()
 
@@ -283,13 +282,13 @@ class Pump:
             piece: bytes | None = answer.head + answer.body.first or await answer.body.next()
             while piece is not None:
                 self._transport.writelines(self._frame(piece, False))
-                await self._room.wait()
+                await self._is_writable.wait()
                 piece = await answer.body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
-            # what may happen to a crowd at once is not worth a line for each
+            # a transient error can hit many streams at once: not a warning for each
             level = logging.DEBUG if getattr(error, "transient", False) else logging.WARNING
-            logger.log(level, "streamed answer cut off: %s", error)
+            logger.log(level, "streamed answer aborted error=%s", error)
             self._transport.abort()
             return
         finally:
@@ -298,7 +297,7 @@ class Pump:
 
 
 def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
-    """A piece of a chunked HTTP body; one without bytes would end it."""
+    """Encode a piece of a chunked HTTP body; an empty chunk would end it."""
     if not piece:
         return (b"0\r\n\r\n",) if is_last else ()
     size = b"%x\r\n" % len(piece)
@@ -306,12 +305,12 @@ def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
 
 
 def as_it_is(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
-    """A piece of an answer whose head has told its length: nothing stands around it."""
+    """Return a piece unchanged, for an answer with a Content-Length."""
     return (piece,) if piece else ()
 
 
 def fragments() -> Callable[[bytes, bool], tuple[bytes, ...]]:
-    """Pieces of one WebSocket text message: the first is a text frame, the others continue it."""
+    """Return an encoder for one WebSocket message: a text frame, then continuation frames."""
     is_first = True
 
     def frame(piece: bytes, is_last: bool) -> tuple[bytes, ...]:

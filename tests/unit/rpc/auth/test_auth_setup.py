@@ -1,4 +1,4 @@
-"""Both services behind their doors: logging in, and every method of the registry without permission."""
+"""Both services with authentication: logging in, and every method of the registry without permission."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def auth(tmp_path: Path) -> AuthSettings:
 
 
 def http(dev: Interface, auth: AuthSettings) -> Any:
-    return http_service(dev.context, HttpSettings(port=0, groups=GROUPS, door=AuthSetup(auth)), Health(lambda: None))
+    return http_service(dev.context, HttpSettings(port=0, groups=GROUPS, auth=AuthSetup(auth)), Health(lambda: None))
 
 
 def websocket(dev: Interface, auth: AuthSettings) -> Any:
-    return websocket_service(dev.context, WebSocketSettings(port=0, groups=GROUPS, door=AuthSetup(auth)))
+    return websocket_service(dev.context, WebSocketSettings(port=0, groups=GROUPS, auth=AuthSetup(auth)))
 
 
 def request(path: str, body: bytes, *headers: str) -> bytes:
@@ -319,11 +319,11 @@ def test_who_guesses_a_password_has_to_wait(dev: Interface, auth: AuthSettings, 
 
 
 def test_interfaces_beside_http_ask_for_the_same_tokens(dev: Interface, auth: AuthSettings) -> None:
-    door = AuthSetup(auth)
-    service = http_service(dev.context, HttpSettings(port=0, groups=GROUPS, door=door), Health(lambda: None))
+    setup = AuthSetup(auth)
+    service = http_service(dev.context, HttpSettings(port=0, groups=GROUPS, auth=setup), Health(lambda: None))
 
     async def story() -> None:
-        beside = door.gate(None, asyncio.get_running_loop())
+        beside = setup.authenticator(None, asyncio.get_running_loop())
         assert beside.may(f"Bearer {await token_of(service.port, 'all')}".encode(), "eth_graphql")
         assert not beside.may(f"Bearer {await token_of(service.port, 'some')}".encode(), "eth_graphql")
         assert not beside.may(None, "eth_graphql")

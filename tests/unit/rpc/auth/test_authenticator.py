@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ophion.rpc.auth.authenticator import Gate, named
+from ophion.rpc.auth.authenticator import Authenticator, named
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import HTTP, Registry
@@ -57,7 +57,7 @@ class MethodAccess:
         self.clock = ManualClock()
         table = Registry([block_number.__rpc__]).bind(Context(), {"eth"}, HTTP)  # type: ignore[attr-defined]
         self.loop = ClockedLoop(self.clock)
-        self.gate = Gate(ISSUER, table, self.loop, DispatchLimits(), self.clock, exempt)
+        self.authenticator = Authenticator(ISSUER, table, self.loop, DispatchLimits(), self.clock, exempt)
         self.policy = HttpPolicy(
             Application(),
             HostList(["localhost"]),
@@ -66,7 +66,7 @@ class MethodAccess:
             PlainHeads(),
             lambda opened: True,
             lambda closed: None,
-            self.gate,
+            self.authenticator,
             patient(),
         )
         self.connect()
@@ -190,29 +190,29 @@ def test_exempt_methods_need_no_token() -> None:
     service = MethodAccess(("eth_blockNumber",))
     for header in (None, b"Bearer x", service.token()):
         assert result(service.post(header)) == "0x20"
-    assert service.gate.may(None, "eth_blockNumber")
-    assert not service.gate.may(None, "eth_call")
+    assert service.authenticator.may(None, "eth_blockNumber")
+    assert not service.authenticator.may(None, "eth_call")
     service.loop.close()
 
 
-def test_other_interfaces_ask_the_same_gate(service: MethodAccess) -> None:
-    assert service.gate.may(service.token("eth:*"), "eth_graphql")
-    assert not service.gate.may(service.token("net:*"), "eth_graphql")
-    assert not service.gate.may(None, "eth_graphql")
+def test_other_interfaces_use_the_same_authenticator(service: MethodAccess) -> None:
+    assert service.authenticator.may(service.token("eth:*"), "eth_graphql")
+    assert not service.authenticator.may(service.token("net:*"), "eth_graphql")
+    assert not service.authenticator.may(None, "eth_graphql")
 
 
 def test_a_socket_without_a_token_is_refused_under_the_ids_of_its_requests(service: MethodAccess) -> None:
     for header in (None, b"Basic x", b"Bearer x"):
-        reply = service.gate.connection_session(header).handle(BODY)
+        reply = service.authenticator.connection_session(header).handle(BODY)
         assert isinstance(reply, Answer)
         assert json.loads(reply.join()) == REFUSAL
 
 
 def test_sessions_are_bounded(service: MethodAccess) -> None:
     for number in range(600):
-        service.gate.session(service.token(f"x:{number}"))
-    assert len(service.gate._sessions) <= 256
-    assert len(service.gate._dispatchers) <= 64
+        service.authenticator.session(service.token(f"x:{number}"))
+    assert len(service.authenticator._sessions) <= 256
+    assert len(service.authenticator._dispatchers) <= 64
 
 
 @pytest.mark.parametrize("make", [lambda token: token[:-1], lambda token: token + b"x", lambda token: token.upper()])
@@ -254,9 +254,9 @@ def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAc
             service.clock.advance(spent_s)
             return now()
 
-        service.gate._now = later
+        service.authenticator._now = later
         service.post(token)
-        service.gate._now = now
+        service.authenticator._now = now
         service.clock.advance(1.0)
         for _ in range(3):
             assert service.post(token) == (401, REFUSAL), spent_s
@@ -271,7 +271,7 @@ def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(ser
     for _ in range(3):
         assert result(service.post(token)) == "0x20"
     service.clock.advance(301)
-    assert not service.gate.may(token, "eth_graphql")
+    assert not service.authenticator.may(token, "eth_graphql")
     assert service.post(token) == (401, REFUSAL)
 
 
@@ -297,8 +297,8 @@ def test_a_session_that_made_room_still_serves_and_still_ends(service: MethodAcc
     for _ in range(2):
         assert result(service.post(token)) == "0x20"
     for number in range(300):
-        service.gate.session(service.token(f"x:{number}"))
-    assert token not in service.gate._sessions
+        service.authenticator.session(service.token(f"x:{number}"))
+    assert token not in service.authenticator._sessions
     assert result(service.post(token)) == "0x20"
     service.pass_time(301)
     assert service.post(token) == (401, REFUSAL)
@@ -306,9 +306,9 @@ def test_a_session_that_made_room_still_serves_and_still_ends(service: MethodAcc
 
 def test_an_expired_token_permits_nothing_to_other_interfaces(service: MethodAccess) -> None:
     token = service.token("eth:*")
-    assert service.gate.may(token, "eth_graphql")
+    assert service.authenticator.may(token, "eth_graphql")
     service.clock.advance(301)
-    assert not service.gate.may(token, "eth_graphql")
+    assert not service.authenticator.may(token, "eth_graphql")
 
 
 def test_requests_with_a_token_are_made_in_the_name_of_its_user() -> None:

@@ -110,6 +110,6 @@ def test_an_unknown_user_takes_as_long_as_a_wrong_password() -> None:
 
 def test_users_that_can_never_log_in_are_doubted(tmp_path: Path) -> None:
     assert doubts(users(f'[Users.a]\npassword = "{HASH}"\n', tmp_path)) == []
-    assert doubts(users("x = 1\n", tmp_path)) == ["it has no table [Users.NAME], so that nobody can log in"]
+    assert doubts(users("x = 1\n", tmp_path)) == ["it has no table [Users.NAME], so that no user can log in"]
     [doubt] = doubts(users('[Users.a]\npassword = "plain"\n', tmp_path))
     assert doubt.startswith("the password of a is no bcrypt hash")

@@ -1,4 +1,4 @@
-"""`POST /login` without a socket; with one: test_door.py."""
+"""`POST /login` without a socket; with one: test_auth_setup.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ophion.rpc.auth import login as module
 from ophion.rpc.auth.credentials import User, checked_user
 from ophion.rpc.auth.login import Login
 from ophion.rpc.auth.login_throttle import FREE
-from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.replies import Pending
@@ -150,7 +150,7 @@ def test_a_client_that_has_gone_leaves_the_line(tmp_path: Path, monkeypatch: pyt
 def test_a_file_that_was_changed_is_noticed_without_a_login(tmp_path: Path) -> None:
     users = tmp_path / "users.toml"
     users.write_text(f'[Users.ali]\npassword = "{HASH}"\npermissions = ["net:*"]')
-    issuer = TokenIssuer(Roll())
+    issuer = TokenIssuer(UserRevocations())
     looked: list[int] = []
     issuer.changed.append(lambda: looked.append(1))
 
@@ -158,7 +158,7 @@ def test_a_file_that_was_changed_is_noticed_without_a_login(tmp_path: Path) -> N
         login = Login(users, issuer, ManualClock())
 
         async def look() -> None:
-            login._look(asyncio.get_running_loop())
+            login._check_file(asyncio.get_running_loop())
             await login._lane.run(lambda: None)
             await asyncio.sleep(0)
 

@@ -81,7 +81,7 @@ def test_after_some_quiet_it_is_as_if_there_had_been_nothing() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_throttle, "_MOST", 10)
+    monkeypatch.setattr(login_throttle, "_MAX_RECORDS", 10)
     seen = guessed(ManualClock())
     for number in range(100):
         seen.note(THERE, f"{number}" * 4096)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ophion.errors import ConfigError
 from ophion.rpc.auth.credentials import User
-from ophion.rpc.auth.revocation import Roll
+from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.settings import JwtAlgorithm
 from ophion.rpc.auth.tokens import LIFETIME_S, MAX_TOKEN_BYTES, TokenIssuer, reader_from_file
 
@@ -56,9 +56,9 @@ def test_a_token_has_the_claims_clients_know() -> None:
 
 
 def test_one_of_the_second_in_which_its_user_came_is_good_for_five_minutes_too() -> None:
-    roll = Roll()
-    roll.note({"ali": User("ali", "$2a$10$one", ())}, 100.5)
-    token = TokenIssuer(roll).issue("ali", (), 100.7)
+    revocations = UserRevocations()
+    revocations.note({"ali": User("ali", "$2a$10$one", ())}, 100.5)
+    token = TokenIssuer(revocations).issue("ali", (), 100.7)
     body = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
     assert (body["iat"], body["exp"]) == (101, 101 + LIFETIME_S)
 

@@ -1,7 +1,8 @@
-"""HTTP/1.1 as this node speaks it.
+"""HTTP/1.1 server.
 
-service     listens            policy   what its connections share: application, limits, who may ask
-connection  one client         reader   from bytes to a request
-answers     in the order of requests     wire     requests, responses and the bytes of heads
-compression gzip, for clients that ask for it
+service         listens                          policy       what connections share: application, limits, tokens
+connection      one client                       state        its states, and how long it has been quiet
+reader          parses requests                  fast_path    recognises request heads that were sent before
+response_queue  answers in request order         messages     requests, responses and the bytes of heads
+compression     gzip, for clients that accept it
 """

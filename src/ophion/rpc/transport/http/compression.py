@@ -1,9 +1,9 @@
-"""Answers made smaller with gzip, for clients that ask for it and where it is worth it.
+"""Gzip compression of large answers, for clients that accept it.
 
     parts of an answer, or a stream -> pieces -> gzip, in a lane of its own -> Pump -> chunks
 
-A piece is compressed when the socket has taken the one before: what is held is the answer itself and one small piece,
-the loop never compresses anything, and no client waits for more than a piece of somebody else's.
+A piece is compressed when the socket has sent the previous one. Memory holds the answer and one small piece. The event
+loop never compresses, and a client waits for at most one piece of another client.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.lanes import Lane
 
 WORTH_BYTES: Final = 16 * 1024
-"""From here on it is worth it: what is shorter leaves in the first window of a connection anyway."""
+"""Minimal size to compress: a shorter answer fits into the initial TCP window anyway."""
 _LEVEL: Final = 1
-"""Hex digits hardly become shorter with more work."""
+"""A higher level hardly shortens hex digits."""
 _GZIP_WINDOW: Final = 31
 
 
 def takes_gzip(accepted: bytes | None) -> bool:
-    """Whether the `Accept-Encoding` of a request names gzip, and not only to refuse it."""
+    """Whether an `Accept-Encoding` header accepts gzip."""
     if accepted is None or b"gzip" not in accepted.lower():
         return False
     for offer in accepted.lower().split(b","):
         name, *parameters = (part.strip() for part in offer.split(b";"))
         if name in (b"gzip", b"x-gzip"):
-            return not any(_is_nothing(one) for one in parameters)
+            return not any(_is_zero_quality(one) for one in parameters)
     return False
 
 
-def _is_nothing(parameter: bytes) -> bool:
-    """Whether a parameter says that something has no weight at all: `q=0`, `q=0.000`."""
+def _is_zero_quality(parameter: bytes) -> bool:
+    """Whether a parameter is a zero quality: `q=0`, `q=0.000`."""
     name, _, value = parameter.partition(b"=")
     return name.strip() == b"q" and not value.strip(b" 0.")
 
 
 def is_encoded(response: Response) -> bool:
-    """Whether an answer has an encoding already."""
+    """Whether a response already has a content encoding."""
     return b"content-encoding:" in response.headers.lower()
 
 
 class Made:
-    """An answer that is still being made, with what stands around its result."""
+    """A streamed answer as a source, with its envelope."""
 
     def __init__(self, answer: StreamedAnswer) -> None:
         self._body = answer.body
@@ -66,18 +66,18 @@ class Made:
 
 
 class Source(Protocol):
-    """What is to be compressed."""
+    """Input of the compression."""
 
     async def next(self) -> bytes | None: ...
     def close(self) -> None: ...
 
 
 class Compressed:
-    """Pieces of a source as gzip."""
+    """The pieces of a source, compressed with gzip."""
 
     first = b""
     weight = 0
-    """What is being compressed is counted where it is (`Whole`)."""
+    """0: the source counts its own memory (`Whole`)."""
 
     def __init__(self, source: Source, lane: Lane) -> None:
         self._source = source
@@ -86,16 +86,16 @@ class Compressed:
         self._has_ended = False
 
     async def next(self) -> bytes | None:
-        """The next piece that is not empty; None after the last."""
+        """The next non-empty piece; None after the last."""
         while not self._has_ended:
             piece = await self._source.next()
             self._has_ended = piece is None
-            smaller = await self._lane.run(self._gzip.flush if piece is None else partial(self._gzip.compress, piece))
-            if smaller:
-                return smaller
+            output = await self._lane.run(self._gzip.flush if piece is None else partial(self._gzip.compress, piece))
+            if output:
+                return output
         return None
 
     def close(self) -> None:
-        """Nobody wants the rest."""
+        """Discard the rest."""
         self._has_ended = True
         self._source.close()

@@ -3,8 +3,8 @@
     bytes -> fast_path ---------------------------> application -> Answers -> bytes      heads sent before
           -> fair scheduler -> RequestReader -------^                                    everything else
 
-Input is parsed in pieces, for a limited time in each turn of the event loop. The rest waits for the next turn, and the
-connection reads nothing more until then. It does not read from a client that does not read its answers either.
+Input is parsed in pieces, for one time slice in each iteration of the event loop. The rest waits for the next slice,
+and the connection reads nothing until then. It also stops reading while the client does not read its answers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, 
 _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 """How long a client that has closed its side may wait for its answers."""
 _UNREAD_IDLENESS_S: Final = 1.0
-"""Minimal idleness of a client that does not read its answers: it is evicted before one that has just asked."""
+"""Minimal idleness of a client that does not read its answers: it is evicted before an active one."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """A single open request below this size is not reported to the memory budget."""
 _UNSENT_BYTES: Final = 8 * 1024
@@ -62,9 +62,9 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
         self._forwarder = forwarder
-        self.turns = policy.commons.turns
+        self.turns = policy.shared.turns
         self.session: Session | None = policy.everybody
-        """The session of the requests. None before the first request where tokens are required."""
+        """The session of the requests. None before the first request if tokens are required."""
         self.state = OPEN if policy.everybody is None else READY
         self.is_ending = False
         """Whether the state is final: no more requests are read. Set with the state by `_end`."""
@@ -90,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(_UNSENT_BYTES)
         turns = self.turns if is_encrypted(transport) else None
         max_open = MAX_PIPELINED if self._forwarder is None else self._forwarder.max_open
-        self.answers = Answers(self.transport, self._policy.commons.lane, self._settle, self._weigh, turns, max_open)
+        self.answers = Answers(self.transport, self._policy.shared.lane, self._settle, self._weigh, turns, max_open)
         if not self._policy.opened(self):
             self._end()
             head = response_head(_TOO_MANY_CONNECTIONS, b"", False, False)
@@ -128,9 +128,9 @@ class HttpConnection(asyncio.Protocol):
             self.work()
 
     def eof_received(self) -> bool:
-        """The client has closed its side: it still gets answers that are ready soon.
+        """The client has closed its sending side: it still gets answers that are ready soon.
 
-        A client that has gone looks the same, and work for it must not go on.
+        A disconnected client looks the same, and its work must stop.
         """
         if self._rest:
             self.work()  # some transports report the end although reading is paused
@@ -254,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Let the answer of a relay take the general path: it is no plain answer."""
+        """Move the answer of a relay to the queue: it is not a plain answer."""
         self.answers.queue_direct()
         self._settle()
 
@@ -269,9 +269,9 @@ class HttpConnection(asyncio.Protocol):
         self._let_go()
 
     def _let_go(self) -> None:
-        self._policy.commons.budget.settle(self)
+        self._policy.shared.budget.settle(self)
         self._rest = b""
-        self._forwarder = None  # which knows this object
+        self._forwarder = None  # breaks a reference cycle
         self.answers.abandon()
         if self._reader is not None:
             self._reader.close()
@@ -490,7 +490,7 @@ class HttpConnection(asyncio.Protocol):
         if self.is_paused:
             size += self.transport.get_write_buffer_size()
         is_trusted = self.session is not None and self.session.is_trusted
-        self._is_in_budget = self._policy.commons.budget.weigh(self, size, is_trusted)
+        self._is_in_budget = self._policy.shared.budget.weigh(self, size, is_trusted)
 
     def _set_reading(self, is_reading: bool) -> None:
         if is_reading != self._is_reading and not self.transport.is_closing():

@@ -1,4 +1,4 @@
-"""HTTP as this node speaks it: a request after parsing, a response before writing, and the bytes of a head."""
+"""HTTP messages: parsed requests, responses, and the bytes of response heads."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ _REASONS: Final[Mapping[int, bytes]] = {
     500: b"Internal Server Error",
     503: b"Service Unavailable",
 }
-"""Of the answers of this node itself."""
+"""Reason phrases of the statuses that this node uses."""
 
 GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _MAX_FIELDS: Final = 16
-"""Of a query; the ten thousands that a head has room for would hold the loop for some hundredths of a second."""
+"""Maximal fields of a query; a full head could hold ten thousands, which take tens of milliseconds to parse."""
 
 
 class Request(Struct):
-    """A request whose body has arrived."""
+    """A complete request."""
 
     method: bytes
     path: bytes
     query: bytes
     headers: Mapping[bytes, bytes]
-    """By lower-case name; of repeated headers the last."""
+    """By lower-case name; the last of repeated headers."""
     body: bytes
     address: str = ""
-    """The machine it came from, where it matters: for anything but a call."""
+    """IP address of the client; empty for a call, which does not need it."""
 
     @property
     def wants_html(self) -> bool:
-        """Whether a browser asks; programs that take anything are not browsers."""
+        """Whether the client is a browser: `Accept` names HTML; `*/*` is not enough."""
         return b"text/html" in self.headers.get(b"accept", b"").lower()
 
     def fields(self) -> dict[str, list[str]]:
-        """The fields of the query; `ValueError` where there are too many."""
+        """Return the fields of the query; raise `ValueError` if there are too many."""
         return parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
 
 
@@ -73,7 +73,7 @@ class Response(Struct, frozen=True):
     body: tuple[Piece, ...] = ()
     content_type: bytes | None = None
     headers: bytes = b""
-    """Further header lines, each with its line end."""
+    """Further header lines, each with its CRLF."""
     reason: bytes | None = None
 
 
@@ -81,17 +81,17 @@ _JSON_SHAPE: Final = Response(200, (), JSON)
 
 
 def media_type(headers: Mapping[bytes, bytes]) -> bytes:
-    """What a request says that its body is, without further words."""
+    """Return the media type of a request body, without parameters."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
 
 
 def json_head(size: int) -> bytes:
-    """The head of a JSON answer with status 200 on a connection that stays open."""
+    """Return the head of a JSON answer with status 200 on a persistent connection."""
     return JSON_HEADS[size] if size < KEPT_HEADS else _JSON_HEAD % size
 
 
 def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:
-    """The head of any response; `is_old` clients (HTTP/1.0) must be told that the connection stays open."""
+    """Return the head of any response; HTTP/1.0 (`is_old`) needs an explicit keep-alive."""
     lines = _first_lines(response)
     lines += b"Content-Length: %d\r\n" % sum(map(len, response.body))
     if not keep_alive:
@@ -102,7 +102,7 @@ def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bo
 
 
 def chunked_head(extra: bytes, keep_alive: bool, shape: Shape | None = None) -> bytes:
-    """The head of an answer whose length is not known yet; without a shape it is JSON."""
+    """Return the head of a chunked answer; JSON if there is no shape."""
     shape = shape or _JSON_SHAPE
     ending = b"" if keep_alive else b"Connection: close\r\n"
     return _first_lines(shape) + b"Transfer-Encoding: chunked\r\n" + ending + shape.headers + extra + b"\r\n"
@@ -113,7 +113,7 @@ def _reason(status: int) -> bytes:
 
 
 def _rare_reason(status: int) -> bytes:
-    from http import HTTPStatus  # all that there are, which takes a while to load
+    from http import HTTPStatus  # slow to load
 
     return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
 
@@ -123,10 +123,10 @@ def _first_lines(shape: Shape) -> bytes:
     return lines if shape.content_type is None else lines + b"Content-Type: %b\r\n" % shape.content_type
 
 
-def preflight(asked: bytes = b"") -> Response:
-    """The answer to a browser that asks before a cross-origin request, with these headers (json-rpc.md 1.7)."""
-    # to a browser `*` means every header but this one, which has to be named
-    has_token = b"authorization" in (name.strip().lower() for name in asked.split(b","))
+def preflight(requested: bytes = b"") -> Response:
+    """Answer a CORS preflight that names these request headers (json-rpc.md 1.7)."""
+    # `*` does not cover Authorization, which must be named
+    has_token = b"authorization" in (name.strip().lower() for name in requested.split(b","))
     allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
     lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed
     return Response(200, headers=lines)

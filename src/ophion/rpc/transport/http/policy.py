@@ -1,4 +1,4 @@
-"""What the connections of one HTTP service share: the application behind them, limits, who may ask."""
+"""What the connections of one HTTP service share: application, limits, tokens."""
 
 from __future__ import annotations
 
@@ -15,69 +15,68 @@ from ophion.rpc.transport.replies import Answer, Pending, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 
 Result: TypeAlias = Reply | Response | Pending[Response]
-"""What an application gives: a JSON reply, now or later, or a response of its own making."""
+"""Result of an application: a JSON reply, now or later, or an HTTP response."""
 
 
 class Application(Protocol):
-    """What a service does with requests; it knows nothing of sockets."""
+    """Answers the requests of a service; independent of sockets."""
 
     plain: Callable[..., Result] | None
-    """What a call is handed to, its body and its connection; None where there is no such thing.
+    """Answers a call, given its body and connection; None if the application has no calls.
 
-    A call is a `POST /`; of another path (`call_path`), or with one kind of content alone (`call_kind`), where an
-    application says so.
+    A call is a `POST /`. An application may set another path (`call_path`) or require a media type (`call_kind`).
     """
 
     def respond(self, request: Request) -> Result:
-        """Any other request that passed host list and origins."""
+        """Answer any other request that passed the host and origin checks."""
 
     def close(self) -> None:
         """The service stops."""
 
 
 class HttpLimits(Struct, frozen=True):
-    """What a service allows its clients."""
+    """Limits of one service."""
 
     max_connections: int = 4096
-    """When there are as many, the idlest gives way to a newcomer."""
+    """Above this number a new connection evicts the idlest one."""
     max_body_bytes: int = 16 * 1024 * 1024
     max_head_bytes: int = 64 * 1024
     read_timeout_s: float = 30.0
-    """A request that has begun must be complete after this time."""
+    """A started request must be complete after this time."""
     write_timeout_s: float = 30.0
-    """A client must take something of its answers in this time."""
+    """A client must read part of its answers in this time."""
     idle_timeout_s: float = 600.0
     """A connection without requests is closed after this time."""
 
 
 class Session(Protocol):
-    """What somebody may do.
+    """The rights of a client.
 
-    A connection keeps the session and never its `handle`: when the session ends, `handle` becomes the one that refuses,
-    so that nothing which was learned with a token can outlive it.
+    A connection holds the session and never its `handle`. When the session ends, `handle` refuses every request, so
+    that no learned head outlives its token.
     """
 
     heads: PlainHeads
 
     @property
     def handle(self) -> Callable[..., Result]:
-        """What the body of a call is handed to, together with the connection it came over."""
+        """Answers a call, given its body and connection."""
 
     @property
     def is_trusted(self) -> bool:
-        """Whether somebody has shown who he is, where that is asked."""
+        """Whether the client has a valid token, or none is required."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether there is anything that he may ask; otherwise his request is not kept."""
+        """Whether the client may call any method; if not, its request bodies are dropped."""
 
     @property
     def client(self) -> str | None:
-        """Who it is, where that is known."""
+        """Name of the user; None if unknown."""
 
 
 class OpenSession:
-    """The session of everybody, where no token is needed."""
+    """The session of all clients if no token is required."""
 
     __slots__ = ("handle", "heads")
 
@@ -91,24 +90,24 @@ class OpenSession:
 
 
 class SessionUser(Protocol):
-    """A connection that must not go on when the token of its user has ended."""
+    """A connection that must close when its token ends."""
 
     def session_ended(self) -> None:
-        """The token is not good any more."""
+        """Close: the token is no longer valid."""
 
 
 class Guard(Protocol):
-    """Who looks at tokens; a call of a guarded service goes to the session of its header."""
+    """Checks tokens; a call goes to the session of its `Authorization` header."""
 
     @property
     def refusal(self) -> Answer:
-        """The answer to a request that was not kept."""
+        """The answer to a request whose body was dropped."""
 
     def session(self, authorization: bytes | None) -> Session: ...
 
 
 class HttpPolicy(Struct, frozen=True):
-    """What the connections of one service share."""
+    """Settings and callbacks of the connections of one service."""
 
     application: Application
     hosts: HostList
@@ -119,10 +118,10 @@ class HttpPolicy(Struct, frozen=True):
     """Called with a new connection; False refuses it."""
     closed: Callable[[Any], None]
     guard: Guard | None = None
-    """None where no token is needed."""
-    commons: SharedResources = field(default_factory=SharedResources)
+    """None if no token is required."""
+    shared: SharedResources = field(default_factory=SharedResources)
     everybody: OpenSession | None = None
-    """The session of those who need no token; None where tokens are asked for, or nothing takes a call."""
+    """The session without tokens; None if tokens are required or the application has no calls."""
     call_path: bytes = b"/"
     call_kind: bytes | None = None
 

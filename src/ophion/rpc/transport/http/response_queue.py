@@ -1,7 +1,6 @@
-"""Answers on their way to one HTTP client.
+"""Response queue of one HTTP client.
 
-They leave in the order of their requests, whatever finishes first; what is ready in one turn of the loop leaves in one
-write.
+Answers are sent in the order of their requests. Answers that are ready in the same iteration of the loop share a write.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from ophion.runtime.lanes import Lane
 
 MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""Requests at work on one connection and answers that wait for their turn; large ones go one by one."""
+"""Limit on open requests and queued answers of one connection; larger ones run one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
-"""What a request takes while it is at work, for each byte of its text; those who count better say so (`Pending`)."""
+"""Estimated memory of an open request per byte of its text, unless `Pending.weight` is set."""
 
 
 class _Slot(Struct, eq=False):
-    """The place of one answer in the order of answers."""
+    """One answer in the queue."""
 
     keep_alive: bool
     is_old: bool
@@ -49,27 +48,27 @@ class _Slot(Struct, eq=False):
     parts: tuple[Piece, ...] | None = None
     stream: Flow | None = None
     frame: Callable[[bytes, bool], tuple[bytes, ...]] = chunk
-    """What stands around the pieces of a stream."""
+    """Encodes the pieces of the stream for the wire."""
     kept: Whole | None = None
-    """What is being compressed of an answer that is there."""
+    """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
-    """Whether the body stays here, since nothing but the head was asked for."""
+    """Whether only the head is sent: the request is a `HEAD`."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but its length has to be said before a short answer."""
+        """Whether the plain head (`json_head`) fits a short answer."""
         return self.keep_alive and not (self.is_old or self.extra or self.is_bare)
 
     @property
     def weight(self) -> int:
-        """Bytes that are kept for this answer."""
+        """Memory that this answer holds, in bytes."""
         if self.pending is not None:
             return self.pending.weight or self.size * WEIGHT_OF_A_BYTE
         size = 0 if self.stream is None else self.stream.body.weight
         return size + sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
 
     def fill(self, result: Complete | Response, lane: Lane) -> None:
-        """The answer is there: make its bytes, in the lane where they are to be made smaller."""
+        """Build the bytes of the answer; the lane compresses them if needed."""
         if type(result) is Response:
             response = result
         elif type(result) is bytes:
@@ -79,9 +78,8 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            if (
-                self.takes_gzip and result.shape is None
-            ):  # any other comes from elsewhere, and as it was asked for there
+            # a shape comes from another server, which has chosen the encoding
+            if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
             self.stream = result
@@ -98,7 +96,7 @@ class _Slot(Struct, eq=False):
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
     def divide(self, turns: FairScheduler) -> None:
-        """Where the answer is long, it leaves in portions."""
+        """Send a long answer in portions."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
             self.stream, self.frame, self.parts = Bare(Portions(parts, turns)), as_it_is, ()
@@ -115,17 +113,17 @@ class DirectReply(Protocol):
         """Deliver the answer to a `Pending` instead."""
 
 
-def _nobody() -> None:
-    """Who hears of answers for a client that has gone."""
+def _do_nothing() -> None:
+    """Default callback: do nothing."""
 
 
 class Answers:
-    """The answers that one client waits for; `settle` is called when one of them has come or has been sent."""
+    """The open answers of one client; calls `settle` when one is complete or sent."""
 
     __slots__ = (
         "_direct",
         "_direct_bytes",
-        "_is_called",
+        "_is_flush_scheduled",
         "_is_paused",
         "_lane",
         "_max_open",
@@ -143,13 +141,13 @@ class Answers:
         transport: asyncio.Transport,
         lane: Lane,
         settle: Callable[[], None],
-        weighed: Callable[[], None] = _nobody,
+        weighed: Callable[[], None] = _do_nothing,
         turns: FairScheduler | None = None,
         max_open: int = MAX_PIPELINED,
     ) -> None:
-        """`weighed` is called when a request that is at work keeps more or less than before.
+        """`weighed` is called when the memory of an open request changes.
 
-        `turns` are given where answers are encrypted, which the loop does.
+        `turns` is set for encrypted connections: encryption costs time on the event loop.
         """
         self._turns = turns
         self._max_open = max_open
@@ -164,32 +162,32 @@ class Answers:
         self._direct_bytes = 0
         self._pump: Pump | None = None
         self._is_paused = False
-        self._is_called = False
-        """Whether what is there is about to be written."""
+        self._is_flush_scheduled = False
+        """Whether a flush is scheduled."""
 
     def __len__(self) -> int:
-        """Requests whose answers are not written yet."""
+        """Number of requests whose answers are not written yet."""
         return len(self._queue) if self._direct is None else 1
 
     @property
     def is_streaming(self) -> bool:
-        """Whether an answer is being written while it is made."""
+        """Whether a streamed answer is being written."""
         return self._pump is not None
 
     @property
     def has_room(self) -> bool:
-        """Whether the client may ask for more before it has these."""
+        """Whether the client may send another request before it has these answers."""
         return len(self) < self._max_open and self.weight < _MAX_PIPELINED_BYTES
 
     @property
     def weight(self) -> int:
-        """Bytes that are kept for answers which are not written yet."""
+        """Memory that unwritten answers hold, in bytes."""
         queue = self._queue
-        if len(queue) == 1:  # as nearly always
+        if len(queue) == 1:  # the common case
             return queue[0].weight
         if self._direct is not None:
             return self._direct_bytes * WEIGHT_OF_A_BYTE
-        # asked with each request of those who send many at once, most of which are at work
+        # inlines `_Slot.weight`: runs for each request of clients with many open ones
         return sum(
             [
                 slot.weight if slot.pending is None else slot.pending.weight or slot.size * WEIGHT_OF_A_BYTE
@@ -207,9 +205,9 @@ class Answers:
         takes_gzip: bool = False,
         is_bare: bool = False,
     ) -> None:
-        """The result of the next request, which had a body of this size; it leaves with the next `flush`.
+        """Add the result of the next request, whose body had `size` bytes; the next `flush` sends it.
 
-        `is_bare`: without its own body, as the answer to a `HEAD`, which nobody streams or compresses.
+        `is_bare`: send only the head, for a `HEAD` request, which is neither streamed nor compressed.
         """
         if self._direct is not None:
             self.queue_direct()
@@ -229,7 +227,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Bytes that are no answer; behind answers that are not there yet they wait for their turn."""
+        """Send bytes that are not an answer, after the answers before them."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -244,17 +242,17 @@ class Answers:
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """The expected answer is there."""
+        """The expected answer has arrived."""
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Give the expected answer a place in the queue."""
+        """Move the expected answer to the queue."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)
 
     def flush(self) -> bool:
-        """Write what is there; whether there was something."""
+        """Write the answers that are ready; returns whether there were any."""
         queue, out = self._queue, self._out
         if not queue and not out:
             return False
@@ -268,7 +266,7 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # each write is a record of its own, which costs more than a copy
+                self._transport.write(b"".join(out))  # each write is a TLS record, which costs more than a copy
             else:
                 self._transport.writelines(out)
             self._out = []
@@ -277,19 +275,19 @@ class Answers:
         return bool(out)
 
     def pause(self) -> None:
-        """The client does not take what was written."""
+        """Stop streaming: the send buffer is full."""
         self._is_paused = True
         if self._pump is not None:
             self._pump.pause()
 
     def resume(self) -> None:
-        """It does again."""
+        """Continue streaming."""
         self._is_paused = False
         if self._pump is not None:
             self._pump.resume()
 
     def abandon(self) -> None:
-        """The client is gone: nobody wants the rest."""
+        """Cancel all open requests: the client has disconnected."""
         self.queue_direct()
         if self._pump is not None:
             self._pump.abandon()
@@ -300,8 +298,8 @@ class Answers:
             elif slot.stream is not None:
                 slot.stream.body.close()
         self._queue.clear()
-        # the connection, which knows this object, is not held any longer either
-        self._settle = self._weighed = _nobody
+        # breaks the reference cycle with the connection
+        self._settle = self._weighed = _do_nothing
 
     def _receive(self, slot: _Slot, reply: Complete | Response) -> None:
         if type(reply) is StreamedAnswer and slot.is_old:
@@ -311,31 +309,31 @@ class Answers:
         slot.pending = None
         if type(reply) is bytes and len(self._queue) == 1 and not self._out and slot.is_plain:
             size = len(reply)
-            if 0 < size < WORTH_BYTES:  # as nearly always: short, and nobody waits before or behind it
+            if 0 < size < WORTH_BYTES:  # the common case: a short answer, alone in the queue
                 self._queue.clear()
                 self._transport.write(json_head(size) + reply)
                 self._settle()
                 return
         self._fill(slot, reply)
         if len(self._queue) == 1:
-            self._go_on()
-        elif not self._is_called:
-            # others come with it: what is answered in one step leaves in one write
-            self._is_called = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._flush_and_settle()
+        elif not self._is_flush_scheduled:
+            # other answers may complete in this iteration: one write sends all
+            self._is_flush_scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush_and_settle)
 
     def _fill(self, slot: _Slot, result: Complete | Response) -> None:
         slot.fill(result, self._lane)
         if self._turns is not None:
             slot.divide(self._turns)
 
-    def _go_on(self) -> None:
-        self._is_called = False
+    def _flush_and_settle(self) -> None:
+        self._is_flush_scheduled = False
         self.flush()
         self._settle()
 
     def _streamed(self) -> None:
-        """The answer at the head of the queue has been sent."""
+        """Remove the streamed answer at the head of the queue: it has been sent."""
         self._pump = None
         self._queue.popleft()
-        self._go_on()
+        self._flush_and_settle()

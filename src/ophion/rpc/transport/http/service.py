@@ -1,4 +1,4 @@
-"""Any HTTP service of the node: JSON-RPC, GraphQL and metrics are applications of it."""
+"""HTTP service; JSON-RPC, GraphQL and metrics are its applications."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class HttpService(Listener[HttpConnection]):
         limits: HttpLimits,
         application: Callable[[asyncio.AbstractEventLoop], Application],
         tls: ssl.SSLContext | None = None,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
-        super().__init__(name, host, port, limits.max_connections, tls, commons)
+        super().__init__(name, host, port, limits.max_connections, tls, shared)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
         self._application = application
         self.make_connection: Callable[[HttpPolicy], HttpConnection] = HttpConnection
-        """What serves a client; a development node takes WebSocket clients on the same port."""
+        """Connection factory; a development node accepts WebSocket clients on the same port."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
-        # only an application that asks for tokens has one
+        # only an application that requires tokens has one
         guard: Guard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
             application,
@@ -53,7 +53,7 @@ class HttpService(Listener[HttpConnection]):
             self.places.admit,
             self.places.leave,
             guard,
-            self._commons,
+            self._shared,
         )
         make = self.make_connection
         return application, lambda: make(policy)

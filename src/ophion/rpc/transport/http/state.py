@@ -19,7 +19,7 @@ class HttpState(Enum):
           |         |---> REFUSED -> closed
         RELAYING    '---> DETACHED
 
-    `HttpConnection._settle` moves between READY and OPEN. The states in the last three lines are final.
+    `HttpConnection._settle` moves between READY and OPEN. ENDING, REFUSED and DETACHED are final.
     """
 
     READY = "no request is open and the session is known: a plain request takes the fast path"

@@ -1,6 +1,6 @@
-"""WebSocket: messages in both directions.
+"""WebSocket server: messages in both directions.
 
-service     listens            policy   what its connections share: who answers, limits, who may ask
-connection  one client, from handshake to close
-handshake   the head with which it begins             framing  what this node sends
+service     listens                                    policy   what connections share: message handler, limits, tokens
+connection  one client, from handshake to close        upgrade  WebSocket clients on the port of an HTTP service
+handshake   the opening HTTP request                   framing  frames that this node sends
 """

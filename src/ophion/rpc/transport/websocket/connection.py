@@ -1,13 +1,13 @@
-"""One WebSocket client: the same answers behind another framing, plus a way to talk back (json-rpc.md 1.9).
+"""One WebSocket client: requests, answers and notifications (json-rpc.md 1.9).
 
-    socket -> Handshake -> Turns -> FrameReader -> Conversations -> text frames, in completion order
+    socket -> Handshake -> FairScheduler -> FrameReader -> Conversations -> text frames, in completion order
 
-A connection is the `Caller` of its requests: subscriptions send through `notify`. Frames are looked at for a limited
-time in each turn of the loop; what is left over waits, and nothing more is read meanwhile. In a crowd also a long
-message is read on only when its turn has come: pieces of thousands of them are more than one turn can read.
+A connection is the `Caller` of its requests: subscriptions send through `notify`. It parses frames for one time slice
+in each iteration of the loop. The rest waits for the next slice, and the connection reads nothing until then. Under
+load, a long message also waits for a time slice before each read.
 
-Two things protect the node from a client that does not read: while its write buffer is full nothing more is read from
-it, so it cannot ask for more; and when notifications pile up beyond a limit, the connection is cut off.
+Two rules protect the node from a slow reader. While its send buffer is full, the node reads no more requests from it.
+When its unread notifications exceed a limit, the node closes the connection.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ logger = logging.getLogger(__name__)
 _PING_AFTER_S: Final = 30.0
 _MAX_OPEN_REQUESTS: Final = 128
 _MAX_OPEN_BYTES: Final = 256 * 1024
-"""Messages at work on one connection; beyond them the next one waits."""
-_LINGER_S: Final = 8.0
-"""How long a client that broke a rule may take to notice."""
+"""Limit on open requests of one connection; beyond it the next message waits."""
+_CLOSE_TIMEOUT_S: Final = 8.0
+"""How long a client that broke a rule may take to close."""
 _MAX_CONTROLS: Final = 512
-"""Pings and pongs between two ticks."""
-_FRAMES: Final = 32
-"""How many frames are looked at before the time is."""
-_LONG_BYTES: Final = 16 * 1024
-_READ_S: Final = 75e-6
-"""What it costs to read the next piece of a long message, when the loop looks after its sockets and nobody measures."""
+"""Maximal pings and pongs between two ticks."""
+_FRAMES_PER_CHECK: Final = 32
+"""Frames that are parsed between two checks of the time slice."""
+_LONG_MESSAGE_BYTES: Final = 16 * 1024
+_READ_COST_S: Final = 75e-6
+"""Processor time of one read by the event loop, which the scheduler does not measure."""
 _UNSENT_BYTES: Final = 8 * 1024
-_HEARD_OF_STRANGERS: Final = 64 * 1024
-"""The longest message of somebody who may ask nothing."""
+_MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
+"""Maximal message of a client that may call no method."""
 _WEIGHT_OF_A_BYTE: Final = 8
 _CLOSE, _PINGED = 0x8, 0x9
 _LOGIN: Final = b"POST /login"
-_NO_PLACE: Final = Response(503, (b"Too many connections",), TEXT)
+_TOO_MANY_CONNECTIONS: Final = Response(503, (b"Too many connections",), TEXT)
 _NO_LOGIN: Final = Response(400, reason=b"Authentication not enabled")
 
 
@@ -66,17 +66,17 @@ class WebSocketConnection(asyncio.Protocol):
 
     def __init__(self, policy: WebSocketPolicy) -> None:
         self._policy = policy
-        self._turns = policy.commons.turns
+        self._scheduler = policy.shared.turns
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._handshake = Handshake()
         self._frames: FrameReader = cast(FrameReader, None)
         self._first = b""
-        """The beginning of the handshake, as long as it may be a login."""
-        self._hello = b""
-        """What has arrived of a handshake and waits for its turn."""
+        """The first bytes of the handshake, while they may be a login."""
+        self._handshake_input = b""
+        """Handshake bytes that wait for a time slice."""
         self._rest = b""
-        """What has arrived and waits for its turn."""
-        self._is_waiting = False
+        """Frame bytes that wait for a time slice."""
+        self._is_scheduled = False
         self._share = Share()
         self._is_encrypted = False
         self._is_open = False
@@ -88,14 +88,14 @@ class WebSocketConnection(asyncio.Protocol):
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
         self._behind_bytes = 0
-        """What came while a streamed answer is under way; thousands of notifications, and each asks how much it is."""
+        """Size of the messages queued behind a streamed answer; kept as a sum, since each notification reads it."""
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
-        self._taking = SlowReaderCheck()
+        self._reader_check = SlowReaderCheck()
         self._session: ConnectionSession | None = None
         self._http: HttpConnection | None = None
-        self._lingering: GracefulClose | None = None
+        self._graceful_close: GracefulClose | None = None
 
     # --- called by the loop ----------------------------------------------------------------------
 
@@ -104,12 +104,12 @@ class WebSocketConnection(asyncio.Protocol):
         self._is_encrypted = is_encrypted(transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
         if not self._policy.opened(self):
-            self._refuse(_NO_PLACE)
+            self._refuse(_TOO_MANY_CONNECTIONS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_open, self._is_closed = False, True
         self._handshake.close()
-        self._rest = self._hello = b""
+        self._rest = self._handshake_input = b""
         if self._session is not None:
             self._session.leave(self)
         for pending in tuple(self._requests):
@@ -119,38 +119,38 @@ class WebSocketConnection(asyncio.Protocol):
         self._behind.clear()
         self._behind_bytes = 0
         self._policy.behind.discard(self)
-        self._policy.commons.budget.settle(self)
+        self._policy.shared.budget.settle(self)
         self._policy.closed(self)
 
     def data_received(self, data: bytes) -> None:
         if self._is_closed:
-            if self._lingering is not None:
-                self._lingering.receive(len(data))
+            if self._graceful_close is not None:
+                self._graceful_close.receive(len(data))
             return
         self._silent_s = 0.0
         if not self._is_open:
-            self._hello += data
-            if not self._turns.is_over:
+            self._handshake_input += data
+            if not self._scheduler.is_over:
                 self.work()
-            elif not self._is_waiting:
-                # a crowd that comes at once must not keep the loop busy with handshakes alone
-                self._is_waiting = True
+            elif not self._is_scheduled:
+                # a burst of handshakes must not block the loop
+                self._is_scheduled = True
                 self._set_reading(False)
-                self._turns.wait(self, self._share.rank(len(data)))
+                self._scheduler.wait(self, self._share.rank(len(data)))
                 self._weigh()
-        elif self._rest or self._turns.is_over:
+        elif self._rest or self._scheduler.is_over:
             self._rest += data
             self._settle()
         else:
             self._rest = data
-            self._work_off()
-            if self._is_long and self._turns.is_crowded:
-                self._wait()
+            self._parse()
+            if self._is_long and self._scheduler.is_crowded:
+                self._schedule()
             self._settle()
 
     def pause_writing(self) -> None:
         self._is_paused, self._unread_s = True, 0.0
-        self._taking.begin(self._transport.get_write_buffer_size())
+        self._reader_check.begin(self._transport.get_write_buffer_size())
         self._policy.behind.add(self)
         if self._pump is not None:
             self._pump.pause()
@@ -166,14 +166,14 @@ class WebSocketConnection(asyncio.Protocol):
     # --- called by the service and by subscriptions ----------------------------------------------
 
     def notify(self, message: bytes) -> None:
-        """Send a message the client did not ask for just now; one that lets them pile up is cut off."""
+        """Send a notification; close the connection if too many are unread."""
         if not self._is_open:
             return
         unread = self._transport.get_write_buffer_size() + self._unsent_bytes
         self._idle_s = 0.0
         if unread > self._policy.room():
-            logger.warning("websocket client cut off: it does not read its notifications")
-            self._is_open, self._is_closed = False, True  # once, and not again for each of its subscriptions
+            logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
+            self._is_open, self._is_closed = False, True  # closes once, not for each subscription
             self._transport.abort()
             return
         self._send(message)
@@ -182,12 +182,12 @@ class WebSocketConnection(asyncio.Protocol):
 
     @property
     def client(self) -> str:
-        """Who asks: the name of a token, or the address of a machine."""
+        """The name in the client's token, or the client's IP address."""
         name = None if self._session is None else self._session.client
         return name or address_of(self._transport)
 
     def tick(self, seconds: float) -> None:
-        """Some time has passed: see whether the client is still there."""
+        """Check timeouts and send pings."""
         if self._http is not None:
             self._http.tick(seconds)
             return
@@ -196,13 +196,13 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s += seconds
         self._unread_s += seconds
         self._controls = 0
-        if self._is_paused and self._taking.goes_on(self._transport.get_write_buffer_size()):
-            before = self._unread_s = self._silent_s = 0.0  # answers to pings wait behind it
+        if self._is_paused and self._reader_check.goes_on(self._transport.get_write_buffer_size()):
+            before = self._unread_s = self._silent_s = 0.0  # pongs wait behind unread data
         if self._is_paused and self._unread_s > limits.write_timeout_s:
-            logger.warning("websocket client cut off: it has read nothing for %.0f s", self._unread_s)
+            logger.warning("websocket client disconnected reason=slow-reader unread_s=%.0f", self._unread_s)
             self._transport.abort()
         elif self._is_closed:
-            if self._silent_s > _LINGER_S:
+            if self._silent_s > _CLOSE_TIMEOUT_S:
                 self._transport.abort()
         elif not self._is_open and self._idle_s > limits.handshake_timeout_s:
             self._refuse(Response(408))
@@ -220,23 +220,23 @@ class WebSocketConnection(asyncio.Protocol):
         return BUSY if self._requests and not self._is_paused else self._idle_s
 
     def give_way(self) -> None:
-        """Somebody else takes the place of this connection, which has nothing to do."""
+        """Close this idle connection in favour of a new one."""
         if self._transport.get_write_buffer_size() or not self._is_open:
-            self._transport.abort()  # nobody would look after one that waits for a client which does not read
+            self._transport.abort()  # a client that does not read would keep it open
         else:
             self.close(Closing.TRY_AGAIN_LATER)
 
     def cut_off(self) -> None:
-        """All clients together hold too much: this one lets go of what it has (`Budget`)."""
+        """Free what this connection holds: the memory budget of all clients is exceeded."""
         self._rest, self._frames = b"", FrameReader(0, 0)
         self.give_way()
 
     def session_ended(self) -> None:
-        """Neither answers nor notifications for somebody whose token is not good any more."""
+        """Close the connection: its token is no longer valid."""
         self.close(Closing.POLICY, "Token expired")
 
     def close(self, code: int = Closing.GOING_AWAY, reason: str = "") -> None:
-        """End the connection with a reason the client can see."""
+        """Close the connection with a close frame."""
         if self._is_open:
             self._transport.write(closing(code, reason))
         self._is_open, self._is_closed = False, True
@@ -245,27 +245,27 @@ class WebSocketConnection(asyncio.Protocol):
         self._transport.close()
 
     def _end_with(self, code: int, reason: str = "") -> None:
-        """The client has broken a rule: it is told so, and what it still sends is thrown away."""
+        """Send a close frame to a client that broke a rule, and discard its further input."""
         if self._is_open:
             self._transport.write(closing(code, reason))
             self._is_open, self._is_closed, self._silent_s = False, True, 0.0
             self._end_stream()
-            self._lingering = GracefulClose(self._transport, self._turns)
+            self._graceful_close = GracefulClose(self._transport, self._scheduler)
 
     # --- the handshake ---------------------------------------------------------------------------
 
-    def _shake_hands(self) -> None:
-        hello, self._hello = self._hello, b""
+    def _continue_handshake(self) -> None:
+        hello, self._handshake_input = self._handshake_input, b""
         if self._is_closed:
             return
         begun = perf_counter()
         self._set_reading(True)
-        self._greet(hello)
-        self._turns.end(begun, self._share)
+        self._read_handshake(hello)
+        self._scheduler.end(begun, self._share)
         if not (self._is_open or self._has_ended()) and self._http is None:
             self._weigh()
 
-    def _greet(self, data: bytes) -> None:
+    def _read_handshake(self, data: bytes) -> None:
         login = self._policy.login
         if len(self._first) < len(_LOGIN):
             self._first += data[: len(_LOGIN)]
@@ -295,7 +295,7 @@ class WebSocketConnection(asyncio.Protocol):
         if guard is not None:
             self._session = guard.connection_session(self._handshake.headers.get(b"authorization"))
             if not self._session.is_heard:
-                frame = message = min(message, _HEARD_OF_STRANGERS)
+                frame = message = min(message, _MAX_UNAUTHENTICATED_BYTES)
         self._frames = FrameReader(frame, message)
         self._transport.write(self._handshake.answer())
         self._handshake.close()
@@ -307,7 +307,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._settle()
 
     def _become_http(self, login: Application) -> None:
-        """This client wants to log in before it comes back with a token: from here on it speaks HTTP."""
+        """Serve a login over HTTP on this connection."""
         policy = HttpPolicy(
             login,
             self._policy.hosts,
@@ -316,7 +316,7 @@ class WebSocketConnection(asyncio.Protocol):
             PlainHeads(),
             lambda opened: True,
             self._left_http,
-            commons=self._policy.commons,
+            shared=self._policy.shared,
         )
         first, self._rest = self._rest, b""
         self._handshake.close()
@@ -326,7 +326,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._http.data_received(first)
 
     def _left_http(self, closed: HttpConnection) -> None:
-        self._http = None  # which knows this object, and would keep both
+        self._http = None  # breaks a reference cycle
         self._policy.closed(self)
 
     def _refuse(self, response: Response) -> None:
@@ -338,23 +338,23 @@ class WebSocketConnection(asyncio.Protocol):
     # --- messages --------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Go on with what has arrived, for a while (`Turns`)."""
-        self._is_waiting = False
-        if self._hello:
-            self._shake_hands()
+        """Parse what has arrived, for the length of one time slice."""
+        self._is_scheduled = False
+        if self._handshake_input:
+            self._continue_handshake()
             return
-        self._work_off()
+        self._parse()
         if self._is_long and not self._rest:
-            self._turns.spend(_READ_S)
+            self._scheduler.spend(_READ_COST_S)
         self._settle()
 
-    def _work_off(self) -> None:
+    def _parse(self) -> None:
         data, position = self._rest, 0
         if not data or self._is_closed:
             return
         begun = perf_counter()
-        while position < len(data) and self._has_room:
-            position, events, controls, fault = self._frames.read(data, position, _FRAMES)
+        while position < len(data) and self._may_ask:
+            position, events, controls, fault = self._frames.read(data, position, _FRAMES_PER_CHECK)
             self._controls += controls
             for opcode, payload in events:
                 self._on_event(opcode, payload)
@@ -362,10 +362,10 @@ class WebSocketConnection(asyncio.Protocol):
                 self._end_with(fault)
             elif self._controls > _MAX_CONTROLS:
                 self._end_with(Closing.POLICY, "Too many control frames")
-            if self._has_ended() or perf_counter() - begun > self._turns.slice_s:
+            if self._has_ended() or perf_counter() - begun > self._scheduler.slice_s:
                 break
         self._rest = b"" if self._has_ended() else data[position:]
-        self._turns.end(begun, self._share)
+        self._scheduler.end(begun, self._share)
 
     def _has_ended(self) -> bool:
         return self._is_closed
@@ -403,7 +403,7 @@ class WebSocketConnection(asyncio.Protocol):
         if not self._is_open:
             return
         if self._pump is not None:
-            # the fragments of one message must not be interrupted by another
+            # fragments of two messages must not interleave
             self._behind.append(reply)
             self._behind_bytes += _size_of(reply)
             return
@@ -419,14 +419,14 @@ class WebSocketConnection(asyncio.Protocol):
         elif size <= PORTION_BYTES:
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
-            # in fragments, so that what controls the connection may come in between
-            self._pump = self._pump_for(Bare(Portions(parts, self._turns)))
+            # in fragments, so that control frames can be sent in between
+            self._pump = self._pump_for(Bare(Portions(parts, self._scheduler)))
 
     def _pump_for(self, answer: Flow) -> Pump:
         return Pump(self._transport, answer, fragments(), self._streamed, self._is_paused)
 
     def _streamed(self) -> None:
-        """A streamed answer has been sent: now what came in between."""
+        """Send the messages queued behind a streamed answer."""
         self._pump = None
         while self._behind and self._pump is None:
             reply = self._behind.popleft()
@@ -441,56 +441,56 @@ class WebSocketConnection(asyncio.Protocol):
     # --- what may happen next --------------------------------------------------------------------
 
     @property
-    def _has_room(self) -> bool:
-        """Whether the client may ask for more at this moment."""
+    def _may_ask(self) -> bool:
+        """Whether the client may send more requests now."""
         return not self._is_paused and len(self._requests) < _MAX_OPEN_REQUESTS and self._weight < _MAX_OPEN_BYTES
 
     @property
     def _weight(self) -> int:
-        """Bytes that are kept for messages at work."""
+        """Memory that open requests hold, in bytes."""
         return sum(pending.weight or size for pending, size in self._requests.items())
 
     @property
     def _unsent_bytes(self) -> int:
-        """Bytes that are kept of an answer under way, and of what came meanwhile."""
+        """Unsent bytes of a streamed answer and of the messages behind it."""
         return self._behind_bytes + (0 if self._pump is None else self._pump.weight)
 
     @property
     def _is_long(self) -> bool:
-        """Whether this is the midst of a long message: of those who send one, some are read from in each turn."""
-        return self._is_open and self._frames.held_bytes > _LONG_BYTES
+        """Whether a long message is incomplete; its reads are scheduled."""
+        return self._is_open and self._frames.held_bytes > _LONG_MESSAGE_BYTES
 
-    def _wait(self) -> None:
-        """For a turn: to go on with what is here, or else to read on."""
-        self._is_waiting = True
-        self._turns.wait(self, self._share.rank(len(self._rest) or self._frames.held_bytes))
+    def _schedule(self) -> None:
+        """Wait for a time slice to parse the input or to read on."""
+        self._is_scheduled = True
+        self._scheduler.wait(self, self._share.rank(len(self._rest) or self._frames.held_bytes))
 
     def _settle(self) -> None:
         if self._is_closed or self._transport.is_closing():
             return
-        has_room = self._has_room
-        if self._rest and has_room and not self._is_waiting:
-            self._wait()
-        self._set_reading(has_room and not self._rest and not self._is_waiting)
+        may_ask = self._may_ask
+        if self._rest and may_ask and not self._is_scheduled:
+            self._schedule()
+        self._set_reading(may_ask and not self._rest and not self._is_scheduled)
         self._weigh()
 
-    def _set_reading(self, wanted: bool) -> None:
-        if wanted != self._is_reading and not self._transport.is_closing():
-            self._is_reading = wanted
-            if wanted:
+    def _set_reading(self, is_reading: bool) -> None:
+        if is_reading != self._is_reading and not self._transport.is_closing():
+            self._is_reading = is_reading
+            if is_reading:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
 
     def _weigh(self) -> None:
-        """Note what this connection makes the node hold."""
+        """Report the memory that this connection holds to the budget."""
         size = len(self._rest) + self._weight
-        size += self._frames.held_bytes if self._is_open else len(self._hello) + self._handshake.held_bytes
+        size += self._frames.held_bytes if self._is_open else len(self._handshake_input) + self._handshake.held_bytes
         if self._is_paused:
             size += self._transport.get_write_buffer_size()
         size += self._unsent_bytes
         is_trusted = self._session is None or self._session.is_trusted
-        self._policy.commons.budget.weigh(self, size, is_trusted)
+        self._policy.shared.budget.weigh(self, size, is_trusted)
 
 
 def _size_of(reply: Complete) -> int:

@@ -1,4 +1,4 @@
-"""Frames that this node sends: unmasked, and of messages that are bytes already and need no copy through text."""
+"""Frames that this node sends: unmasked, built from bytes without a copy through `str`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PING: Final = b"\x89\x00"
 
 
 class Closing(IntEnum):
-    """Codes with which this node closes a socket (RFC 6455, 7.4.1)."""
+    """Close codes of this node (RFC 6455, 7.4.1)."""
 
     NORMAL = 1000
     GOING_AWAY = 1001
@@ -32,6 +32,6 @@ def pong(payload: bytes) -> bytes:
 
 
 def closing(code: int | None, reason: str = "") -> bytes:
-    """A close frame; without a code where the other side gave none."""
+    """A close frame; without a code if the client sent none."""
     payload = b"" if code is None else code.to_bytes(2, "big") + reason.encode()
     return bytes((0x88, len(payload))) + payload

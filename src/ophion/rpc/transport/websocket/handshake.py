@@ -1,7 +1,7 @@
-"""The handshake of a WebSocket client (RFC 6455, 4): one HTTP head, and the answer to it.
+"""The opening handshake of a WebSocket client (RFC 6455, 4): an HTTP request head and its answer.
 
-A page in a browser may open a socket to anywhere, and no preflight asks before it does. But a browser says which page
-it was: an `Origin` is allowed where one is allowed over HTTP. Programs have none.
+A web page may open a WebSocket to any server without a preflight, but the browser sends the `Origin` of the page. It
+must be allowed as for HTTP. Other programs send no origin.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ophion.rpc.transport.http.messages import TEXT, Response
 
 MAX_BYTES: Final = 64 * 1024
 _MAX_HEADERS: Final = 256
-_LONGEST_LIST: Final = 4 * 1024
-"""The longest header that is taken apart at its commas."""
+_MAX_LIST_BYTES: Final = 4 * 1024
+"""Maximal size of a header that is split at commas."""
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"host", b"origin", b"sec-websocket-key", b"sec-websocket-version")
@@ -31,7 +31,7 @@ _OTHER_VERSION: Final = Response(426, (b"Websocket version 13 is spoken here",),
 
 
 class Handshake:
-    """The head of one client, as it arrives. Its `on_...` methods are called by httptools."""
+    """Parses the request head of one client. httptools calls its `on_...` methods."""
 
     def __init__(self) -> None:
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
@@ -42,7 +42,7 @@ class Handshake:
         self.headers: dict[bytes, bytes] = {}
 
     def feed(self, data: bytes) -> int | Response | None:
-        """Take some bytes: where the head has ended and frames begin, what to refuse it with, or None if it goes on."""
+        """Parse some bytes; return where frames begin, a refusal, or None if the head is incomplete."""
         parser = self._parser
         if parser is None:
             return NOT_HTTP
@@ -60,29 +60,29 @@ class Handshake:
 
     @property
     def held_bytes(self) -> int:
-        """What is kept of a head that has not been used."""
+        """Bytes held for an unfinished head."""
         return 0 if self._parser is None else self._size
 
     def close(self) -> None:
-        """Let go of the parser, which knows this object, and of the head."""
+        """Release the parser, which refers back to this object, and the head."""
         self._parser = None
         self.headers = {}
 
     def refusal(self, hosts: HostList, origins: OriginList) -> Response | None:
-        """Whether a complete handshake comes to the wrong name, or from a page that has no business here."""
+        """Return the refusal of a handshake whose host or origin is not allowed, else None."""
         if not hosts.allows(self.headers.get(b"host")):
             return _HOST_REFUSED
         origin = self.headers.get(b"origin")
         return None if origin is None or origins.allows(origin) else _ORIGIN_REFUSED
 
     def answer(self) -> bytes:
-        """The head that opens the socket."""
-        # loads OpenSSL, which takes three megabytes: not before there is a client
+        """Return the response that accepts the handshake."""
+        # loads OpenSSL (three megabytes): only when there is a client
         import hashlib
 
         accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())
         lines = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %b\r\n" % accepted
-        # Some libraries name this sub-protocol by mistake and give up when it is not confirmed.
+        # some libraries send this sub-protocol by mistake and fail if it is not confirmed
         if b"undefined" in _words(self.headers.get(b"sec-websocket-protocol", b"")):
             lines += b"Sec-WebSocket-Protocol: undefined\r\n"
         return b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % lines
@@ -93,7 +93,7 @@ class Handshake:
         if name in self.headers:
             self._is_repeated |= name in _ONCE
             value = self.headers[name] + b"," + value
-        if self._header_count > _MAX_HEADERS or (name in _LISTS and len(value) > _LONGEST_LIST):
+        if self._header_count > _MAX_HEADERS or (name in _LISTS and len(value) > _MAX_LIST_BYTES):
             self._is_too_large = True
         else:
             self.headers[name] = value

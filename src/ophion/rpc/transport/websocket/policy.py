@@ -1,4 +1,4 @@
-"""What the connections of one WebSocket service share: who answers, limits, who may ask."""
+"""What the connections of one WebSocket service share: message handler, limits, tokens."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ _MIN_UNREAD_BYTES: Final = 128 * 1024
 
 
 class WebSocketLimits(Struct, frozen=True):
-    """What the service allows its clients."""
+    """Limits of one service."""
 
     max_connections: int = 4096
-    """When there are as many, the idlest gives way to a newcomer."""
+    """Above this number a new connection evicts the idlest one."""
     max_frame_bytes: int = 1024 * 1024
     max_message_bytes: int = 4 * 1024 * 1024
     max_unread_bytes: int = 4 * 1024 * 1024
-    """Notifications a client may leave unread before it is cut off."""
+    """Unread notifications of a client beyond which it is disconnected."""
     max_unread_bytes_in_all: int = 128 * 1024 * 1024
-    """What all clients that are behind may leave unread together; each has its share."""
+    """Unread bytes of all slow readers together; each may use an equal share."""
     handshake_timeout_s: float = 10.0
-    """A client that connects must have said what it wants after this time."""
+    """A client must complete its handshake in this time."""
     write_timeout_s: float = 30.0
-    """A client must take something of what is sent to it in this time."""
+    """A client must read part of what was sent to it in this time."""
     silence_timeout_s: float = 120.0
-    """A client that sends nothing, not even an answer to a ping, is gone after this time."""
+    """A client that sends nothing, not even a pong, is disconnected after this time."""
 
 
 class Conversations(Protocol):
-    """What a service does with messages; it knows nothing of sockets."""
+    """Answers the messages of a service; independent of sockets."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """Answers one message; the connection it came over can be talked to later."""
+        """Answers one message, given its connection, which can send notifications later."""
 
     def close(self) -> None:
         """The service stops."""
 
 
 class ConnectionSession(Protocol):
-    """What the bearer of one token may do."""
+    """The session of a token."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """Answers one message, for this once."""
+        """Answers one message; read it anew for each, since it changes when the token ends."""
 
     @property
     def is_trusted(self) -> bool:
-        """Whether there is a good token."""
+        """Whether the token is valid."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether there is anything that may be asked."""
+        """Whether the client may call any method."""
 
     @property
     def client(self) -> str | None:
-        """Whose token it is."""
+        """Name of the user; None if unknown."""
 
     def join(self, user: SessionUser) -> None: ...
 
@@ -70,39 +70,39 @@ class ConnectionSession(Protocol):
 
 
 class ConnectionGuard(Protocol):
-    """Who looks at the token of a handshake."""
+    """Checks the token of a handshake."""
 
     def connection_session(self, authorization: bytes | None) -> ConnectionSession: ...
 
 
 class GuardedConversations(Conversations, Protocol):
-    """Conversations that may ask for a token."""
+    """Conversations that may require a token."""
 
     token_guard: ConnectionGuard | None
     login: Application | None
-    """What a `POST /login` on the port of the service goes to; None where no token is needed."""
+    """Answers `POST /login` on the port of the service; None if no token is required."""
 
 
 class WebSocketPolicy(Struct, frozen=True):
-    """What the connections of the service share."""
+    """Settings and callbacks of the connections of one service."""
 
     conversations: Conversations
     hosts: HostList
     origins: OriginList
     limits: WebSocketLimits
     opened: Callable[[Any], bool]
-    """Called for a new connection; False turns it away."""
+    """Called with a new connection; False refuses it."""
     closed: Callable[[Any], None]
     login: Application | None = None
-    """Where clients log in; None where no token is needed."""
+    """Answers logins; None if no token is required."""
     guard: ConnectionGuard | None = None
-    """Who looks at the tokens."""
-    commons: SharedResources = field(default_factory=SharedResources)
+    """Checks tokens."""
+    shared: SharedResources = field(default_factory=SharedResources)
     behind: set[Any] = field(default_factory=set)
-    """Clients that do not take what is sent to them at this moment; they share the room for unread messages."""
+    """Clients with a full send buffer; they share the limit of unread bytes."""
 
     def room(self) -> int:
-        """Bytes that one client may leave unread."""
+        """Maximal unread bytes of one client."""
         limits = self.limits
         share = limits.max_unread_bytes_in_all // max(1, len(self.behind))
         return min(limits.max_unread_bytes, max(_MIN_UNREAD_BYTES, share))

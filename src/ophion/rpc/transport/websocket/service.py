@@ -1,4 +1,4 @@
-"""Any WebSocket service of the node."""
+"""WebSocket service of the node."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class WebSocketService(Listener["WebSocketConnection"]):
         conversations: Callable[[asyncio.AbstractEventLoop], GuardedConversations],
         closed: Callable[[WebSocketConnection], None],
         tls: ssl.SSLContext | None = None,
-        commons: SharedResources | None = None,
+        shared: SharedResources | None = None,
     ) -> None:
-        super().__init__(name, host, port, limits.max_connections, tls, commons)
+        super().__init__(name, host, port, limits.max_connections, tls, shared)
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
@@ -41,22 +41,22 @@ class WebSocketService(Listener["WebSocketConnection"]):
         self._closed = closed
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[GuardedConversations, Callable[[], WebSocketConnection]]:
-        # what is behind it takes long to load: only nodes with such a service wait for it
+        # slow to load, and needed only by nodes with this service
         from ophion.rpc.transport.websocket.connection import WebSocketConnection
 
-        said = self._conversations(loop)
+        conversations = self._conversations(loop)
         policy = WebSocketPolicy(
-            said,
+            conversations,
             self._hosts,
             self._origins,
             self._limits,
             self.places.admit,
             self._forget,
-            said.login,
-            said.token_guard,
-            self._commons,
+            conversations.login,
+            conversations.token_guard,
+            self._shared,
         )
-        return said, lambda: WebSocketConnection(policy)
+        return conversations, lambda: WebSocketConnection(policy)
 
     def _forget(self, connection: WebSocketConnection) -> None:
         self.places.leave(connection)

@@ -10,13 +10,13 @@ from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpPolicy
 from ophion.rpc.transport.http.state import HttpState
 
-_LONGEST_HEAD: Final = 8 * 1024
+_MAX_HEAD_BYTES: Final = 8 * 1024
 
 
 class UpgradableConnection(HttpConnection):
-    """An HTTP client that may turn out to speak WebSocket: the first bytes tell.
+    """A client that speaks HTTP or WebSocket; the first bytes decide.
 
-    After them the loop calls `HttpConnection.data_received` itself, so requests cost what they do elsewhere.
+    After them the loop calls `HttpConnection.data_received` directly, so that requests have no overhead.
     """
 
     def __init__(self, policy: HttpPolicy, make_socket: Callable[[], asyncio.BaseProtocol]) -> None:
@@ -24,7 +24,7 @@ class UpgradableConnection(HttpConnection):
         self._make_socket = make_socket
 
     def data_received(self, data: bytes) -> None:
-        if data[:4] == b"GET " and b"upgrade: websocket" in data[:_LONGEST_HEAD].lower():
+        if data[:4] == b"GET " and b"upgrade: websocket" in data[:_MAX_HEAD_BYTES].lower():
             self._policy.closed(self)
             self.state, self.is_ending = HttpState.DETACHED, True
             protocol = cast(asyncio.Protocol, self._make_socket())

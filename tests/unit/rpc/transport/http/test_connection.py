@@ -53,7 +53,7 @@ class Client:
         limits = HttpLimits(**options.pop("limits", {}))
         self.heads = options.pop("heads", None) or PlainHeads()
         self.transport = MemoryTransport()
-        self.commons = options.pop("commons", None) or patient()
+        self.shared = options.pop("shared", None) or patient()
         self.open: list[HttpConnection] = []
         policy = HttpPolicy(
             Echo(dispatcher(context, asyncio.get_running_loop())),
@@ -63,7 +63,7 @@ class Client:
             self.heads,
             options.pop("opened", lambda connection: True),
             lambda connection: None,
-            commons=self.commons,
+            shared=self.shared,
         )
         self.connection = HttpConnection(policy)
         self.connection.connection_made(self.transport)
@@ -77,7 +77,7 @@ class Client:
         self.connection.data_received(data)
         for _ in range(1000):
             await asyncio.sleep(0)
-            if not len(self.commons.turns):
+            if not len(self.shared.turns):
                 break
         return self.transport.take()
 
@@ -228,15 +228,15 @@ def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
 def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> None:
     async def story(client: Client, context: Context) -> None:
         assert only(client.post())[2] == ANSWER
-        client.commons.turns.spend(math.inf)
-        assert client.commons.turns.is_over
+        client.shared.turns.spend(math.inf)
+        assert client.shared.turns.is_over
         assert client.post() == b""
         assert client.transport.is_reading_paused
         assert client.connection.idleness() == BUSY
         await asyncio.sleep(0)
         assert only(client.transport.take())[2] == ANSWER
         assert not client.transport.is_reading_paused
-        client.commons.turns.spend(math.inf)
+        client.shared.turns.spend(math.inf)
         assert client.post(WAIT) == b""
         await asyncio.sleep(0)
         assert client.post() == b""  # in its place behind the one that waits
@@ -246,7 +246,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
             await asyncio.sleep(0)
         assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
 
-    run(story, commons=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
 
 
 def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
@@ -623,7 +623,7 @@ def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() 
             client.connection.tick(5.0)
         assert client.transport.is_aborted
 
-    run(story, commons=patient(0.0))
+    run(story, shared=patient(0.0))
 
 
 def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_nothing() -> None:
@@ -669,9 +669,9 @@ def test_a_head_has_few_headers() -> None:
 def test_a_head_that_does_not_end_counts() -> None:
     def story(client: Client, context: Context) -> None:
         client.send(b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: localhost\r\n" + wide(100, b"y" * 200))
-        assert client.commons.budget.held > 30_000
+        assert client.shared.budget.held > 30_000
         client.connection.connection_lost(None)
-        assert client.commons.budget.held == 0
+        assert client.shared.budget.held == 0
 
     run(story)
 
@@ -679,9 +679,9 @@ def test_a_head_that_does_not_end_counts() -> None:
 def test_an_idle_connection_holds_no_head() -> None:
     def story(client: Client, context: Context) -> None:
         client.post(BLOCK_NUMBER, wide(100, b"y" * 200)[:-2])
-        assert client.commons.budget.held == 0
+        assert client.shared.budget.held == 0
         client.send(b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n" + wide(100, b"y" * 200) + b"\r\n")
-        assert client.commons.budget.held == 0
+        assert client.shared.budget.held == 0
         gc.collect()
         held = [one for one in gc.get_objects() if type(one) is dict and b"x-1" in one]
         assert held == []
@@ -701,7 +701,7 @@ def test_a_long_question_in_a_target_counts_while_it_is_worked_on() -> None:
     def story(client: Client, context: Context) -> None:
         head = b"POST /?%b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
         client.send(head % (b"a" * 10_000, len(WAIT)) + WAIT)
-        assert client.commons.budget.held > 10_000
+        assert client.shared.budget.held > 10_000
 
     run(story)
 
@@ -756,17 +756,17 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
     async def story(client: Client, context: Context) -> None:
         head, size = post(b" " * 200_000).partition(b"\r\n\r\n")[0] + b"\r\n\r\n", 200_000
         await client.sent(head + b" " * (size - 1))
-        assert client.commons.budget.held >= size - 1
+        assert client.shared.budget.held >= size - 1
         reader = client.connection._reader
         assert reader is not None
         assert size - 1 < reader.held_bytes < size + len(head)
         await client.sent(b" ")
         assert reader.held_bytes == 0, "the connection stays, the body does not"
-        assert client.commons.budget.held == 0
+        assert client.shared.budget.held == 0
         await client.sent(head + b" " * (size - 1))
         found, parser = weakref.ref(client.connection), weakref.ref(reader)
         client.connection.connection_lost(None)
-        assert client.commons.budget.held == 0
+        assert client.shared.budget.held == 0
         gc.disable()
         try:
             del reader, client.connection
@@ -780,22 +780,22 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
 
 
 def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
-    commons = SharedResources(Budget(1_000_000), patient().turns)
+    shared = SharedResources(Budget(1_000_000), patient().turns)
 
     async def story(client: Client, context: Context) -> None:
-        clients = [client, *(Client(context, commons=commons) for _ in range(12))]
+        clients = [client, *(Client(context, shared=shared) for _ in range(12))]
         for one in clients:
             await one.sent(post(b" " * 200_000)[:-100_000])
-        assert commons.budget.held <= 1_000_000
+        assert shared.budget.held <= 1_000_000
         refused = [one for one in clients if one.transport.has_eof]
         assert refused
         assert refused[0] is client, "the one that has held it longest"
-        small = Client(context, commons=commons)
+        small = Client(context, shared=shared)
         assert only(await small.sent(post()))[0] == 200
         last = clients[-1]
         assert only(await last.sent(b" " * 100_000))[0] == 400, "nothing but spaces is no JSON, but it was looked at"
 
-    run(story, commons=commons)
+    run(story, shared=shared)
 
 
 def test_a_refused_body_is_told_when_to_come_back() -> None:
@@ -804,7 +804,7 @@ def test_a_refused_body_is_told_when_to_come_back() -> None:
         assert (status, headers["retry-after"]) == (503, "1")
         assert client.transport.has_eof
 
-    run(story, commons=SharedResources(Budget(100_000)))
+    run(story, shared=SharedResources(Budget(100_000)))
 
 
 def test_crumbs_of_a_body_take_no_more_than_the_body() -> None:
@@ -814,7 +814,7 @@ def test_crumbs_of_a_body_take_no_more_than_the_body() -> None:
             await client.sent(b"2\r\n  \r\n" * 1000)
         assert client.connection._reader is not None
         assert type(client.connection._reader._body) is bytearray
-        assert 40_000 < client.commons.budget.held < 40_100
+        assert 40_000 < client.shared.budget.held < 40_100
 
     run(story)
 
@@ -828,7 +828,7 @@ def test_many_pipelined_requests_take_turns_and_nothing_is_read_meanwhile() -> N
         assert len(responses(first + rest)) == 100
         assert not client.transport.is_reading_paused
 
-    run(story, commons=patient(0.0))
+    run(story, shared=patient(0.0))
 
 
 def test_upgrades_without_end_are_answered_one_by_one() -> None:

@@ -47,7 +47,7 @@ class Client:
     def __init__(self, context: Context, **options: Any) -> None:
         self.transport = MemoryTransport(options.pop("is_encrypted", False))
         self.closed: list[WebSocketConnection] = []
-        self.commons = options.pop("commons", None) or patient()
+        self.shared = options.pop("shared", None) or patient()
         policy = WebSocketPolicy(
             dispatcher(context, asyncio.get_running_loop(), "ws"),
             HostList(["localhost"]),
@@ -55,7 +55,7 @@ class Client:
             WebSocketLimits(**options),
             lambda connection: True,
             self.closed.append,
-            commons=self.commons,
+            shared=self.shared,
         )
         self.server = WebSocketConnection(policy)
         self.server.connection_made(self.transport)
@@ -379,7 +379,7 @@ async def until_quiet(client: Client) -> list[Event]:
     events: list[Event] = []
     for _ in range(2000):
         events += client.received()
-        if client.transport.is_closed or not len(client.commons.turns):
+        if client.transport.is_closed or not len(client.shared.turns):
             break
         await asyncio.sleep(0)
     return events
@@ -429,25 +429,25 @@ def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> 
         assert first + len(events) == 3000
         assert not client.transport.is_reading_paused
 
-    run(story, commons=patient(0.0))
+    run(story, shared=patient(0.0))
 
 
 def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
-    commons = SharedResources(Budget(300_000), patient().turns)
+    shared = SharedResources(Budget(300_000), patient().turns)
 
     async def story(client: Client, context: Context) -> None:
-        others = [Client(context, commons=commons) for _ in range(3)]
+        others = [Client(context, shared=shared) for _ in range(3)]
         for one in (client, *others):
             one.open()
             one.server.data_received(b"\x01\xff" + (100_000).to_bytes(8, "big") + bytes(4) + b" " * 90_000)
         assert code_of(client.received()) == 1013, "the one that has held it longest"
-        assert 0 < commons.budget.held <= 300_000
+        assert 0 < shared.budget.held <= 300_000
         assert [one.transport.is_closed for one in others] == [False] * 3
         for one in others:
             one.server.connection_lost(None)
-        assert commons.budget.held == 0
+        assert shared.budget.held == 0
 
-    run(story, commons=commons)
+    run(story, shared=shared)
 
 
 def test_frames_may_come_with_the_handshake() -> None:
@@ -464,7 +464,7 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
     """A crowd that comes at once: what is over the time of this turn waits for the next."""
 
     async def story(client: Client, context: Context) -> None:
-        client.commons.turns.spend(math.inf)
+        client.shared.turns.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         assert client.transport.take() == b""
         assert client.transport.is_reading_paused
@@ -474,19 +474,19 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
         assert not client.transport.is_reading_paused
         assert client.ask("eth_blockNumber")["result"] == "0x20"
 
-    run(story, commons=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
 
 
 def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
     async def story(client: Client, context: Context) -> None:
-        client.commons.turns.spend(math.inf)
+        client.shared.turns.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         client.server.connection_lost(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert client.transport.take() == b""
 
-    run(story, commons=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
 
 
 class Changing(MemoryTransport):
@@ -533,9 +533,9 @@ def test_a_connection_that_came_to_log_in_is_not_kept_until_garbage_is_collected
 def test_a_handshake_that_does_not_end_counts() -> None:
     def story(client: Client, context: Context) -> None:
         client.server.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000)
-        assert client.commons.budget.held >= 20_000
+        assert client.shared.budget.held >= 20_000
         client.server.connection_lost(None)
-        assert client.commons.budget.held == 0
+        assert client.shared.budget.held == 0
 
     run(story)
 
@@ -570,7 +570,7 @@ def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded:
         (answer,) = client.received()
         assert isinstance(answer, TextMessage)
 
-    run(story, commons=SharedResources(turns=turns))
+    run(story, shared=SharedResources(turns=turns))
 
 
 class Slow:
@@ -604,7 +604,7 @@ class Streaming:
 
 def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:
     async def story() -> None:
-        body, transport, commons = Slow(), MemoryTransport(), patient()
+        body, transport, shared = Slow(), MemoryTransport(), patient()
         policy = WebSocketPolicy(
             Streaming(body),
             HostList(["localhost"]),
@@ -612,7 +612,7 @@ def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:
             WebSocketLimits(max_unread_bytes=200_000),
             lambda opened: True,
             lambda closed: None,
-            commons=commons,
+            shared=shared,
         )
         server, client = WebSocketConnection(policy), WSConnection(ConnectionType.CLIENT)
         server.connection_made(transport)
@@ -623,7 +623,7 @@ def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:
         for _ in range(3):
             server.notify(b"x" * 50_000)
             assert not transport.is_aborted
-        assert commons.budget.held == 150_000
+        assert shared.budget.held == 150_000
         body.goes_on.set()
         server.resume_writing()
         for _ in range(10):
@@ -631,7 +631,7 @@ def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:
         assert transport.written.count(b"x") == 150_000
         server.pause_writing()
         server.notify(b"y" * 10_000)
-        assert commons.budget.held == 0, "nothing waits but in the transport, which is a dummy here"
+        assert shared.budget.held == 0, "nothing waits but in the transport, which is a dummy here"
         server.connection_lost(None)
 
     asyncio.run(story())
