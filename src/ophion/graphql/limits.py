@@ -1,4 +1,4 @@
-"""What GraphQL requests may ask for: options of the node, and the defaults of tests."""
+"""Limits of GraphQL requests, as options of the node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SWITCH = "--graphql-http-enabled"
 class GraphqlLimits(Options):
     """Limits of GraphQL requests."""
 
-    # Wide enough for a hundred full blocks with all transactions, and narrow enough that the worst request is over in
-    # well under a second. Introspection counts for nothing but tokens and depth.
+    # The defaults admit a hundred full blocks with all transactions, and keep the worst request well below a second.
+    # Introspection counts towards tokens and depth only.
 
     max_body_bytes: int = option(
         "--graphql-http-max-request-content-length",
