@@ -1,9 +1,8 @@
-"""Running call objects: on the event loop when they are known to be small, in the read lane otherwise.
+"""Executes call objects: small ones on the event loop, all others in the read lane.
 
-The usual call takes a few microseconds, and handing it to a thread would cost more than running it. Which calls are
-small is learned (`CallCosts`): the first of its kind runs in the lane. One that was small and is not any more is
-stopped by a very short deadline where the extension can do so, and run again in the lane with the deadline of the
-request. Gas and state are the same in both places, so the result cannot depend on where a call ran.
+A plain call takes a few microseconds, less than the hand-over to a thread. `CallCosts` learns which calls are small. A
+call that exceeds its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
+are the same in both places, so the result does not depend on where a call runs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
 
 INLINE_S: Final = 0.002
-"""How long a call may hold the loop."""
+"""Deadline of a call on the event loop."""
 
 _MIN_GAS: Final = 21_000
 _OUT_OF_GAS: Final = "out of gas"
@@ -54,7 +53,7 @@ T = TypeVar("T")
 
 
 def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
-    """Gas a call runs with: what it asks for or the block's limit, below the cap of this node."""
+    """Return the gas limit of a call: its own or the block's, at most the cap of this node."""
     gas = wanted.gas
     cap = ctx.limits.gas_cap or block_gas_limit
     if gas is None:
@@ -63,13 +62,13 @@ def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
 
 
 def check_chain(ctx: RpcContext, wanted: Call) -> None:
-    """Refuse a call that is meant for another chain."""
+    """Reject a call with another chain id."""
     if wanted.chain_id is not None and wanted.chain_id != ctx.queries.spec.chain_id:
         raise WRONG_CHAIN_ID()
 
 
 def checked(ctx: RpcContext, wanted: Call) -> Call:
-    """A call that is meant for this chain; with blobs and no price for them, at the price of the next block."""
+    """Check the chain id; set the next block's blob gas price if the call has blobs but no price."""
     check_chain(ctx, wanted)
     if wanted.blob_hashes and wanted.max_fee_per_blob_gas is None:
         return wanted.paying_for_blobs(ctx.queries.next_blob_base_fee() or 1)
@@ -79,7 +78,7 @@ def checked(ctx: RpcContext, wanted: Call) -> Call:
 def run_call(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
 ) -> bytes | Awaitable[bytes]:
-    """The output of a call; `RpcError` when it reverts, halts or may not be made."""
+    """Return the output of a call; raises `RpcError` if it reverts, halts or is invalid."""
     wanted = checked(ctx, wanted)
     request = wanted.request(gas_for(ctx, wanted, gas_limit))
     accounts = overrides or ()
@@ -104,7 +103,7 @@ async def _call_in_lane(
 
 
 def output_of(outcome: CallOutcome) -> bytes:
-    """What a call returned, or the error that says why it returned nothing."""
+    """Return the output of a call, or raise the error of a failed one."""
     if outcome.kind == "returned":
         return outcome.output
     raise failure_of(outcome, outcome.reason)
@@ -113,10 +112,11 @@ def output_of(outcome: CallOutcome) -> bytes:
 async def run_estimate(
     ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
 ) -> int:
-    """Gas with which a call succeeds.
+    """Return the gas with which a call succeeds.
 
-    The search ends where a transaction would end: at the gas it names, at the limit of the block, and from Osaka on at
-    the cap of EIP-7825. A given gas that is not enough for any transaction bounds nothing, as with the original.
+    The upper bound is the given gas, the gas limit of the block, and from Osaka on the cap of EIP-7825. A given gas
+    below
+    the minimum of any transaction is ignored, as in Pantheon 1.2.
     """
     wanted = checked(ctx, wanted)
     cap, bound = _max_gas(ctx, env, gas_limit, wanted)
@@ -135,7 +135,7 @@ async def run_estimate(
 async def _repeated(
     ctx: RpcContext, wanted: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """What runs a call several times with a deadline for all of them: on the loop where that is soon done."""
+    """Run a request that executes a call several times: on the loop if it is expected to be quick, else in the lane."""
     to, input, repeated = wanted.to, wanted.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)
@@ -148,7 +148,7 @@ async def _repeated(
 
 
 def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, wanted: Call) -> tuple[int, str]:
-    """The most gas an estimate may find, and what that is."""
+    """Return the upper bound of an estimate, and its name for the error message."""
     bounds = [(gas_limit, "the gas limit of the block")]
     if ctx.limits.gas_cap:
         bounds.append((ctx.limits.gas_cap, "what this node lets a call use (--rpc-gas-cap)"))
@@ -160,7 +160,7 @@ def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, wanted: Call) -> tu
 
 
 async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides: Overrides | None) -> dict[str, Any]:
-    """The access list of a call; a call that fails has one too."""
+    """Return the access list of a call, also of a failed one."""
     wanted = checked(ctx, wanted)
     state, env = view.state, view.env
     request = wanted.request(gas_for(ctx, wanted, view.header.gas_limit))
@@ -176,7 +176,7 @@ async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides:
 
 
 def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
-    """The error of a call that did not return; `halted` is the text for one that stopped in the middle."""
+    """Return the error of a failed call; `halted` is the message for a call that halted."""
     if outcome.kind == "reverted":
         return reverted(outcome.output)
     if outcome.kind == "timeout":
@@ -199,7 +199,7 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
 
 
 def refused(reason: str) -> RpcError:
-    """A call that breaks a rule of transactions: `code: reason` from the extension."""
+    """Return the error of a call that breaks a transaction rule: `code: reason` from the extension."""
     code, _, text = reason.partition(": ")
     answer = _INVALID.get(code)
     return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)
