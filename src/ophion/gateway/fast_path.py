@@ -31,8 +31,8 @@ class RelayPath:
     def relay(self, data: bytes) -> bool:
         """Send a request to the node if it is plain; False if it must take the slow path."""
         http = self._http
-        turns = http.turns
-        if http.state is not READY or not (perf_counter() < turns.ends_at or turns.goes_on()):
+        scheduler = http.turns
+        if http.state is not READY or not (perf_counter() < scheduler.ends_at or scheduler.goes_on()):
             return False
         heads, target = http.heads, cast(RouteTarget, http.session)
         is_same = len(data) == heads.size and data.startswith(heads.head)

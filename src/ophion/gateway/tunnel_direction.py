@@ -16,8 +16,7 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 _PIECE_CPU_S: Final = 20e-6
 _BYTE_CPU_S: Final = 0.6e-9
-"""CPU time of reading and writing one byte. Most of it is spent in the loop's socket calls, where it is not
-measured."""
+"""CPU time of copying one byte. Most of it is spent in the loop's socket calls, where it is not measured."""
 
 
 class TunnelDirection:

@@ -5,8 +5,7 @@ one request at a time, so no request waits behind a slow one. The gateway never 
 client knows whether that is safe.
 
 Fast path: a plain response goes directly to the waiting client (`Relay`). Any other response, and any other event of
-the
-client, takes the slow path through `Pending`. tests/unit/gateway/test_fast_path.py compares both paths.
+the client, takes the slow path through `Pending`. tests/unit/gateway/test_fast_path.py compares both paths.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _UNAUTHORIZED: Final = Response(
     GRAPHQL_JSON,
 )
 _NOT_BY_GET: Final = Response(
-    405, (b'{"errors":[{"message":"Mutations are taken by POST alone"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
+    405, (b'{"errors":[{"message":"Mutations require POST"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
 )
 _CALL_HEADERS: Final = {b"content-type": JSON}
 _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)

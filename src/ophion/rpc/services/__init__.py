@@ -3,13 +3,11 @@
 context               what a method may use
 block_reference       resolves a block parameter to a view of the chain
 block_json_cache      large blocks as JSON text
-filters, log_query, log_search, log_batches     polling filters and log searches
-subscriptions, receipt_subscriptions            push notifications
+filters, subscriptions, log_*, receipt_subscriptions    polling filters, push notifications, log searches
 client_quotas         limits of filters and subscriptions per client
 call_object, calls, call_cost, simulation       decode and execute calls; decide where they run
 tracing, proofs       traces of transactions; Merkle proofs
 pool_listing          all pooled transactions as a stream
 transaction_request   fills in missing transaction fields
 receipts, receipt_waits                         receipts of mined and of just sent transactions
-private_*             filters, logs and subscriptions on private states
 """

@@ -54,8 +54,7 @@ class Call:
         """Return the call for the extension, with this much gas.
 
         The balance is checked only if the call names a sender. `strict` is the default for calls without that member.
-        If both
-        forms of fees are given, those of EIP-1559 apply.
+        If both forms of fees are given, those of EIP-1559 apply.
         """
         sender = self.sender
         is_strict = strict if self.is_strict is None else self.is_strict
@@ -248,7 +247,7 @@ CALL_SCHEMA: Final[dict[str, Any]] = {
         "maxFeePerBlobGas": {"type": "string"},
         "blobVersionedHashes": {"type": "array"},
         "authorizationList": {"type": "array"},
-        "chainId": {"type": "string", "description": "must be the chain id of this node where it is given"},
+        "chainId": {"type": "string", "description": "if given, must be the chain id of this node"},
         "strict": {"type": "boolean", "description": "false: do not compare the cost with the balance of the caller"},
     },
 }
@@ -263,7 +262,7 @@ _STATE_OVERRIDES_SCHEMA: Final = {
             "code": {"type": "string"},
             "state": {"type": "object", "description": "replaces the whole storage"},
             "stateDiff": {"type": "object", "description": "replaces some slots"},
-            "movePrecompileToAddress": {"type": "string", "description": "where this precompiled contract shall be"},
+            "movePrecompileToAddress": {"type": "string", "description": "new address of this precompile"},
         },
     },
 }
@@ -287,9 +286,9 @@ CallParam = Annotated[Call, Wire("call", "call object", CALL_SCHEMA, decode_call
 CallObjectParam = Annotated[dict[str, Any], Wire("call", "call object", CALL_SCHEMA, _call_object)]
 StateOverridesParam = Annotated[
     tuple[AccountOverride, ...] | None,
-    Wire("state overrides", "accounts as the call shall see them", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),
+    Wire("state overrides", "replaced parts of accounts, by address", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),
 ]
 BlockOverridesParam = Annotated[
     EnvOverrides | None,
-    Wire("block overrides", "block as the call shall see it", _BLOCK_OVERRIDES_SCHEMA, decode_block_overrides),
+    Wire("block overrides", "replaced fields of the block", _BLOCK_OVERRIDES_SCHEMA, decode_block_overrides),
 ]

@@ -115,8 +115,7 @@ async def run_estimate(
     """Return the gas with which a call succeeds.
 
     The upper bound is the given gas, the gas limit of the block, and from Osaka on the cap of EIP-7825. A given gas
-    below
-    the minimum of any transaction is ignored, as in Pantheon 1.2.
+    below the minimum of any transaction is ignored, as in Pantheon 1.2.
     """
     wanted = checked(ctx, wanted)
     cap, bound = _max_gas(ctx, env, gas_limit, wanted)

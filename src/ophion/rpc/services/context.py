@@ -1,9 +1,8 @@
 """`RpcContext`: the services that methods may use.
 
 Handlers receive it as their first argument. It is frozen and shared by all requests; transports differ only in
-`groups`.
-A service is None if the node or network does not have it, such as `clique` or `privacy`. Methods that need it are then
-disabled (`@method(needs=...)`).
+`groups`. A service is None if the node or network does not have it, such as `clique` or `privacy`. Methods that need it
+are then disabled (`@method(needs=...)`).
 """
 
 from __future__ import annotations

@@ -274,8 +274,7 @@ class Subscriptions:
         """Send heads to a few subscribers in the loop step of the new head, before the pool processes the block.
 
         Requests that follow are answered after that step. If earlier notifications are unsent, or there are many
-        subscribers,
-        heads are sent in order by `_on_chain_event`.
+        subscribers, heads are sent in order by `_on_chain_event`.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
         is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _FEW

@@ -1,8 +1,7 @@
 """Fills in the fields that a transaction request omits: nonce, gas, fees and type.
 
 `eth_fillTransaction` returns the result, `eth_signTransaction` signs it and `eth_sendTransaction` sends it. A request
-is
-a call object with an optional type (json-rpc.md 3.4).
+is a call object with an optional type (json-rpc.md 3.4).
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ _SCHEMA: Final[dict[str, Any]] = {
     **CALL_SCHEMA,
     "properties": {
         **CALL_SCHEMA["properties"],
-        "type": {"type": "string", "description": "type of the transaction; by default what its members ask for"},
+        "type": {"type": "string", "description": "transaction type; by default derived from the members"},
     },
 }
 TransactionRequestParam = Annotated[
