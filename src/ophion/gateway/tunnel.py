@@ -3,12 +3,10 @@
     client <-> Tunnel <-> FarEnd <-> node
 
 The node itself speaks WebSocket with the client: it checks frames, pings, and closes. The tunnel adds four rules:
-- Only a 101 response of the node opens it. Any other response is forwarded and ends the connection, so clients cannot
-  send HTTP to the port behind.
+- Only a 101 response of the node opens it. Any other is forwarded and ends the connection.
 - Backpressure: while one end does not read, the tunnel does not read from the other end.
 - When one end disconnects, the tunnel closes the other.
-- Busy tunnels do not starve plain requests: bytes are copied in time slices (tunnel_direction.py), and only a few
-  tunnels open at the same time (`Openings`).
+- Fairness: bytes are copied in time slices (tunnel_direction.py), and few tunnels open at a time (`Openings`).
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ _MAX_OPENING: Final = 32
 class Openings:
     """Limits how many tunnels open at the same time; the others queue."""
 
-    def __init__(self, most: int = _MAX_OPENING) -> None:
-        self._most = most
+    def __init__(self, max_opening: int = _MAX_OPENING) -> None:
+        self._max_opening = max_opening
         self._under_way: set[Tunnel] = set()
         self._line: dict[Tunnel, None] = {}
 
     def begin(self, tunnel: Tunnel) -> None:
         """Open a tunnel now, or queue it."""
-        if len(self._under_way) < self._most:
+        if len(self._under_way) < self._max_opening:
             self._under_way.add(tunnel)
             tunnel.open()
         else:

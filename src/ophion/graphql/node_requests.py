@@ -74,8 +74,7 @@ def _called(outcome: CallOutcome) -> GraphqlReply:
 
 
 def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
-    """Return state and environment of a call: those of a block, or the head's state with the next block's
-    environment."""
+    """Return state and environment of a call: those of a block, or the head's state in the next block."""
     queries = ctx.queries
     if block is None:
         following = queries.next_block()

@@ -131,10 +131,10 @@ async def storage_range_at(
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"storage": {}, "complete": True}
-    most = min(limit, _MAX_ENTRIES)
+    count = min(limit, _MAX_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
-        return _state_within(ctx, header, tx_index).storage_range(address, start_key, most)
+        return _state_within(ctx, header, tx_index).storage_range(address, start_key, count)
 
     slots, following = await ctx.lanes.trace.run(read)
     result: dict[str, Any] = {
@@ -155,8 +155,8 @@ def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State
     body, parent = chain.store.body(header.hash), chain.header(header.parent_hash)
     if parent is None or body is None or tx_index >= body.transaction_count:
         return chain.state(header.header)
-    kept = [transaction.raw for transaction in body.transactions[: tx_index + 1]]
-    begun = Body.of(kept, [], None if body.withdrawals is None else [])
+    included = [transaction.raw for transaction in body.transactions[: tx_index + 1]]
+    begun = Body.of(included, [], None if body.withdrawals is None else [])
     view = ctx.queries.view(header.hash)
     assert view is not None, "a block that has a header can be viewed"
     return execute(chain.state(parent.header), view.env, begun, [], False).state
@@ -192,10 +192,10 @@ async def account_range(
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"addressMap": {}, "nextKey": None}
-    most = min(limit, _MAX_ENTRIES)
+    count = min(limit, _MAX_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
-        return ctx.queries.chain.state(header.header).accounts(start_hash, most)
+        return ctx.queries.chain.state(header.header).accounts(start_hash, count)
 
     accounts, following = await ctx.lanes.trace.run(read)
     return {
@@ -245,7 +245,7 @@ def _found(thing: T | None) -> T:
 async def batch_send_raw_transaction(ctx: RpcContext, *transactions: RawTransactionParam) -> BatchResult:
     """Adds signed transactions to the pool, independently of each other, and returns a result for each."""
     if len(transactions) > _MAX_TRANSACTIONS:
-        raise invalid_params(f"at most {_MAX_TRANSACTIONS} transactions at a time")
+        raise invalid_params(f"at count {_MAX_TRANSACTIONS} transactions at a time")
     good = {index: raw for index, raw in enumerate(transactions) if raw is not None}
     admitted = dict(zip(good, await ctx.pool.submit(tuple(good.values()), Origin.LOCAL), strict=True))
     return [_status(index, admitted.get(index)) for index in range(len(transactions))]

@@ -89,9 +89,9 @@ async def trace_bad_block(
 
 
 async def _trace_block(
-    ctx: RpcContext, header: HashedHeader | None, wanted: TraceOptions | None, body: Body | None = None
+    ctx: RpcContext, header: HashedHeader | None, trace_options: TraceOptions | None, body: Body | None = None
 ) -> TraceResult | None:
-    options = wanted or PLAIN
+    options = trace_options or PLAIN
     if header is not None and header.number == 0 and ctx.dev is not None:
         return b"[]"  # indexers that start at genesis would retry forever otherwise
     # with a named tracer, an error as in current clients; without one, null as in Pantheon 1.2 (json-rpc.md 5.9)
@@ -112,9 +112,9 @@ async def trace_a_call(
 
     The caller's balance and the base fee are not checked, unless the call sets `strict`.
     """
-    wanted = options or PLAIN
-    accounts = wanted.members.get("stateOverrides")
-    fields = wanted.members.get("blockOverrides")
+    trace_options = options or PLAIN
+    accounts = trace_options.members.get("stateOverrides")
+    fields = trace_options.members.get("blockOverrides")
     overrides = () if accounts is None else decode_state_overrides(accounts)
     env_overrides = None if fields is None else decode_block_overrides(fields)
 
@@ -126,4 +126,4 @@ async def trace_a_call(
         request = call.request(gas_for(ctx, call, view.header.gas_limit), strict=False)
         return trace_call(view.state, env, request, overrides, kind, ctx.limits.timeout_s)
 
-    return await traced(ctx, wanted, start)
+    return await traced(ctx, trace_options, start)

@@ -64,9 +64,9 @@ def capabilities(ctx: RpcContext) -> CapabilitiesResult:
     """
     head = ctx.queries.head
     everything = {"disabled": False, "oldestBlock": quantity(0)}
-    kept = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.oldest_state)}
-    said = dict.fromkeys(_HISTORIES, everything) | dict.fromkeys(_OF_STATE, kept)
-    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | said
+    states = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.oldest_state)}
+    histories = dict.fromkeys(_HISTORIES, everything) | dict.fromkeys(_OF_STATE, states)
+    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | histories
 
 
 @method("eth_gasPrice", needs={"chain"}, examples=[Example([], "0x3e8")])

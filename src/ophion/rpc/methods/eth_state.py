@@ -24,7 +24,7 @@ from ophion.rpc.schema.wire_types import (
 )
 from ophion.rpc.services.block_reference import read_at, read_in_lane
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.proofs import FEW, proof
+from ophion.rpc.services.proofs import MAX_INLINE_SLOTS, proof
 
 _MAX_VALUES = 1024
 
@@ -140,7 +140,7 @@ def get_storage_values(
 
     def read(view: BlockView) -> dict[str, list[str]]:
         state = view.state
-        return {data(owner): [data(state.storage(owner, slot)) for slot in wanted] for owner, wanted in slots.items()}
+        return {data(owner): [data(state.storage(owner, slot)) for slot in keys] for owner, keys in slots.items()}
 
     return read_at(ctx, block, read)
 
@@ -154,5 +154,5 @@ def get_proof(
     For a missing account, proves its absence. Storage proofs are in the order of the request.
     """
     max_bytes = ctx.limits.max_response_bytes
-    read = read_at if len(storage_keys) <= FEW else read_in_lane
+    read = read_at if len(storage_keys) <= MAX_INLINE_SLOTS else read_in_lane
     return read(ctx, block, lambda view: proof(view, address, storage_keys, max_bytes))

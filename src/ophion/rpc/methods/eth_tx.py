@@ -97,11 +97,11 @@ def eth_call(
         names_price = call.get("gasPrice") or call.get("maxFeePerGas") or call.get("maxPriorityFeePerGas")
         env = queries.head_env if names_price else queries.latest.free_env
         return run_call(ctx, state, env, gas_limit, decode_call(call), state_overrides)
-    wanted = decode_call(call)
+    decoded = decode_call(call)
     if block is BlockTag.PENDING:
-        return _call_pending(ctx, wanted, state_overrides, block_overrides)
+        return _call_pending(ctx, decoded, state_overrides, block_overrides)
     view = view_at(ctx, block)
-    return None if view is None else _call_at(ctx, view, wanted, state_overrides, block_overrides)
+    return None if view is None else _call_at(ctx, view, decoded, state_overrides, block_overrides)
 
 
 def _call_at(

@@ -171,8 +171,7 @@ def decode_call(value: object) -> Call:
 
 
 def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:
-    """Decode replaced parts by address; `state` replaces all storage, `stateDiff` some slots, both together are an
-    error."""
+    """Decode replaced parts by address; `state` replaces all storage, `stateDiff` some slots; both are an error."""
     if type(value) is not dict or not all(type(raw) is dict for raw in value.values()):
         raise invalid_params("state overrides: an object with an object for each address is expected")
     return tuple(_account_override(decode_address(name), raw) for name, raw in value.items())

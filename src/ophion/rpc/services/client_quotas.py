@@ -14,41 +14,41 @@ MEBIBYTE: Final = 2**20
 class ClientQuotas:
     """Number and bytes of one kind of object, by client."""
 
-    def __init__(self, most: int, most_of_one: int, max_bytes: int, most_bytes_of_one: int) -> None:
-        self._most = most
-        self._most_of_one = most_of_one
+    def __init__(self, max_count: int, max_count_per_client: int, max_bytes: int, max_bytes_per_client: int) -> None:
+        self._max_count = max_count
+        self._max_count_per_client = max_count_per_client
         self._max_bytes = max_bytes
-        self._most_bytes_of_one = most_bytes_of_one
-        self._kept: dict[str, tuple[int, int]] = {}
+        self._max_bytes_per_client = max_bytes_per_client
+        self._usage: dict[str, tuple[int, int]] = {}
         self._count = 0
         self._bytes = 0
 
     def __len__(self) -> int:
         """Number of clients that keep something."""
-        return len(self._kept)
+        return len(self._usage)
 
     def has_room(self, size: int) -> bool:
         """Whether one more object of this size fits the total limit."""
-        return self._count < self._most and self._bytes + size <= self._max_bytes
+        return self._count < self._max_count and self._bytes + size <= self._max_bytes
 
     def has_room_for(self, client: str, size: int) -> bool:
         """Whether it fits the limit of this client."""
-        count, held = self._kept.get(client, (0, 0))
-        return count < self._most_of_one and held + size <= self._most_bytes_of_one
+        count, held = self._usage.get(client, (0, 0))
+        return count < self._max_count_per_client and held + size <= self._max_bytes_per_client
 
     def keep(self, client: str, size: int) -> None:
         """Count one more object."""
-        count, held = self._kept.get(client, (0, 0))
-        self._kept[client] = (count + 1, held + size)
+        count, held = self._usage.get(client, (0, 0))
+        self._usage[client] = (count + 1, held + size)
         self._count += 1
         self._bytes += size
 
     def drop(self, client: str, size: int) -> None:
         """Count one object less."""
-        count, held = self._kept[client]
+        count, held = self._usage[client]
         if count == 1:
-            del self._kept[client]
+            del self._usage[client]
         else:
-            self._kept[client] = (count - 1, held - size)
+            self._usage[client] = (count - 1, held - size)
         self._count -= 1
         self._bytes -= size

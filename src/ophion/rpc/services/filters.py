@@ -122,7 +122,7 @@ class Filters:
     def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
         self._clock = clock
         self._entropy = entropy
-        self._allowances = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        self._quotas = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
         """Number of filters for pending transactions; lets pool events skip the scan of all filters."""
@@ -165,16 +165,18 @@ class Filters:
         use.
         """
         self._expire()
-        wanted = query or LogQuery()
-        while not self._allowances.has_room_for(client, wanted.weight):
+        stored_query = query or LogQuery()
+        while not self._quotas.has_room_for(client, stored_query.weight):
             self._evict_first(name for name, one in self._filters.items() if one.client == client)
-        while not self._allowances.has_room(wanted.weight):
+        while not self._quotas.has_room(stored_query.weight):
             self._evict_first(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
-        self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client, journal.end)
+        self._filters[filter_id] = _Filter(
+            kind, stored_query, journal.end, self._clock.monotonic(), client, journal.end
+        )
         self._pending += kind is FilterKind.PENDING
-        self._allowances.keep(client, wanted.weight)
+        self._quotas.keep(client, stored_query.weight)
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:
@@ -247,7 +249,7 @@ class Filters:
         if found is None:
             return False
         self._pending -= found.kind is FilterKind.PENDING
-        self._allowances.drop(found.client, found.query.weight)
+        self._quotas.drop(found.client, found.query.weight)
         if not self._pending:
             self._pool.clear()
         if len(self._filters) == self._pending:

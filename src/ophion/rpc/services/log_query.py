@@ -129,8 +129,7 @@ def decode_topics(value: Any) -> Topics:
 
 
 def _position(value: Any) -> tuple[Hash32, ...] | None:
-    """Decode the alternatives of one position; null, an empty array, and an array that contains null match any
-    topic."""
+    """Decode the alternatives of one position; null, an empty array, or a null inside the array match any topic."""
     if value is None:
         return None
     if type(value) is not list:

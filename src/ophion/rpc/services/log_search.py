@@ -79,8 +79,7 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and how many of its blocks they cover: not all if one response would be too
-    large."""
+    """Return the logs for a filter, and how many of its blocks they cover: fewer if the response gets too large."""
     count = len(changes.blocks)
     while True:
         try:

@@ -18,8 +18,8 @@ from ophion.rpc.errors import RESPONSE_TOO_LARGE
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.streaming import Streamed, opened
 
-_FEW: Final = 64
-_LITTLE: Final = 64 * 1024
+_MAX_INLINE_COUNT: Final = 64
+_MAX_INLINE_BYTES: Final = 64 * 1024
 """Limits of a listing that is rendered on the event loop, in about a millisecond."""
 _PIECE: Final = 256 * 1024
 
@@ -70,7 +70,7 @@ class PoolListing:
 async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | Streamed:
     """Return the JSON array of these transactions."""
     source = PoolListing(ctx.pool, [item.hash for item in items])
-    if _is_little(items):
+    if _is_small(items):
         text = source.next()
         assert text is not None, "so few are one piece"
         return text
@@ -79,7 +79,7 @@ async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes |
 
 async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: Callable[[], T]) -> T:
     """Render these transactions in another form, which is not streamed; raises `RpcError` if it would be too long."""
-    if _is_little(items):
+    if _is_small(items):
         return render()
     # estimated size: hexadecimal text doubles the bytes
     if sum(2 * item.size for item in items) > ctx.streams.max_bytes:
@@ -87,5 +87,5 @@ async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: 
     return await ctx.lanes.read.run(render)
 
 
-def _is_little(items: Sequence[PooledTransaction]) -> bool:
-    return len(items) <= _FEW and sum(item.size for item in items) <= _LITTLE
+def _is_small(items: Sequence[PooledTransaction]) -> bool:
+    return len(items) <= _MAX_INLINE_COUNT and sum(item.size for item in items) <= _MAX_INLINE_BYTES

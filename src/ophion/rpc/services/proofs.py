@@ -17,7 +17,7 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, STATE_UNAVAILABLE
 
-FEW: Final = 16
+MAX_INLINE_SLOTS: Final = 16
 """Up to this many slots are proven on the event loop, more in a lane."""
 _PORTION: Final = 256
 

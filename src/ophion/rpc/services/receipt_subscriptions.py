@@ -35,16 +35,15 @@ class ReceiptSubscriptions(Generic[T]):
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
     ) -> None:
-        """`hashes`: transactions of the block; `named`: subscriptions by hash; `read`: returns the receipt at an
-        index."""
-        places = {hash: place for place, hash in enumerate(hashes)}
+        """`hashes`: transactions of the block; `named`: subscriptions with their hashes; `read`: receipt by index."""
+        indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}
         """Subscriptions by the transaction indexes that they name."""
         for one, names in named:
-            if chosen := sorted(places[name] for name in names if name in places):
+            if chosen := sorted(indexes[name] for name in names if name in indexes):
                 self.wanted.setdefault(tuple(chosen), []).append(one)
-        self._texts = {place: read(place) for place in {place for chosen in self.wanted for place in chosen}}
+        self._texts = {index: read(index) for index in {index for chosen in self.wanted for index in chosen}}
 
-    def text(self, places: Sequence[int]) -> bytes:
+    def text(self, indexes: Sequence[int]) -> bytes:
         """Return the receipts at these indexes as a JSON list."""
-        return b"[%b]" % b",".join([self._texts[place] for place in places])
+        return b"[%b]" % b",".join([self._texts[index] for index in indexes])

@@ -16,8 +16,8 @@ from ophion.runtime.eager_coroutine import awaited
 TIMEOUT_CODE: Final = 4
 NONCE_GAP_CODE: Final = 6
 
-_DEFAULT_S: Final = 2.0
-_SHARE_OF_REQUEST: Final = 0.9
+_DEFAULT_TIMEOUT_S: Final = 2.0
+_MAX_WAIT_FRACTION: Final = 0.9
 """Fraction of the request timeout after which waiting ends, so that the response is sent in time."""
 _SHORT_BYTES: Final = 64 * 1024
 """Receipts of at most this size in the database render in one or two milliseconds."""
@@ -49,7 +49,7 @@ async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> b
                 f"The transaction {data(hash)} waits in the pool for an earlier one with nonce {missing}.",
                 quantity(missing),
             )
-    timeout_s = min(_DEFAULT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _most_s(ctx))
+    timeout_s = min(_DEFAULT_TIMEOUT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _max_wait_s(ctx))
     await ctx.receipt_waits.wait(hash, timeout_s)
     receipt = await awaited(mined_receipt(ctx, hash))
     if receipt is None:
@@ -61,5 +61,5 @@ async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> b
     return receipt
 
 
-def _most_s(ctx: RpcContext) -> float:
-    return ctx.limits.timeout_s * _SHARE_OF_REQUEST
+def _max_wait_s(ctx: RpcContext) -> float:
+    return ctx.limits.timeout_s * _MAX_WAIT_FRACTION

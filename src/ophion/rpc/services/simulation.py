@@ -48,7 +48,7 @@ GAS_BUDGET: Final = 50_000_000
 _SECONDS_PER_BLOCK: Final = 12
 _VM_ERROR_CODE: Final = -32015
 _ZERO_HASH: Final = bytes(32)
-_MOST: Final = 2**64 - 1
+_MAX_UINT64: Final = 2**64 - 1
 
 _REFUSALS: Final[Mapping[str, int]] = {
     "nonce-low": -38010,
@@ -142,7 +142,7 @@ def _decode_withdrawal(raw: object) -> Withdrawal:
     if type(raw) is not dict:
         raise invalid_params("withdrawals: an array of objects is expected")
     index, validator, amount = (decode_quantity(raw.get(name)) for name in ("index", "validatorIndex", "amount"))
-    if max(index, validator, amount) > _MOST:
+    if max(index, validator, amount) > _MAX_UINT64:
         raise invalid_params("withdrawals: numbers of at most 64 bits are expected")
     return Withdrawal(index, validator, decode_address(raw.get("address")), amount)
 
@@ -156,22 +156,22 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
     ordered: list[BlockRequest] = []
     number, timestamp = base.number, base.timestamp
     for block in blocks:
-        wanted = block.overrides.number
-        wanted = number + 1 if wanted is None else wanted
-        if wanted <= number:
-            raise RpcError(-38020, f"block numbers must be in order: {wanted} <= {number}")
-        if wanted - base.number > MAX_BLOCKS:
+        next_number = block.overrides.number
+        next_number = number + 1 if next_number is None else next_number
+        if next_number <= number:
+            raise RpcError(-38020, f"block numbers must be in order: {next_number} <= {number}")
+        if next_number - base.number > MAX_BLOCKS:
             raise RpcError(LIMIT_EXCEEDED_CODE, "too many blocks")
-        while number + 1 < wanted:
+        while number + 1 < next_number:
             number, timestamp = number + 1, timestamp + _SECONDS_PER_BLOCK
             ordered.append(replace(empty, overrides=EnvOverrides(number=number, timestamp=timestamp)))
-        time_wanted = block.overrides.timestamp
-        time_wanted = timestamp + _SECONDS_PER_BLOCK if time_wanted is None else time_wanted
-        if time_wanted <= timestamp:
-            raise RpcError(-38021, f"block timestamps must be in order: {time_wanted} <= {timestamp}")
-        if time_wanted > _MOST:
-            raise RpcError(-38021, f"block timestamps end with {_MOST}")
-        number, timestamp = wanted, time_wanted
+        next_timestamp = block.overrides.timestamp
+        next_timestamp = timestamp + _SECONDS_PER_BLOCK if next_timestamp is None else next_timestamp
+        if next_timestamp <= timestamp:
+            raise RpcError(-38021, f"block timestamps must be in order: {next_timestamp} <= {timestamp}")
+        if next_timestamp > _MAX_UINT64:
+            raise RpcError(-38021, f"block timestamps end with {_MAX_UINT64}")
+        number, timestamp = next_number, next_timestamp
         ordered.append(replace(block, overrides=replace(block.overrides, number=number, timestamp=timestamp)))
     return ordered
 
@@ -251,10 +251,10 @@ class Simulator:
             parent_beacon_block_root=(block.beacon_root or _ZERO_HASH) if is_cancun else None,
         )
 
-    def _base_fee(self, wanted: int | None) -> int:
+    def _base_fee(self, requested: int | None) -> int:
         """Return the requested base fee; by default the protocol's if validation is on, else 0."""
-        if wanted is not None:
-            return wanted
+        if requested is not None:
+            return requested
         if not self._simulation.is_validating or self._spec.zero_base_fee:
             return 0
         return next_base_fee(self._parent, self._spec)
@@ -301,7 +301,7 @@ class Simulator:
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
     """Return a call for the extension, in which gas, nonce and fee type may be None."""
-    gas = None if call.gas is None else min(call.gas, _MOST)
+    gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 
 

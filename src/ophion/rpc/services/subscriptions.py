@@ -47,7 +47,7 @@ _BYTES_OF_A_HASH: Final = 160
 _AT_A_TIME: Final = 256
 _SHORT_BYTES: Final = 4096
 """The loop yields after a batch of short messages; a longer one counts as several of this size."""
-_FEW: Final = 64
+_MAX_INLINE: Final = 64
 """Up to this many subscriptions are served in one loop step."""
 
 
@@ -172,7 +172,7 @@ class Subscriptions:
         self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
         self._of_query: dict[LogQuery, dict[int, _Subscription]] = {}
         """Log subscriptions by query: equal queries share their messages."""
-        self._allowances = ClientQuotas(_MAX_IN_ALL, max(most, _MAX_IN_ALL // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        self._quotas = ClientQuotas(_MAX_IN_ALL, max(most, _MAX_IN_ALL // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._sent = 0
         self._by_id: dict[int, _Subscription] = {}
         self.subscribed = dict.fromkeys(Kind, 0)
@@ -205,13 +205,13 @@ class Subscriptions:
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
-        count, allowances = len(self._of_caller.get(caller, ())) + 1, self._allowances
-        has_room = allowances.has_room(one.weight) and allowances.has_room_for(one.client, one.weight)
+        count, quotas = len(self._of_caller.get(caller, ())) + 1, self._quotas
+        has_room = quotas.has_room(one.weight) and quotas.has_room_for(one.client, one.weight)
         if count > self._most or not has_room:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
             self._unfinished = None  # there were no subscribers before
-        allowances.keep(one.client, one.weight)
+        quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
         self._by_id[one.id] = one
@@ -246,7 +246,7 @@ class Subscriptions:
             del self._of_caller[found.caller]
         if found.kind is Kind.LOGS and not self._of_query[found.query]:
             del self._of_query[found.query]
-        self._allowances.drop(found.client, found.weight)
+        self._quotas.drop(found.client, found.weight)
 
     def _places(self, one: _Subscription) -> Iterator[dict[int, _Subscription]]:
         """Yield the indexes that contain it: by connection, by kind, and by query."""
@@ -277,7 +277,7 @@ class Subscriptions:
         subscribers, heads are sent in order by `_on_chain_event`.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
-        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _FEW
+        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _MAX_INLINE
         if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) != 1:
             return
         heads = self._of(Kind.NEW_HEADS)

@@ -26,7 +26,7 @@ from ophion.rpc.services.calls import refused
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.streaming import Streamed, opened, whole_of
 
-TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "what was traced, in the form asked for", {})]
+TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
 
 
 class Nothing(Exception):  # not an error: the result is null
@@ -65,12 +65,12 @@ async def traced(
     return orjson.dumps(_together(parts, options.several, is_list))
 
 
-def _together(parts: Mapping[str, Any], wanted: Mapping[str, TraceKind], is_list: bool) -> Any:
+def _together(parts: Mapping[str, Any], tracers: Mapping[str, TraceKind], is_list: bool) -> Any:
     if not is_list:
-        return {name: parts[name] for name in wanted}
+        return {name: parts[name] for name in tracers}
     entries = next(iter(parts.values()))
     return [
-        {**entry, "result": {name: parts[name][index]["result"] for name in wanted}}
+        {**entry, "result": {name: parts[name][index]["result"] for name in tracers}}
         for index, entry in enumerate(entries)
     ]
 
