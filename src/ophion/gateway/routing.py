@@ -128,12 +128,12 @@ class Paths:
         if route is not None:
             upstream, path = route
             if request.method not in _METHODS:
-                return failure(upstream.kind, 405, f"{request.method.decode('latin-1')} is not passed on.")
+                return failure(upstream.kind, 405, f"{request.method.decode('latin-1')} is not forwarded.")
             head = request_head(request.method, target_of(path, request.query), upstream.host, request.headers)
             has_body = request.body or request.method not in (b"GET", b"OPTIONS", b"DELETE")
             return upstream.ask(with_body(head, request.body) if has_body else head + b"\r\n")
         if request.method != b"GET":
-            return failure(None, 404, "There is nothing here that takes this.")
+            return failure(None, 404, "No service at this path accepts this method.")
         if request.path == b"/nodes.json":
             return self._node_status.now()
         if request.path == b"/metrics-index":
@@ -190,7 +190,7 @@ class Paths:
             return None  # metrics need a node name in the path
         upstream = services.get(kind)
         if upstream is None:
-            return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} opens it.")
+            return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} enables it.")
         if kind in (ServiceKind.GRAPHQL, ServiceKind.METRICS):
             return upstream, b"/%b%b" % (first, b"/" + rest if rest else b"")
         return upstream, b"/" + rest
@@ -212,13 +212,13 @@ class Paths:
     def _file(self, request: Request) -> Response:
         found = self._page(request.path.decode("latin-1"), request.headers)
         if found is None:
-            return failure(None, 404, "There is nothing here.")
+            return failure(None, 404, "Not found.")
         status, headers, body = found
         kind = next((value for name, value in headers if name.lower() == "content-type"), None)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers if name.lower() != "content-type")
         return Response(status, (body,) if body else (), None if kind is None else kind.encode(), lines.encode())
 
-    # --- what there is ---------------------------------------------------------------------------
+    # --- service discovery -----------------------------------------------------------------------
 
     def _metrics_index(self) -> bytes:
         """Return scrape targets in the format of Prometheus' HTTP service discovery."""
@@ -235,7 +235,7 @@ class Paths:
             ]
         )
 
-    # --- time ------------------------------------------------------------------------------------
+    # --- timer -----------------------------------------------------------------------------------
 
     def _upstreams(self) -> list[Upstream]:
         return [one for services in self._nodes.values() for one in services.values()] + list(self._tools.values())

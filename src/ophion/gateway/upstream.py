@@ -115,7 +115,7 @@ class Upstream:
     def problem(self, error: OSError) -> str:
         """Return in one line why the node cannot be reached."""
         reason = "it does not answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
-        return f"{self.name} is down: nothing can be reached at {self.place.host}:{self.place.port} ({reason})."
+        return f"{self.name} is down: cannot connect to {self.place.host}:{self.place.port} ({reason})."
 
     def _connect(self, waiting: _Waiting) -> None:
         task = asyncio.get_running_loop().create_task(self._connected(waiting), name=f"connect to {self.name}")
@@ -315,7 +315,7 @@ class UpstreamConnection(asyncio.Protocol):
             else:
                 self._transport.abort()
 
-    # --- called by the answer --------------------------------------------------------------------
+    # --- called by the response ------------------------------------------------------------------
 
     def pause_reading(self) -> None:
         self.is_held_back = True
@@ -338,6 +338,6 @@ class UpstreamConnection(asyncio.Protocol):
         reader, pending = self._reader, self._pending
         self._pending = None
         if reader is not None:
-            reader.close(AnswerLost(f"{self._upstream.name} went away in the middle of an answer"))
+            reader.close(AnswerLost(f"{self._upstream.name} disconnected before the end of its response"))
         if pending is not None and answer is not None:
             pending.resolve(answer)

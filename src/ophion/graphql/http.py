@@ -112,7 +112,7 @@ class GraphqlApplication:
         for pending in tuple(self._waiting):
             pending.abandon()
 
-    # --- forms of requests -----------------------------------------------------------------------
+    # --- request formats -------------------------------------------------------------------------
 
     def _elsewhere(self, request: Request) -> Result:
         """Answer paths other than `/graphql`: the root for load balancers, the login, and files of the query page."""
@@ -171,7 +171,7 @@ class GraphqlApplication:
                 return _UNAUTHORIZED
         return self._answer(query)
 
-    # --- running ---------------------------------------------------------------------------------
+    # --- execution -------------------------------------------------------------------------------
 
     def _answer(self, query: GraphqlQuery) -> Response | Pending[Response]:
         needs = query.needs_gas_price or query.needs_priority_fee or query.needs_pool

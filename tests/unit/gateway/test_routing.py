@@ -115,7 +115,7 @@ def test_a_service_that_is_off_says_what_opens_it() -> None:
         answer = paths.respond(Request(b"GET", b"/validator1/graphql", b"", {}, b""))
         assert isinstance(answer, Response)
         assert answer.status == 404
-        assert b"--graphql-http-enabled opens it" in b"".join(answer.body)
+        assert b"--graphql-http-enabled enables it" in b"".join(answer.body)
 
     within(play)
 

@@ -127,7 +127,7 @@ async def storage_range_at(
 ) -> StorageRangeResult:
     """Returns storage of a contract after a transaction of a block, in the order of the slots' hashes."""
     if tx_index < 0:
-        raise INTERNAL_ERROR("txIndex: not negative")
+        raise INTERNAL_ERROR("txIndex: a non-negative number is expected")
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"storage": {}, "complete": True}

@@ -59,7 +59,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     key = _signer(ctx, request.sender)
     unsigned = await filled(ctx, request)
     if unsigned.type == BLOB:
-        raise invalid_params("blob transactions are signed by who has the blobs: use eth_sendRawTransaction")
+        raise invalid_params("this node does not sign blob transactions: use eth_sendRawTransaction")
     async with ctx.accounts.turns[request.sender]:
         if request.call.nonce is None:
             unsigned = replace(unsigned, nonce=next_nonce(ctx, request.sender))

@@ -105,7 +105,7 @@ def _decode_percentiles(value: object) -> list[float]:
     if not all(type(percentile) in (int, float) and 0 <= percentile <= 100 for percentile in value):
         raise invalid_params("percentiles: numbers from 0 to 100 are expected")
     if any(after < before for before, after in pairwise(value)):
-        raise invalid_params("percentiles: numbers that do not fall are expected")
+        raise invalid_params("percentiles: numbers in ascending order are expected")
     return value
 
 

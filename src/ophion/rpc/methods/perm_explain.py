@@ -132,9 +132,9 @@ def _rule(answer: RuleAnswer) -> dict[str, Any]:
 
 
 _DEPARTED = {
-    DropReason.REPLACED: "another transaction of the same sender with the same nonce took its place",
-    DropReason.EVICTED: "the pool was full and it paid least",
-    DropReason.EXPIRED: "it waited longer than transactions are kept",
+    DropReason.REPLACED: "replaced by another transaction with the same sender and nonce",
+    DropReason.EVICTED: "evicted from the full pool because it paid least",
+    DropReason.EXPIRED: "expired: it was in the pool for too long",
     DropReason.STALE: "its nonce was used by another transaction",
     DropReason.INVALID: "no block could be built with it",
     DropReason.NOT_PERMITTED: "its sender is not permitted",
@@ -164,7 +164,7 @@ async def explain_transaction(ctx: RpcContext, hash: HashParam) -> TransactionEx
             }
     departure = ctx.pool.departures.get(hash)
     if departure is None:
-        return {"state": "unknown", "reason": "this node has not seen it, or has forgotten it"}
+        return {"state": "unknown", "reason": "this node has not received it, or no longer remembers it"}
     return {
         "state": "dropped",
         "reason": departure.detail or _DEPARTED[departure.reason],
@@ -199,7 +199,7 @@ async def _waiting(ctx: RpcContext, item: PooledTransaction) -> dict[str, Any]:
     if item.max_fee < needed:
         return {
             "state": "too-cheap",
-            "reason": f"it pays at most {item.max_fee} wei for a unit of gas; the next block takes {needed}",
+            "reason": f"its maximum fee is {item.max_fee} wei per gas; the next block requires {needed}",
         }
     return {"state": "waiting", "reason": "it can be in the next block"}
 

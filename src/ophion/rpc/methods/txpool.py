@@ -104,7 +104,7 @@ def _object(item: PooledTransaction) -> orjson.Fragment:
     return orjson.Fragment(item.transaction.json())
 
 
-# --- the list explorers ask for ------------------------------------------------------------------
+# --- filtered list -------------------------------------------------------------------------------
 
 _NUMBERS: Final[Mapping[str, Callable[[PooledTransaction], int]]] = {
     "gas": lambda item: item.gas_limit,

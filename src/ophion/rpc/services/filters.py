@@ -132,7 +132,7 @@ class Filters:
     def __len__(self) -> int:
         return len(self._filters)
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Record the blocks of a chain event."""
@@ -156,7 +156,7 @@ class Filters:
             for item in event.transactions:
                 self._pool.append(item.hash)
 
-    # --- what clients ask ------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
@@ -225,7 +225,7 @@ class Filters:
             raise LOGS_FILTER_NOT_FOUND()
         return found.query
 
-    # --- upkeep ----------------------------------------------------------------------------------
+    # --- eviction --------------------------------------------------------------------------------
 
     def _use(self, filter_id: str) -> _Filter | None:
         self._expire()

@@ -170,7 +170,7 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
         if next_timestamp <= timestamp:
             raise RpcError(-38021, f"block timestamps must be in order: {next_timestamp} <= {timestamp}")
         if next_timestamp > _MAX_UINT64:
-            raise RpcError(-38021, f"block timestamps end with {_MAX_UINT64}")
+            raise RpcError(-38021, f"block timestamps must be at most {_MAX_UINT64}")
         number, timestamp = next_number, next_timestamp
         ordered.append(replace(block, overrides=replace(block.overrides, number=number, timestamp=timestamp)))
     return ordered

@@ -189,7 +189,7 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    # --- what clients ask ------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     def subscribe(self, caller: Subscriber, kind: object, options: object) -> int:
         """Add a subscription to this connection; invalid parameters raise `Invalid Request`."""
@@ -206,8 +206,8 @@ class Subscriptions:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
         count, quotas = len(self._of_caller.get(caller, ())) + 1, self._quotas
-        has_room = quotas.has_room(one.weight) and quotas.has_room_for(one.client, one.weight)
-        if count > self._most or not has_room:
+        fits = quotas.has_room(one.weight) and quotas.has_room_for(one.client, one.weight)
+        if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
             self._unfinished = None  # there were no subscribers before
@@ -255,7 +255,7 @@ class Subscriptions:
         if one.kind is Kind.LOGS:
             yield self._of_query.setdefault(one.query, {})
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Send chain and pool events until cancelled."""

@@ -162,7 +162,7 @@ def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
         return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)
     limit, opcodes = members.get("limit"), members.get("opcodes")
     if limit is not None and (type(limit) is not int or limit < 0):
-        raise invalid_params("limit: a number that is not negative is expected")
+        raise invalid_params("limit: a non-negative number is expected")
     if opcodes is not None and (type(opcodes) is not list or not all(type(name) is str for name in opcodes)):
         raise invalid_params("opcodes: an array of names is expected")
     is_memory_named = members.get("enableMemory") is not None or members.get("disableMemory") is None
