@@ -31,7 +31,7 @@ MAX_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
 _MAX_IDLE_S: Final = 60.0
-"""An idle connection is closed after this time. Nodes close after ten minutes, so none closes a connection in use."""
+"""Idle connections are closed after this time: before the node does, which waits ten minutes."""
 ANSWER_S: Final = 120.0
 """Timeout for silence of a node; the node's own limits are far below."""
 _PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "

@@ -161,22 +161,19 @@ class Filters:
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
 
-        At a limit, total or per client, the client's longest idle filter is evicted. Raises `RpcError` if all are in
-        use.
+        At a limit the longest idle filter is evicted, of this client or of all. Raises `RpcError` if it is in use.
         """
         self._expire()
-        stored_query = query or LogQuery()
-        while not self._quotas.has_room_for(client, stored_query.weight):
+        log_query = query or LogQuery()
+        while not self._quotas.has_room_for(client, log_query.weight):
             self._evict_first(name for name, one in self._filters.items() if one.client == client)
-        while not self._quotas.has_room(stored_query.weight):
+        while not self._quotas.has_room(log_query.weight):
             self._evict_first(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
-        self._filters[filter_id] = _Filter(
-            kind, stored_query, journal.end, self._clock.monotonic(), client, journal.end
-        )
+        self._filters[filter_id] = _Filter(kind, log_query, journal.end, self._clock.monotonic(), client, journal.end)
         self._pending += kind is FilterKind.PENDING
-        self._quotas.keep(client, stored_query.weight)
+        self._quotas.keep(client, log_query.weight)
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:

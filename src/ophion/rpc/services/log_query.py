@@ -78,7 +78,7 @@ class ReadAhead(Struct, frozen=True):
 
 
 def read_ahead(value: Any) -> Any:
-    """Decode subscription options early if they are large; errors are raised later, when the kind is known."""
+    """Decode a filter object off the event loop; errors are raised later, when the kind of subscription is known."""
     if type(value) is not dict or not ("address" in value or "topics" in value):
         return value
     try:

@@ -39,12 +39,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _QUEUE: Final = 4096
-_MAX_IN_ALL: Final = 65_536
+_MAX_SUBSCRIPTIONS: Final = 65_536
 _SHARE: Final = 4
 """One client may use a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
-_AT_A_TIME: Final = 256
+_BATCH_SIZE: Final = 256
 _SHORT_BYTES: Final = 4096
 """The loop yields after a batch of short messages; a longer one counts as several of this size."""
 _MAX_INLINE: Final = 64
@@ -172,7 +172,9 @@ class Subscriptions:
         self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
         self._of_query: dict[LogQuery, dict[int, _Subscription]] = {}
         """Log subscriptions by query: equal queries share their messages."""
-        self._quotas = ClientQuotas(_MAX_IN_ALL, max(most, _MAX_IN_ALL // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        self._quotas = ClientQuotas(
+            _MAX_SUBSCRIPTIONS, max(most, _MAX_SUBSCRIPTIONS // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE
+        )
         self._sent = 0
         self._by_id: dict[int, _Subscription] = {}
         self.subscribed = dict.fromkeys(Kind, 0)
@@ -381,7 +383,7 @@ class Subscriptions:
             if text is None:
                 text = render()
             self._sent += 1 + len(text) // _SHORT_BYTES
-            if self._sent >= _AT_A_TIME:
+            if self._sent >= _BATCH_SIZE:
                 self._sent = 0
                 await asyncio.sleep(0)
             if one.id in self._by_id:
