@@ -16,8 +16,8 @@ from typing import Protocol
 import bcrypt
 
 from ophion.enclave.keyfile import KeyPair, write_pair
-from ophion.gateway.backends import Kind, Site, SiteNode
 from ophion.gateway.backends import Place as Upstream
+from ophion.gateway.backends import ServiceKind, Site, SiteNode
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemEntropy
 from ophion.testing.network import TestNetwork
@@ -157,7 +157,7 @@ class Proxy:
     """The gateway of a quickstart network, as a process."""
 
     def __init__(self, folder: Path, node: NodeProcess) -> None:
-        kinds = {Kind.JSON_RPC: "json-rpc", Kind.WEBSOCKET: "ws-rpc", Kind.GRAPHQL: "graphql-http"}
+        kinds = {ServiceKind.JSON_RPC: "json-rpc", ServiceKind.WEBSOCKET: "ws-rpc", ServiceKind.GRAPHQL: "graphql-http"}
         places = {kind: Upstream(HOST, node.ports[name]) for kind, name in kinds.items()}
         Site("abuse", None, (SiteNode("node", "rpc", places),)).write(folder / "site.json")
         self._log = folder / "proxy.log"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 from ophion.testing.network import TestNetwork
 from ophion.testing.ports import free_ports
 from ophion.testing.process import NodeProcess
@@ -49,7 +49,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNetwork]:
 
 
 def site_node(index: int, node: NodeProcess) -> SiteNode:
-    kinds = {Kind.JSON_RPC: "json-rpc", Kind.WEBSOCKET: "ws-rpc", Kind.GRAPHQL: "graphql-http"}
+    kinds = {ServiceKind.JSON_RPC: "json-rpc", ServiceKind.WEBSOCKET: "ws-rpc", ServiceKind.GRAPHQL: "graphql-http"}
     places = {kind: Place("127.0.0.1", node.ports[name]) for kind, name in kinds.items()}
     return SiteNode(NAMES[index], "rpc" if index == 4 else "validator", places, node.rpc("net_enode"))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import uvloop
 
-from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 from ophion.gateway.routing import Page, PageAnswer
 from ophion.gateway.service import LIMITS, GatewayService
 from ophion.rpc.transport.http.policy import HttpLimits
@@ -24,8 +24,8 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def site(**ports: int) -> Site:
-    """One node whose services listen on these ports, by the names of `Kind`."""
-    places = {Kind[name.upper()]: Place("127.0.0.1", port) for name, port in ports.items()}
+    """One node whose services listen on these ports, by the names of `ServiceKind`."""
+    places = {ServiceKind[name.upper()]: Place("127.0.0.1", port) for name, port in ports.items()}
     return Site("test", None, (SiteNode("node", "rpc", places),))
 
 

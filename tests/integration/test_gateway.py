@@ -85,7 +85,7 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
     assert [(one["name"], one["path"], one["up"]) for one in told["nodes"]] == [("node", "node/", True)]
     assert (told["services"], told["token"]) == (["jsonrpc", "jsonws", "graphql"], False)
     status, body = ask("GET", "/node/metrics")
-    assert (status, b"--metrics-enabled opens it" in body) == (404, True)
+    assert (status, b"--metrics-enabled enables it" in body) == (404, True)
     status, body = ask("GET", "/")
     assert (status, b"Ophion" in body) == (200, True)
     status, body = ask("POST", "/jsonrpc/login", b"{}")
@@ -346,7 +346,7 @@ def test_a_node_that_is_down_is_named_in_the_language_of_its_clients() -> None:
         status, body = gateway.ask("POST", "/node/jsonrpc", call("eth_chainId"))
         assert status == 502
         assert json.loads(body)["error"]["message"] == (
-            f"node is down: nothing can be reached at 127.0.0.1:{away} (connection refused)."
+            f"node is down: cannot connect to 127.0.0.1:{away} (connection refused)."
         )
         status, body = gateway.ask("POST", "/graphql", b"{}")
         assert (status, json.loads(body)["errors"][0]["message"][:12]) == (502, "node is down")

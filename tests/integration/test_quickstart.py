@@ -207,7 +207,7 @@ def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> 
     wait_for(lambda: "validator2" not in running(network).processes, LIMIT_S, "the supervisor notices")
     status, found = fetch(url, b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}')
     assert status == 502
-    assert found["error"]["message"].startswith("validator2 is down: nothing can be reached at 127.0.0.1:")
+    assert found["error"]["message"].startswith("validator2 is down: cannot connect to 127.0.0.1:")
     wait_for(lambda: down(address) == ["validator2"], LIMIT_S, "one node is down")
     before = int(call(f"http://{address}/jsonrpc", "eth_blockNumber"), 16)
     wait_for(

@@ -14,7 +14,7 @@ from typing import Final
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions, RunOptions, UpOptions
 from ophion.errors import CommandError, ConfigError
-from ophion.gateway.backends import Kind, Site
+from ophion.gateway.backends import ServiceKind, Site
 from ophion.quickstart import report
 from ophion.quickstart.commands import node_options, program, proxy_options, shown
 from ophion.quickstart.control import send_command
@@ -180,7 +180,7 @@ def show(options: PlaceOptions, session: CommandSession) -> int:
         print(_idle(work))
         return 1
     site = Site.read(work.path / "site.json")
-    found = asyncio.run(heights({node.name: node.places[Kind.JSON_RPC].port for node in site.nodes}))
+    found = asyncio.run(heights({node.name: node.places[ServiceKind.JSON_RPC].port for node in site.nodes}))
     is_down = PROXY not in running.processes
     for line in report.paragraphs(
         report.addresses(running.address, site, work.path, work.where),

@@ -1,24 +1,23 @@
-"""One address for a network: a page, and the services of its nodes by path.
+"""One address for a network: the web interface, and the services of all nodes by path.
 
-    browser, client -> GatewayConnection -> Paths -> Upstream (kept connections) -> node      HTTP
+    browser, client -> GatewayConnection -> Paths -> Upstream (connection pool) -> node       HTTP
                                                \\--> Tunnel ----------------------> node      WebSocket, byte by byte
-                                                \\-> files of the page, nodes.json, metrics-index
+                                                \\-> files of the web interface, nodes.json, metrics-index
 
-The quickstart runs it as a process of its own in front of all nodes; a node with `--page-http-enabled` runs it inside,
-in front of itself. It speaks to the places it was given and to nobody else: paths are looked up in a table, and what a
-client writes never decides where a connection goes. Who may ask at all (hosts, origins), how much is read, kept and
-waited for is decided by the HTTP transport of the node, which this room is built on.
+The quickstart runs it as its own process in front of all nodes. A node with `--page-http-enabled` runs it inside, in
+front of itself. It connects only to the configured addresses: paths are looked up in a table, so client input never
+decides where a connection goes. The HTTP transport of the node checks hosts and origins and enforces all limits.
 
-site         what there is to reach: nodes, roles, where their services listen; `site.json`
-paths        from a path to a service and the path there; what else is answered here
-roll         `nodes.json`: who answers at this moment
-failures     the answers when that does not work: 404, 502, 503, 504, in the language of the service
-heads        heads of requests and answers as they are passed on
-upstream     kept connections to one service, requests that wait for one
-answer       an answer on its way from a service: whole, or piece by piece with back-pressure
-tunnel       one WebSocket, after its handshake       flow         its bytes, one way, in turn
-connection   one client
-front        the files of the page
-service      the port                                 process      the same as a process of its own
-options      those of a node that has a page
+backends           nodes, their roles and the addresses of their services; `site.json`
+routing            maps a path to a service, or answers it here
+node_status        `nodes.json`: which nodes are online
+error_responses    404, 502, 503 and 504 in the format of the service
+proxy_headers      headers of forwarded requests and responses
+upstream           connection pool and request queue of one service
+upstream_response  reads a response from a service: whole, or streamed with backpressure
+tunnel             one WebSocket after its handshake; tunnel_direction: its bytes in one direction
+connection         one client connection; fast_path: plain requests, without parsing
+landing_page       files of the web interface
+service, process   the listener, inside a node or as its own process
+options            options of a node that serves the web interface
 """

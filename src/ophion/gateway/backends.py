@@ -1,4 +1,4 @@
-"""What a gateway stands in front of: the nodes of a network and where their services listen."""
+"""The nodes of a network and the addresses of their services (`site.json`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ophion.errors import CommandError
 from ophion.runtime.operator_files import content_of
 
 
-class Kind(Enum):
-    """What a node may serve; the value is the path below which the gateway offers it."""
+class ServiceKind(Enum):
+    """A service of a node; the value is its path prefix on the gateway."""
 
     JSON_RPC = "jsonrpc"
     WEBSOCKET = "jsonws"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 
 class Place(Struct, frozen=True):
-    """Where something listens."""
+    """Host and port of a service."""
 
     host: str
     port: int
@@ -36,28 +36,28 @@ class SiteNode(Struct, frozen=True):
     name: str
     role: str
     """`rpc`, `validator` or `member`."""
-    places: Mapping[Kind, Place]
-    """Of the services that are on."""
+    places: Mapping[ServiceKind, Place]
+    """Addresses of the enabled services."""
     enode: str | None = None
 
 
 class Site(Struct, frozen=True):
-    """A network; the first node answers where no name is given."""
+    """A network. The first node serves paths without a node name."""
 
     network: str
     consensus: str | None
     nodes: tuple[SiteNode, ...]
     tools: Mapping[str, Place] = field(default_factory=dict)
-    """`prometheus` and `grafana`, where they run beside the network."""
+    """`prometheus` and `grafana`, if they run beside the network."""
     needs_token: bool = False
-    """Whether JSON-RPC over HTTP asks for a token."""
+    """Whether JSON-RPC over HTTP requires a token."""
     socket_needs_token: bool = False
-    """Whether JSON-RPC over WebSocket does."""
+    """Whether JSON-RPC over WebSocket requires a token."""
     host_name: str | None = None
-    """The name by which the nodes permit to be addressed, where that is not the address they listen on."""
+    """Host name that the nodes' host allowlists accept, if it differs from the address they listen on."""
 
     def write(self, path: Path) -> None:
-        """As the file that `read` reads."""
+        """Write the file that `read` reads."""
         nodes = [
             {
                 "name": node.name,
@@ -75,7 +75,7 @@ class Site(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Site:
-        """`CommandError` when there is no such file, or something else in it."""
+        """Raises `CommandError` when the file is missing or malformed."""
         try:
             document = json.loads(content_of(path))
             nodes = tuple(_node(item) for item in document["nodes"])
@@ -91,7 +91,7 @@ class Site(Struct, frozen=True):
 
 
 def _node(item: Any) -> SiteNode:
-    places = {Kind(kind): _place(place) for kind, place in item["places"].items()}
+    places = {ServiceKind(kind): _place(place) for kind, place in item["places"].items()}
     return SiteNode(str(item["name"]), str(item["role"]), places, item.get("enode"))
 
 

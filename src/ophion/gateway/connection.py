@@ -1,6 +1,6 @@
-"""One client of a gateway: an HTTP connection whose requests go to a node, or a WebSocket that becomes a tunnel.
+"""One client connection of a gateway: forwards HTTP requests to a node, or becomes a WebSocket tunnel.
 
-bytes -> HttpConnection -> GatewayConnection.result -> Upstream -> Answers -> bytes      in general
+bytes -> HttpConnection -> GatewayConnection.result -> Upstream -> Answers -> bytes      slow path
 bytes -> RelayPath -> bytes                                                              fast path
 """
 
@@ -20,10 +20,10 @@ from ophion.rpc.transport.http.reader import RequestReader
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Offers what arrives to the fast path first; everything else is up to its `HttpConnection`."""
+    """Passes incoming bytes to the fast path first, and otherwise to its `HttpConnection`."""
 
     max_open = 8
-    """Requests that one client may have open: each has a connection to the node, which other clients need too."""
+    """Open requests per client. Each occupies a connection to the node that other clients need too."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Answers when a request reaches nobody, in the form that clients of the service expect."""
+"""Error responses for requests that reach no node, in the format that clients of the service expect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 import orjson
 
 from ophion.errors import OphionError
-from ophion.gateway.backends import Kind
+from ophion.gateway.backends import ServiceKind
 from ophion.rpc.errors import SERVER_ERROR_CODE
 from ophion.rpc.transport.http.messages import JSON, Response
 
@@ -15,17 +15,17 @@ _RETRY: Final = b"Retry-After: 1\r\n"
 
 
 class AnswerLost(OphionError):
-    """A node went away in the middle of an answer that the client has already begun to get."""
+    """A node disconnected after the client had received part of the response."""
 
     transient = True
 
 
-def failure(kind: Kind | None, status: int, message: str) -> Response:
-    """An error that the gateway itself answers; 503 says when to try again."""
+def failure(kind: ServiceKind | None, status: int, message: str) -> Response:
+    """Return an error response of the gateway itself; 503 carries `Retry-After`."""
     body: object
-    if kind in (Kind.JSON_RPC, Kind.WEBSOCKET):
+    if kind in (ServiceKind.JSON_RPC, ServiceKind.WEBSOCKET):
         body = {"jsonrpc": "2.0", "id": None, "error": {"code": SERVER_ERROR_CODE, "message": message}}
-    elif kind is Kind.GRAPHQL:
+    elif kind is ServiceKind.GRAPHQL:
         body = {"errors": [{"message": message}]}
     else:
         body = {"error": message}

@@ -1,11 +1,11 @@
-"""Fast path of a gateway: a plain request is copied to a node and its plain answer back, without parsing either.
+"""Fast path of a gateway: forwards a plain request and its plain response without parsing either.
 
     bytes -> RelayPath -> UpstreamConnection.relay -> bytes
 
 The slow path is `HttpConnection` with `RouteTarget.handle`. A request takes the fast path if the connection is READY,
-its head is known, and a connection to the node is idle. If anything else happens to the client before the answer is
-there, the connection leaves the state RELAYING, and the answer takes the slow path. Without this module the gateway
-gives the same answers; tests/unit/gateway/test_fast_path.py compares both paths.
+its head is known, and a connection to the node is idle. If the client sends or does anything else before the response
+arrives, the connection leaves the state RELAYING, and the response takes the slow path. Without this module the gateway
+gives the same responses; tests/unit/gateway/test_fast_path.py compares both paths.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class RelayPath:
     def __init__(self, http: HttpConnection) -> None:
         self._http = http
         self._forwarded_for = b""
-        """The client's head that `_head` was made for."""
+        """The client's request head from which `_head` was built."""
         self._head = b""
 
     def relay(self, data: bytes) -> bool:
         """Send a request to the node if it is plain; False if it must take the slow path."""
         http = self._http
-        turns = http.turns
-        if http.state is not READY or not (perf_counter() < turns.ends_at or turns.goes_on()):
+        scheduler = http.turns
+        if http.state is not READY or not (perf_counter() < scheduler.ends_at or scheduler.goes_on()):
             return False
         heads, target = http.heads, cast(RouteTarget, http.session)
         is_same = len(data) == heads.size and data.startswith(heads.head)

@@ -1,4 +1,4 @@
-"""What a person sees at `/`."""
+"""Files of the web interface at `/`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def page_files() -> Page:
-    """The files of the page, read when somebody asks for the first of them: most nodes are never looked at."""
+    """Return the files of the web interface; they are read on the first request."""
 
     @cache
     def files() -> PageFiles:

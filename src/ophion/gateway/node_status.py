@@ -1,7 +1,6 @@
-"""Who of a network answers at this moment: `nodes.json`.
+"""Which nodes of a network are online: `nodes.json`.
 
-One round of questions serves everybody who asks meanwhile and for a moment afterwards: however many look at the page,
-nodes are asked twice a second at most.
+All requests within half a second share one round of liveness checks, so each node is checked twice a second at most.
 """
 
 from __future__ import annotations
@@ -13,76 +12,75 @@ from typing import Any, Final
 
 import orjson
 
-from ophion.gateway.backends import Kind, Site
+from ophion.gateway.backends import ServiceKind, Site
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.messages import JSON, Response
 from ophion.rpc.transport.replies import Pending
 
 NO_STORE: Final = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
 _LIVENESS: Final = b"GET /liveness HTTP/1.1\r\nHost: %b\r\n\r\n"
-_ANSWER_S: Final = 1.0
+_LIVENESS_TIMEOUT_S: Final = 1.0
 _FRESH_S: Final = 0.5
 
 
-class Roll:
-    """The nodes of a site, and whether they answer."""
+class NodeStatus:
+    """Checks which nodes of a site are online."""
 
     def __init__(self, site: Site, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop) -> None:
-        """`services` has JSON-RPC of each node by name; None where it is off, which nobody can tell from a node that
-        is down."""
+        """`services` maps node names to their JSON-RPC; None where it is off. Such a node is shown as offline."""
         self._site = site
         self._services = services
         self._loop = loop
         self._waiting: set[Pending[Response]] = set()
-        self._asked: dict[str, Pending[Any]] = {}
+        self._open_checks: dict[str, Pending[Any]] = {}
         self._is_up: dict[str, bool] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._last: Response | None = None
         self._last_at = 0.0
 
     def now(self) -> Response | Pending[Response]:
-        """The roll, at once where it is fresh."""
+        """Return `nodes.json`, at once if it is fresh."""
         if self._last is not None and self._loop.time() < self._last_at + _FRESH_S:
             return self._last
         pending: Pending[Response] = Pending(lambda: self._waiting.discard(pending))
         self._waiting.add(pending)
         if self._timer is None:
-            self._ask()
+            self._check()
         return pending
 
     def close(self) -> None:
-        """The service stops."""
+        """Cancel the running round."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _ask(self) -> None:
+    def _check(self) -> None:
         self._is_up = dict.fromkeys(self._services, False)
-        self._timer = self._loop.call_later(_ANSWER_S, self._tell)
+        self._timer = self._loop.call_later(_LIVENESS_TIMEOUT_S, self._publish)
         for name, service in self._services.items():
             reply = None if service is None else service.ask(_LIVENESS % service.host)
             if isinstance(reply, Pending):
-                self._asked[name] = reply
-                reply.deliver = partial(self._heard, name)
+                self._open_checks[name] = reply
+                reply.deliver = partial(self._answered, name)
             else:
-                self._is_up[name] = service is not None  # who has too much to do is there
-        if not self._asked:
+                self._is_up[name] = service is not None  # a full request queue means that the node is online
+        if not self._open_checks:
             self._timer.cancel()
-            self._timer = self._loop.call_later(0, self._tell)
+            self._timer = self._loop.call_later(0, self._publish)
 
-    def _heard(self, name: str, answer: object) -> None:
+    def _answered(self, name: str, answer: object) -> None:
         self._is_up[name] = not (isinstance(answer, Response) and answer.status == 502)
-        self._asked.pop(name, None)
-        if not self._asked:
-            self._tell()
+        self._open_checks.pop(name, None)
+        if not self._open_checks:
+            self._publish()
 
-    def _tell(self) -> None:
-        """Everybody has answered, or had the time to."""
+    def _publish(self) -> None:
+        """Answer all waiting requests: all nodes have answered, or the timeout has expired."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for pending in tuple(self._asked.values()):
+        for pending in tuple(self._open_checks.values()):
             pending.abandon()
-        self._asked.clear()
+        self._open_checks.clear()
         self._last, self._last_at = Response(200, (self._text(),), JSON, NO_STORE), self._loop.time()
         waiting, self._waiting = self._waiting, set()
         for one in waiting:
@@ -100,7 +98,7 @@ class Roll:
             for node in self._site.nodes
         ]
         site = self._site
-        services = [kind.value for kind in Kind if kind in site.nodes[0].places]
-        told = {"network": site.network, "consensus": site.consensus, "services": services}
-        asks = {"token": site.needs_token, "socketToken": site.socket_needs_token}
-        return orjson.dumps({**told, **asks, "nodes": nodes})
+        services = [kind.value for kind in ServiceKind if kind in site.nodes[0].places]
+        network = {"network": site.network, "consensus": site.consensus, "services": services}
+        tokens = {"token": site.needs_token, "socketToken": site.socket_needs_token}
+        return orjson.dumps({**network, **tokens, "nodes": nodes})

@@ -1,4 +1,4 @@
-"""Options of the page that a node serves."""
+"""Options of the web interface."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from ophion.runtime.options import port as valid_port
 
 
 class PageConfig(Options):
-    """The page."""
+    """Web interface."""
 
     enabled: bool = option(
         "--page-http-enabled",
         default=False,
-        help="Serve a page for people (explorer, dashboard, playground), with the services of this node below it.",
+        help="Serve the web interface (explorer, dashboard, playground) and the services of this node by path.",
     )
     host: str = option(
         "--page-http-host",
@@ -27,5 +27,5 @@ class PageConfig(Options):
         default=None,
         check=valid_port,
         needs="--page-http-enabled",
-        help="Port to listen on; 0 takes a free one. (default: 8548, or a free one where that is taken)",
+        help="Port to listen on; 0 for a free one. (default: 8548, or a free one if that is in use)",
     )

@@ -1,11 +1,11 @@
-"""Heads as they are passed on: what concerns one connection alone stays on it (RFC 9110, 7.6.1)."""
+"""Headers of forwarded messages; hop-by-hop headers are removed (RFC 9110, 7.6.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-_OF_THE_CONNECTION: Final = frozenset(
+_HOP_BY_HOP: Final = frozenset(
     (
         b"connection",
         b"keep-alive",
@@ -18,46 +18,46 @@ _OF_THE_CONNECTION: Final = frozenset(
         b"upgrade",
     )
 )
-_NOT_ASKED: Final = _OF_THE_CONNECTION | {b"host", b"origin", b"content-length", b"expect"}
-"""The origin has been judged by the gateway: a node knows nothing of the gateway's own page and would refuse it."""
-_NOT_ANSWERED: Final = _OF_THE_CONNECTION | {b"content-length", b"content-type", b"date"}
+_NOT_FORWARDED: Final = _HOP_BY_HOP | {b"host", b"origin", b"content-length", b"expect"}
+"""The gateway has checked the origin already. A node does not know the gateway's origin and would refuse it."""
+_NOT_ANSWERED: Final = _HOP_BY_HOP | {b"content-length", b"content-type", b"date"}
 
 
 def target_of(path: bytes, query: bytes) -> bytes:
-    """What a request line names."""
+    """Return the target of a request line."""
     return path + b"?" + query if query else path
 
 
 def request_head(method: bytes, target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> bytes:
-    """The beginning of a head: everything but the length of the body and the empty line."""
-    left_out = _NOT_ASKED | _named(headers.get(b"connection"))
+    """Return a request head without Content-Length and the final empty line."""
+    left_out = _NOT_FORWARDED | _named(headers.get(b"connection"))
     lines = [b"%b %b HTTP/1.1\r\nHost: %b\r\n" % (method, target, host)]
     lines += [b"%b: %b\r\n" % (name, value) for name, value in headers.items() if name not in left_out]
     return b"".join(lines)
 
 
 def with_length(head: bytes, size: int) -> bytes:
-    """A whole head."""
+    """Complete a head from `request_head`."""
     return b"%bContent-Length: %d\r\n\r\n" % (head, size)
 
 
 def with_body(head: bytes, body: bytes) -> bytes:
-    """A whole request."""
+    """Return a complete request."""
     return with_length(head, len(body)) + body
 
 
 def handshake(target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> bytes:
-    """The head that asks a node for a WebSocket."""
+    """Return the head of a WebSocket handshake."""
     return request_head(b"GET", target, host, headers) + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
 
 def answer_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Header lines of an answer beside its type and its length."""
+    """Return the header lines of a response, except Content-Type and Content-Length."""
     kept = list(headers)
     left_out = _NOT_ANSWERED | _named(next((value for name, value in kept if name == b"connection"), None))
     return b"".join(b"%b: %b\r\n" % (name, value) for name, value in kept if name not in left_out)
 
 
 def _named(connection: bytes | None) -> frozenset[bytes]:
-    """Headers that a `Connection` header says are for this connection alone."""
+    """Return the header names that a `Connection` header lists."""
     return frozenset(word.strip().lower() for word in (connection or b"").split(b","))

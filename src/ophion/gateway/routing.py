@@ -1,11 +1,11 @@
-"""What the paths of a gateway mean (operations.md 15.1).
+"""Routes of a gateway (operations.md 15.1).
 
-/jsonrpc, /jsonws, /graphql           the first node; prefixes are taken off, but that of GraphQL
+/jsonrpc, /jsonws, /graphql           the first node; the prefix is removed, except for GraphQL
 /<node>/jsonrpc, …/jsonws, …/graphql, …/metrics     that node
-/prometheus/, /grafana/               the tools, where they are there; paths are kept, as the first is told to expect
+/prometheus/, /grafana/               the tools, if they run; Prometheus is configured to expect its prefix
 /grafana-dashboard                    the overview in Grafana
-/nodes.json, /metrics-index           what there is: for the page, for Prometheus
-everything else                       the files of the page
+/nodes.json, /metrics-index           node status, and targets for Prometheus
+everything else                       the files of the web interface
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from ophion.gateway.backends import Kind, Site
+from ophion.gateway.backends import ServiceKind, Site
 from ophion.gateway.error_responses import failure
-from ophion.gateway.node_status import NO_STORE, Roll
+from ophion.gateway.node_status import NO_STORE, NodeStatus
 from ophion.gateway.proxy_headers import request_head, target_of, with_body, with_length
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.fast_path import PlainHeads
@@ -28,27 +28,27 @@ from ophion.rpc.transport.http.policy import Result
 PageAnswer = tuple[int, Sequence[tuple[str, str]], bytes]
 """Status, headers and body."""
 Page = Callable[[str, Mapping[bytes, bytes]], PageAnswer | None]
-"""Looks a file of the page up, by path and headers of the request."""
+"""Returns a file of the web interface for a path and request headers."""
 Route = tuple[Upstream, bytes]
-"""A service, and the path there."""
+"""A service, and the path to request there."""
 
 _METHODS: Final = frozenset((b"GET", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"))
-_OPTIONS: Final[Mapping[Kind, str]] = {
-    Kind.JSON_RPC: "--rpc-http-enabled",
-    Kind.WEBSOCKET: "--rpc-ws-enabled",
-    Kind.GRAPHQL: "--graphql-http-enabled",
-    Kind.METRICS: "--metrics-enabled",
+_OPTIONS: Final[Mapping[ServiceKind, str]] = {
+    ServiceKind.JSON_RPC: "--rpc-http-enabled",
+    ServiceKind.WEBSOCKET: "--rpc-ws-enabled",
+    ServiceKind.GRAPHQL: "--graphql-http-enabled",
+    ServiceKind.METRICS: "--metrics-enabled",
 }
 _DASHBOARD: Final = b"/grafana/d/ophion-overview/ophion?orgId=1&refresh=10s&from=now-30m&to=now&var-instance=All"
-"""That of `metrics/dashboard.json`, which the quickstart gives to Grafana."""
+"""The dashboard of `metrics/dashboard.json`, which the quickstart installs in Grafana."""
 _MAX_SESSIONS: Final = 256
 _HEADS: Final = 64
-_LONGEST_HEAD: Final = 1024
-"""What is remembered of clients is some megabytes, whatever they send: so many ways, with so many heads each."""
-_MAX_KNOWN: Final = 1024
-"""Heads by which a client is known with its first request."""
-_FORWARD_S: Final = 200e-6
-"""Processor time of forwarding a request and copying its answer. It is counted in advance, when the request begins."""
+_MAX_HEAD_BYTES: Final = 1024
+"""Longer heads are not remembered. Together with the limits beside it this bounds memory to some megabytes."""
+_MAX_KNOWN_HEADS: Final = 1024
+"""Request heads that are recognised from any client, so that its first request can take the fast path."""
+_FORWARD_CPU_S: Final = 200e-6
+"""CPU time of forwarding a request and its response, charged when the request starts."""
 _TICK_S: Final = 5.0
 
 
@@ -56,13 +56,13 @@ class ForwardingConnection(Protocol):
     """A client connection whose requests are forwarded."""
 
     def spend(self, seconds: float) -> None:
-        """Count processor time that this client's requests cost elsewhere."""
+        """Charge CPU time that this client's requests cost outside the connection."""
 
 
 class RouteTarget:
-    """The session of requests that go the same way with the same headers (ophion.rpc.transport.http.policy.Session).
+    """Forwards requests with the same service, path and headers (ophion.rpc.transport.http.policy.Session).
 
-    A connection that sends such a head again is not parsed again: head and body go on at once.
+    A connection that repeats such a head skips parsing: head and body are forwarded at once.
     """
 
     __slots__ = ("_head", "heads", "upstream")
@@ -74,20 +74,20 @@ class RouteTarget:
     def __init__(self, upstream: Upstream, head: bytes) -> None:
         self.upstream = upstream
         self._head = head
-        self.heads = PlainHeads(_HEADS, _LONGEST_HEAD)
+        self.heads = PlainHeads(_HEADS, _MAX_HEAD_BYTES)
 
     @property
     def is_short(self) -> bool:
-        """Whether it is worth keeping for the next request."""
-        return len(self._head) <= _LONGEST_HEAD
+        """Whether it is short enough to keep for later requests."""
+        return len(self._head) <= _MAX_HEAD_BYTES
 
     def handle(self, body: bytes, connection: ForwardingConnection) -> Any:
-        """Pass one request on."""
-        connection.spend(_FORWARD_S)
+        """Forward one request."""
+        connection.spend(_FORWARD_CPU_S)
         return self.upstream.ask(with_body(self._head, body))
 
     def head(self, size: int) -> bytes:
-        """The head of a request with a body of this size."""
+        """Return the request head for a body of this size."""
         return with_length(self._head, size)
 
 
@@ -108,34 +108,34 @@ class Paths:
         self._tools = {name.encode(): Upstream(None, name, place) for name, place in site.tools.items()}
         self._sessions: dict[bytes, RouteTarget] = {}
         self._known: dict[bytes, RouteTarget] = {}
-        named = {node.name: self._nodes[node.name.encode()].get(Kind.JSON_RPC) for node in site.nodes}
-        self._roll = Roll(site, named, loop)
+        named = {node.name: self._nodes[node.name.encode()].get(ServiceKind.JSON_RPC) for node in site.nodes}
+        self._node_status = NodeStatus(site, named, loop)
         self._loop = loop
         self._ticking = loop.call_later(_TICK_S, self._tick)
 
     def close(self) -> None:
-        """The service stops."""
+        """Stop all upstream connections and timers."""
         self._ticking.cancel()
-        self._roll.close()
+        self._node_status.close()
         for upstream in self._upstreams():
             upstream.close()
 
     def respond(self, request: Request) -> Result:
-        """Any request but those of a `RouteTarget`."""
+        """Answer or forward any request that has no `RouteTarget`."""
         route = self.route(request.path)
         if isinstance(route, Response):
             return route
         if route is not None:
             upstream, path = route
             if request.method not in _METHODS:
-                return failure(upstream.kind, 405, f"{request.method.decode('latin-1')} is not passed on.")
+                return failure(upstream.kind, 405, f"{request.method.decode('latin-1')} is not forwarded.")
             head = request_head(request.method, target_of(path, request.query), upstream.host, request.headers)
             has_body = request.body or request.method not in (b"GET", b"OPTIONS", b"DELETE")
             return upstream.ask(with_body(head, request.body) if has_body else head + b"\r\n")
         if request.method != b"GET":
-            return failure(None, 404, "There is nothing here that takes this.")
+            return failure(None, 404, "No service at this path accepts this method.")
         if request.path == b"/nodes.json":
-            return self._roll.now()
+            return self._node_status.now()
         if request.path == b"/metrics-index":
             return Response(200, (self._metrics_index(),), JSON, NO_STORE)
         if request.path == b"/grafana-dashboard" and b"grafana" in self._tools:
@@ -143,7 +143,7 @@ class Paths:
         return self._file(request)
 
     def passage(self, request: Request) -> RouteTarget | Response | None:
-        """The way of a POST to a service, which is remembered; None for everything else."""
+        """Return the target of a POST to a service, cached by head; None for all other requests."""
         if request.method != b"POST":
             return None
         route = self.route(request.path)
@@ -151,8 +151,8 @@ class Paths:
             return route
         upstream, path = route
         head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
-        if b"authorization" in request.headers or len(head) > _LONGEST_HEAD:
-            return RouteTarget(upstream, head)  # not kept: it holds somebody's token, or too much
+        if b"authorization" in request.headers or len(head) > _MAX_HEAD_BYTES:
+            return RouteTarget(upstream, head)  # not cached: it holds a token or is too long
         key = b"%d %b" % (id(upstream), head)
         found = self._sessions.get(key)
         if found is None:
@@ -162,18 +162,18 @@ class Paths:
         return found
 
     def remember(self, head: bytes, way: RouteTarget) -> None:
-        """A head that leaves nothing to decide leads this way, whoever sends it."""
+        """Recognise this head from any client. It must determine the target on its own."""
         if head not in self._known:
-            if len(self._known) >= _MAX_KNOWN:
+            if len(self._known) >= _MAX_KNOWN_HEADS:
                 self._known.clear()
             self._known[head] = way
 
     def known(self, head: bytes) -> RouteTarget | None:
-        """The way of a head that somebody has sent before."""
+        """Return the target of a head that a client has sent before."""
         return self._known.get(head)
 
     def route(self, path: bytes) -> Route | Response | None:
-        """Where a path leads: to a service, to the answer that it is off, or nowhere."""
+        """Return the service of a path, an error response if that service is off, or None for an unknown path."""
         _, _, path = path.partition(b"/") if path.startswith(b"/") else (b"", b"", b"")
         first, _, rest = path.partition(b"/")
         services, name = self._first, self._site.nodes[0].name
@@ -183,46 +183,48 @@ class Paths:
         elif first in (b"prometheus", b"grafana"):
             return self._tool(first, b"/" + path)
         try:
-            kind = Kind(first.decode("latin-1"))
+            kind = ServiceKind(first.decode("latin-1"))
         except ValueError:
             return None
-        if kind is Kind.METRICS and services is self._first and not path.startswith(name.encode()):
-            return None  # of a node that is named only
+        if kind is ServiceKind.METRICS and services is self._first and not path.startswith(name.encode()):
+            return None  # metrics need a node name in the path
         upstream = services.get(kind)
         if upstream is None:
-            return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} opens it.")
-        if kind in (Kind.GRAPHQL, Kind.METRICS):
+            return failure(kind, 404, f"This service of {name} is off: {_OPTIONS[kind]} enables it.")
+        if kind in (ServiceKind.GRAPHQL, ServiceKind.METRICS):
             return upstream, b"/%b%b" % (first, b"/" + rest if rest else b"")
         return upstream, b"/" + rest
 
     def socket(self, path: bytes) -> Upstream | None:
-        """The service behind a path that a WebSocket may be opened to."""
+        """Return the service if a WebSocket may be opened at this path."""
         route = self.route(path)
         if route is None or isinstance(route, Response):
             return None
-        return route[0] if route[0].kind is Kind.WEBSOCKET and route[1] == b"/" else None
+        return route[0] if route[0].kind is ServiceKind.WEBSOCKET and route[1] == b"/" else None
 
     def _tool(self, name: bytes, path: bytes) -> Route | Response:
         upstream = self._tools.get(name)
         if upstream is None:
             return failure(None, 404, f"{name.decode().capitalize()} is not installed beside this network.")
-        # as their own instructions for proxies have it: the first keeps the prefix, the second does not
+        # Prometheus keeps the prefix, Grafana does not: their guides for reverse proxies say so
         return upstream, path if name == b"prometheus" else path.removeprefix(b"/grafana") or b"/"
 
     def _file(self, request: Request) -> Response:
         found = self._page(request.path.decode("latin-1"), request.headers)
         if found is None:
-            return failure(None, 404, "There is nothing here.")
+            return failure(None, 404, "Not found.")
         status, headers, body = found
         kind = next((value for name, value in headers if name.lower() == "content-type"), None)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers if name.lower() != "content-type")
         return Response(status, (body,) if body else (), None if kind is None else kind.encode(), lines.encode())
 
-    # --- what there is ---------------------------------------------------------------------------
+    # --- service discovery -----------------------------------------------------------------------
 
     def _metrics_index(self) -> bytes:
-        """What to scrape, in the form of Prometheus' service discovery over HTTP."""
-        found = [(node, node.places[Kind.METRICS]) for node in self._site.nodes if Kind.METRICS in node.places]
+        """Return scrape targets in the format of Prometheus' HTTP service discovery."""
+        found = [
+            (node, node.places[ServiceKind.METRICS]) for node in self._site.nodes if ServiceKind.METRICS in node.places
+        ]
         return orjson.dumps(
             [
                 {
@@ -233,7 +235,7 @@ class Paths:
             ]
         )
 
-    # --- time ------------------------------------------------------------------------------------
+    # --- timer -----------------------------------------------------------------------------------
 
     def _upstreams(self) -> list[Upstream]:
         return [one for services in self._nodes.values() for one in services.values()] + list(self._tools.values())

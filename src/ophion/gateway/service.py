@@ -1,4 +1,4 @@
-"""The port of a gateway, ready for a supervisor of services."""
+"""The listener of a gateway, run by a service supervisor."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LIMITS: Final = HttpLimits(max_connections=MAX_CONNECTIONS)
 class GatewayService(Listener["HttpConnection | Tunnel"]):
     """Listens for clients until it is cancelled.
 
-    `site` is asked when the first client comes: services of the same node have their ports by then. A port of None is
-    the usual one, or a free one where that is taken: a page for people is not worth a node that does not start.
+    `site` is called for the first client, when the other services of the node have their ports. With port None it
+    listens on the default port, or on a free port if that is in use, so that the node starts in any case.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         self._limits = limits
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
-        # loaded for the first client: most pages are never looked at
+        # imported for the first client: most web interfaces are never opened
         from ophion.gateway.connection import GatewayConnection
         from ophion.gateway.routing import Paths
         from ophion.gateway.tunnel import Openings

@@ -1,12 +1,11 @@
-"""Kept connections to one service of a node, and requests that wait for one.
+"""Connection pool of one service of a node, with a queue of requests.
 
-A request takes the connection that was used last, or a new one; a limited number, and some more wait in line. One
-request at a time goes over a connection: behind a slow one nobody else waits. A request is never sent twice: whoever
-sent it knows whether it may be.
+A request uses the connection that was used last, or a new one. Connections and queue are bounded. A connection carries
+one request at a time, so no request waits behind a slow one. The gateway never sends a request twice, because only the
+client knows whether that is safe.
 
-Usual requests with usual answers are most of what passes here, and half of the time that passes is Python: a client
-that has asked such a thing before is written to directly (`Relay`), and everything around it is made when it turns out
-to be needed: by an unusual answer, or by anything else that happens to the client meanwhile.
+Fast path: a plain response goes directly to the waiting client (`Relay`). Any other response, and any other event of
+the client, takes the slow path through `Pending`. tests/unit/gateway/test_fast_path.py compares both paths.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import socket
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
-from ophion.gateway.backends import Kind, Place
+from ophion.gateway.backends import Place, ServiceKind
 from ophion.gateway.error_responses import AnswerLost, failure
 from ophion.gateway.upstream_response import AnswerReader
 from ophion.rpc.transport.access import in_brackets
@@ -31,48 +30,48 @@ MAX_UPSTREAM_CONNECTIONS: Final = 2048
 MAX_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
-_KEPT_S: Final = 60.0
-"""An unused connection is closed after this time; nodes wait ten minutes, so none is closed while it is taken."""
+_MAX_IDLE_S: Final = 60.0
+"""Idle connections are closed after this time: before the node does, which waits ten minutes."""
 ANSWER_S: Final = 120.0
-"""A node that has not said anything for so long is not waited for: its own limits are far below."""
-_USUAL: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
-"""How nodes of Ophion answer almost everything."""
+"""Timeout for silence of a node; the node's own limits are far below."""
+_PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+"""Start of almost every response of an Ophion node."""
 
 
 def take_little(transport: asyncio.BaseTransport) -> None:
-    """So much and not more arrives from a node at a time, and waits in the system while nobody reads."""
+    """Limit the bytes read at once; the rest waits in the kernel's socket buffer."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
 
 class Relay(Protocol):
-    """A client that waits for a usual answer."""
+    """A client that waits for a plain response."""
 
     def relayed(self, answer: bytes) -> None:
-        """The answer, head and all."""
+        """Receive the response, head and body."""
 
     def queue_relay(self) -> None:
-        """The answer is not plain: wait for the `Pending` of the connection."""
+        """Receive a response that is not plain: wait for the `Pending` of the connection."""
 
 
 class Upstream:
-    """One service of one node, or a tool beside them."""
+    """One service of one node, or a tool such as Grafana."""
 
-    def __init__(self, kind: Kind | None, name: str, place: Place, host_name: str | None = None) -> None:
+    def __init__(self, kind: ServiceKind | None, name: str, place: Place, host_name: str | None = None) -> None:
         self.kind = kind
         self.name = name
-        """Whose service it is, for messages."""
+        """Name of the node or tool, for messages."""
         self.place = place
         self.host = (in_brackets(host_name) if host_name else f"{in_brackets(place.host)}:{place.port}").encode()
-        """What the `Host` header says."""
+        """Value of the `Host` header."""
         self.idle: list[UpstreamConnection] = []
-        """Connections that nobody uses; that used last stands at the end."""
+        """Idle connections, most recently used last."""
         self._all: set[UpstreamConnection] = set()
         self._waiting: deque[_Waiting] = deque()
         self._connecting: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     def ask(self, message: bytes) -> Pending[Any] | Response:
-        """Send a request; what comes is a `Response`, a `StreamedAnswer`, or `bytes` for a usual JSON answer."""
+        """Send a request. The result is a `Response`, a `StreamedAnswer`, or `bytes` of a plain JSON body."""
         if self.idle:
             one = self.idle.pop()
             pending: Pending[Any] = Pending(one.give_up)
@@ -94,16 +93,16 @@ class Upstream:
         return bool(self._waiting)
 
     def tick(self, seconds: float) -> None:
-        """Some time has passed."""
+        """Close idle and timed-out connections."""
         for one in tuple(self._all):
             one.quiet_s += seconds
             if one.is_asked and one.quiet_s > ANSWER_S and not one.is_held_back:
                 one.end(failure(self.kind, 504, f"{self.name} has not answered for {ANSWER_S:.0f} s."))
-        while self.idle and self.idle[0].quiet_s > _KEPT_S:
+        while self.idle and self.idle[0].quiet_s > _MAX_IDLE_S:
             self.idle.pop(0).end(None)
 
     def close(self) -> None:
-        """The service stops."""
+        """Close all connections and drop the queue."""
         self._is_closed = True
         for task in tuple(self._connecting):
             task.cancel()
@@ -114,9 +113,9 @@ class Upstream:
         self._waiting.clear()
 
     def problem(self, error: OSError) -> str:
-        """Why the node cannot be reached, in one line."""
+        """Return in one line why the node cannot be reached."""
         reason = "it does not answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
-        return f"{self.name} is down: nothing can be reached at {self.place.host}:{self.place.port} ({reason})."
+        return f"{self.name} is down: cannot connect to {self.place.host}:{self.place.port} ({reason})."
 
     def _connect(self, waiting: _Waiting) -> None:
         task = asyncio.get_running_loop().create_task(self._connected(waiting), name=f"connect to {self.name}")
@@ -142,12 +141,12 @@ class Upstream:
             waiting.go_over(one)
 
     def _refuse_all(self, answer: Response) -> None:
-        """Nobody is there: those in line are told at once, unless there is somebody for them."""
+        """Fail the queued requests if no connection is left to serve them."""
         while self._waiting and not self._all:
             self._waiting.popleft().pending.resolve(answer)
 
     def free(self, one: UpstreamConnection) -> None:
-        """A connection has delivered its answer and can be used again."""
+        """Reuse a connection whose response is complete."""
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.is_given_up:
@@ -156,7 +155,7 @@ class Upstream:
         self.idle.append(one)
 
     def lost(self, one: UpstreamConnection) -> None:
-        """A connection is gone; whoever waits in line gets another one."""
+        """Remove a closed connection, and open another for the next queued request."""
         self._all.discard(one)
         if one in self.idle:
             self.idle.remove(one)
@@ -168,7 +167,7 @@ class Upstream:
 
 
 class _Waiting:
-    """A request without a connection."""
+    """A queued request."""
 
     __slots__ = ("_message", "_over", "is_given_up", "pending")
 
@@ -185,14 +184,14 @@ class _Waiting:
         one.send(message, self.pending)
 
     def give_up(self) -> None:
-        """The client is gone."""
+        """Drop the request: the client has disconnected."""
         self.is_given_up, self._message = True, b""
         if self._over is not None:
             self._over.give_up()
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection to a service: one request at a time, and its answer."""
+    """One connection to a service; it carries one request at a time."""
 
     __slots__ = (
         "_last_head",
@@ -217,39 +216,39 @@ class UpstreamConnection(asyncio.Protocol):
         self._last_size = -1
         self.is_lost = False
         self.is_held_back = False
-        """Whether it is the client that does not take the answer."""
+        """Whether reading is paused because the client does not read the response."""
         self.quiet_s = 0.0
 
     @property
     def is_asked(self) -> bool:
-        """Whether somebody waits for an answer, or for the rest of it."""
+        """Whether a response is expected or incomplete."""
         return self._pending is not None or self._relay is not None or self._reader is not None
 
     def send(self, message: bytes, pending: Pending[Any]) -> None:
-        """Ask; `pending` gets the answer."""
+        """Send a request; `pending` receives the response."""
         self._pending = pending
         self.quiet_s = 0.0
         self._transport.write(message)
 
     def relay(self, message: bytes, relay: Relay) -> None:
-        """Ask on behalf of a client that takes the answer as it is."""
+        """Send a request on the fast path; `relay` receives a plain response as raw bytes."""
         self._relay = relay
         self.quiet_s = 0.0
         self._transport.write(message)
 
     def as_pending(self) -> Pending[Any]:
-        """What a relay waits for from now on."""
+        """Switch from the fast path to the slow path; return the `Pending` to wait for."""
         self._relay = None
         pending = self._pending = Pending(self.give_up)
         return pending
 
     def give_up(self) -> None:
-        """The client is gone: nobody can tell where the next answer would begin, so the connection goes too."""
+        """Close the connection: the client has disconnected, and the rest of its response would precede the next."""
         self._pending = None
         self.end(None)
 
     def end(self, answer: Response | None) -> None:
-        """Close the connection, and tell whoever waits why."""
+        """Close the connection, and answer the waiting request with `answer`."""
         self._finish(answer)
         self._transport.abort()
 
@@ -270,7 +269,7 @@ class UpstreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         relay = self._relay
         if relay is not None:
-            if self._is_usual(data):
+            if self._is_plain(data):
                 self._relay = None
                 if self._upstream.has_line:
                     self._upstream.free(self)
@@ -283,9 +282,9 @@ class UpstreamConnection(asyncio.Protocol):
         if self._reader is None:
             pending = self._pending
             if pending is None:
-                self.end(None)  # nobody has asked
+                self.end(None)  # no request is open
                 return
-            if self._is_usual(data):
+            if self._is_plain(data):
                 self._pending = None
                 self._upstream.free(self)
                 pending.resolve(data[len(self._last_head) :])
@@ -293,14 +292,14 @@ class UpstreamConnection(asyncio.Protocol):
             self._reader = AnswerReader(self, self._deliver, self.give_up)
         self._read(self._reader, data)
 
-    def _is_usual(self, data: bytes) -> bool:
-        """Whether this is one whole answer in JSON, and nothing else; answers of one size have the same head."""
+    def _is_plain(self, data: bytes) -> bool:
+        """Whether this is exactly one JSON response. Responses of equal size share a cached head."""
         if len(data) == self._last_size and data.startswith(self._last_head):
             return True
-        if not data.startswith(_USUAL):
+        if not data.startswith(_PLAIN_HEAD):
             return False
-        end = data.find(b"\r\n\r\n", len(_USUAL)) + 4
-        if end < 4 or data[len(_USUAL) : end - 4] != b"%d" % (len(data) - end):
+        end = data.find(b"\r\n\r\n", len(_PLAIN_HEAD)) + 4
+        if end < 4 or data[len(_PLAIN_HEAD) : end - 4] != b"%d" % (len(data) - end):
             return False
         self._last_head, self._last_size = data[:end], len(data)
         return True
@@ -316,7 +315,7 @@ class UpstreamConnection(asyncio.Protocol):
             else:
                 self._transport.abort()
 
-    # --- called by the answer --------------------------------------------------------------------
+    # --- called by the response ------------------------------------------------------------------
 
     def pause_reading(self) -> None:
         self.is_held_back = True
@@ -339,6 +338,6 @@ class UpstreamConnection(asyncio.Protocol):
         reader, pending = self._reader, self._pending
         self._pending = None
         if reader is not None:
-            reader.close(AnswerLost(f"{self._upstream.name} went away in the middle of an answer"))
+            reader.close(AnswerLost(f"{self._upstream.name} disconnected before the end of its response"))
         if pending is not None and answer is not None:
             pending.resolve(answer)

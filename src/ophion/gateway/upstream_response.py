@@ -1,7 +1,7 @@
-"""An answer on its way from a service to a client.
+"""Reads a response from a service and forwards it to a client.
 
-A short one is put together and handed over whole. A long one is handed over with its first piece; from then on no more
-is read from the node than the client has taken, so that one who reads slowly, or not at all, costs little.
+A short response is forwarded whole. A long one is streamed: the gateway reads from the node only as fast as the client
+reads, so a slow reader costs little memory.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 
 WHOLE_BYTES: Final = 64 * 1024
-"""Up to here an answer is handed over in one piece."""
+"""Longer responses are streamed."""
 _AHEAD_BYTES: Final = 64 * 1024
-"""What is read from a node before the client has taken what came earlier."""
+"""Bytes that are read from the node ahead of the client."""
 _WEIGHT: Final = 4 * _AHEAD_BYTES
-"""What a long answer may hold: its first piece, what is ahead, and what arrives at a time (`Upstream`) beyond each."""
+"""Maximum memory of a streamed response: its first piece, the bytes ahead, and one read (`Upstream`) beyond each."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-"""Most of an answer that is put together for a client of HTTP/1.0, which takes no pieces."""
+"""Limit for HTTP/1.0 clients, whose responses cannot be chunked."""
 _BODILESS: Final = (204, 304)
 
 
-class Flow(Protocol):
-    """The connection that an answer is read from."""
+class PausableReader(Protocol):
+    """The connection that a response is read from."""
 
     def pause_reading(self) -> None: ...
 
@@ -39,15 +39,15 @@ class Flow(Protocol):
 
 
 class LongBody:
-    """The body of a long answer, as the transport takes it (ophion.rpc.transport.streaming.Body)."""
+    """Body of a streamed response (ophion.rpc.transport.streaming.Body)."""
 
-    __slots__ = ("_abandon", "_error", "_flow", "_has_ended", "_held", "_is_paused", "_news", "_pieces", "first")
+    __slots__ = ("_abandon", "_error", "_has_ended", "_held", "_is_paused", "_news", "_pieces", "_source", "first")
 
     max_bytes = _MAX_WHOLE_BYTES
 
-    def __init__(self, first: bytes, flow: Flow, abandon: Callable[[], None]) -> None:
+    def __init__(self, first: bytes, source: PausableReader, abandon: Callable[[], None]) -> None:
         self.first = first
-        self._flow = flow
+        self._source = source
         self._abandon = abandon
         self._pieces: deque[bytes] = deque()
         self._held = 0
@@ -57,26 +57,26 @@ class LongBody:
 
     @property
     def weight(self) -> int:
-        """Bytes that are kept for this answer at most."""
+        """Maximum bytes held for this response."""
         return _WEIGHT
 
     def add(self, piece: bytes) -> None:
-        """Some more has come."""
+        """Append bytes from the node."""
         self._pieces.append(piece)
         self._held += len(piece)
         self._news.set()
         if self._held > _AHEAD_BYTES and not self._is_paused:
             self._is_paused = True
-            self._flow.pause_reading()
+            self._source.pause_reading()
 
     def end(self, error: AnswerLost | None = None) -> None:
-        """Nothing more comes."""
+        """Mark the end of the body, or its failure."""
         self._has_ended, self._error = True, error
         self._news.set()
         self._go_on()
 
     async def next(self) -> bytes | None:
-        """The next piece; None after the last."""
+        """Return the next piece; None after the last."""
         while not self._pieces:
             if self._error is not None:
                 raise self._error
@@ -91,28 +91,27 @@ class LongBody:
         return piece
 
     def close(self) -> None:
-        """Nobody wants the rest."""
+        """Drop the rest: the client does not need it."""
         if not self._has_ended:
             self._has_ended = True
             self._abandon()
         self._pieces.clear()
 
     def _go_on(self) -> None:
-        """Read on; also at the end, since the connection is used for other answers then."""
+        """Resume reading from the node; also at the end, because the connection is reused."""
         if self._is_paused:
             self._is_paused = False
-            self._flow.resume_reading()
+            self._source.resume_reading()
 
 
 class AnswerReader:
-    """Bytes of one answer to a `Response`, or to a `StreamedAnswer` once it is known to be long.
+    """Parses one response into a `Response`, or a `StreamedAnswer` if it is long; httptools calls `on_...`."""
 
-    Its `on_...` methods are called by httptools.
-    """
-
-    def __init__(self, flow: Flow, deliver: Callable[[Response | StreamedAnswer], None], abandon: Callable[[], None]):
+    def __init__(
+        self, source: PausableReader, deliver: Callable[[Response | StreamedAnswer], None], abandon: Callable[[], None]
+    ):
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
-        self._flow = flow
+        self._source = source
         self._deliver = deliver
         self._abandon = abandon
         self._head_bytes = 0
@@ -123,12 +122,12 @@ class AnswerReader:
         self._body: LongBody | None = None
         self._has_head = False
         self.is_whole = False
-        """Nothing is missing."""
+        """Whether the response is complete."""
         self.keeps_alive = False
-        """Whether the connection can be used again, once the answer is whole."""
+        """Whether the connection can be reused after the response."""
 
     def feed(self, data: bytes) -> bool:
-        """Take some bytes; False when they are no answer in HTTP."""
+        """Parse bytes; return False if they are not an HTTP response."""
         assert self._parser is not None
         if not self._has_head:
             self._head_bytes += len(data)
@@ -136,26 +135,26 @@ class AnswerReader:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # nobody has asked for another protocol
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # requests never ask for an upgrade
             return False
         return self._has_head or self._head_bytes <= _MAX_HEAD_BYTES
 
     def end(self) -> bool:
-        """The node has closed the connection; whether that was the end of the answer, as it is without a length."""
+        """Handle the end of the connection; return whether it completes a response without a length."""
         if self._parser is None or not self._has_head or self._is_measured:
             return False
         self._finish()
         return True
 
     def close(self, error: AnswerLost | None = None) -> None:
-        """Let go of the parser, which knows this object; a long answer that is not whole is lost."""
+        """Release the parser to break the reference cycle; an incomplete streamed response fails."""
         self._parser = None
         if self._body is not None and not self.is_whole:
             self._body.end(error)
 
     @property
     def has_begun(self) -> bool:
-        """Whether the client has the beginning of the answer already."""
+        """Whether the client has received part of the response."""
         return self._body is not None
 
     @property
@@ -185,7 +184,7 @@ class AnswerReader:
             return
         self._pieces.append(chunk)
         if self._size > WHOLE_BYTES:
-            self._body = LongBody(b"".join(self._pieces), self._flow, self._abandon)
+            self._body = LongBody(b"".join(self._pieces), self._source, self._abandon)
             self._pieces.clear()
             self._deliver(StreamedAnswer(b"null", b"", self._body, b"", self._response(())))
 

@@ -1,14 +1,14 @@
-"""GraphQL: the same chain, one query.
+"""GraphQL over HTTP, on the same data as JSON-RPC.
 
-    request -> http -> engine (Rust: check, plan, run over one snapshot) -> answer
-                          |  what only the node can do: calls, estimates, transactions to be sent
-                          +- asks.py -> the same code as JSON-RPC -> the engine goes on in its snapshot
+    request -> http -> engine (Rust: validate, plan, run on one snapshot) -> response
+                          |  requests that need the node: calls, estimates, transactions to send
+                          +- node_requests -> the code that serves JSON-RPC -> the engine resumes on its snapshot
 
-schema.graphql  the schema, with a description of every type and field
-http            paths, methods and forms of requests; where a request runs
-asks            calls, estimates and sent transactions, with the policies of JSON-RPC
-limits          what requests may ask for, as options of the node
-answer_room     memory for long answers
-service         the service, ready for the supervisor
-page            the query page for browsers: three files, nothing from elsewhere
+schema.graphql   the schema, with a description of every type and field
+http             paths, methods and request formats; decides where a request runs
+node_requests    calls, estimates and sent transactions, with the rules of JSON-RPC
+limits           limits of requests, as options
+response_buffer  memory limit for long responses
+service          the service, run by the supervisor
+page             the query editor for browsers
 """

@@ -1,7 +1,7 @@
-"""GraphQL over HTTP: paths, methods, forms of requests and statuses (graphql.md 1).
+"""GraphQL over HTTP: paths, methods, request formats and status codes (graphql.md 1).
 
-A request runs at once when the engine says that it is small; otherwise in the read lane, whose thread does not hold the
-interpreter while the engine works. What a plan turned out to cost is remembered with the plan.
+A request runs on the event loop if the engine estimates that it is small. Otherwise it runs in the read lane, where the
+engine releases the GIL. The measured cost is stored with the plan.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ SEND_PERMISSION: Final = "eth_sendRawTransaction"
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
-"""A request longer than this is read in the lane: checking a bad one may take many milliseconds."""
+"""Longer requests are parsed in the lane: validating a malformed one may take many milliseconds."""
 _MAX_ROUNDS: Final = 128
-"""Requests with calls that may be open at the same time."""
+"""Maximum open requests that wait for calls, estimates or transactions."""
 _UNAUTHORIZED: Final = Response(
     401,
     (b'{"errors":[{"message":"Unauthorized","extensions":{"errorCode":-40100,"errorMessage":"Unauthorized"}}]}',),
     GRAPHQL_JSON,
 )
 _NOT_BY_GET: Final = Response(
-    405, (b'{"errors":[{"message":"Mutations are taken by POST alone"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
+    405, (b'{"errors":[{"message":"Mutations require POST"}]}',), GRAPHQL_JSON, b"Allow: POST, OPTIONS\r\n"
 )
 _CALL_HEADERS: Final = {b"content-type": JSON}
 _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)
@@ -55,15 +55,15 @@ Made = TypeVar("Made")
 Guard = Callable[[bytes | None, str], bool]
 """Whether a request with this `Authorization` header may use a method."""
 Login = Callable[[Request], Result]
-"""The answer to a login."""
+"""Answers a login request."""
 
 
 class GraphqlApplication:
-    """Requests for `/graphql` to the engine."""
+    """Passes requests for `/graphql` to the engine."""
 
     call_path: Final = b"/graphql"
     call_kind: Final = JSON
-    """Any other is a document."""
+    """Content type of a JSON request; any other body is a GraphQL document."""
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class GraphqlApplication:
         self._timeout_s = timeout_s
         self._guard = guard
         self._login = login
-        self._room = ResponseBuffer(loop, limits.max_held_bytes, limits.max_answer_bytes, limits.max_heavy)
+        self._buffer = ResponseBuffer(loop, limits.max_held_bytes, limits.max_answer_bytes, limits.max_heavy)
         self._waiting: set[Pending[Response]] = set()
         self._open_rounds = 0
 
     def respond(self, request: Request) -> Result:
-        """Any request that passed host list and origins."""
+        """Answer a request that passed the host and origin checks."""
         try:
             if request.path not in _PATHS:
                 return self._elsewhere(request)
@@ -99,23 +99,23 @@ class GraphqlApplication:
                 return self._get(request)
         except STOPS:
             raise
-        except BaseException as error:  # noqa: BLE001  # a failure is an answer, never the end of the node
+        except BaseException as error:  # noqa: BLE001  # an error must not stop the node
             return _failed(error)
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _call(self, body: bytes, _connection: object) -> Result:
-        """A call whose head leaves nothing to decide, where no token is asked for."""
+        """Answer a JSON request whose head is known and needs no token (fast path of `respond`)."""
         return self.respond(Request(b"POST", self.call_path, b"", _CALL_HEADERS, body))
 
     def close(self) -> None:
-        """Give up what is still waiting."""
+        """Cancel the open requests."""
         for pending in tuple(self._waiting):
             pending.abandon()
 
-    # --- forms of requests -----------------------------------------------------------------------
+    # --- request formats -------------------------------------------------------------------------
 
     def _elsewhere(self, request: Request) -> Result:
-        """The root for load balancers and people, the login, the files of the page, and nothing else."""
+        """Answer paths other than `/graphql`: the root for load balancers, the login, and files of the query page."""
         is_get = request.method == b"GET"
         if request.path == b"/":
             if is_get and not request.wants_html:
@@ -171,7 +171,7 @@ class GraphqlApplication:
                 return _UNAUTHORIZED
         return self._answer(query)
 
-    # --- running ---------------------------------------------------------------------------------
+    # --- execution -------------------------------------------------------------------------------
 
     def _answer(self, query: GraphqlQuery) -> Response | Pending[Response]:
         needs = query.needs_gas_price or query.needs_priority_fee or query.needs_pool
@@ -238,7 +238,7 @@ class GraphqlApplication:
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
-        """Go on with a request that has asked something of the node; each of them holds a reader of the database."""
+        """Resume a request after its node requests. Each holds a database snapshot, so their number is limited."""
         if self._open_rounds >= _MAX_ROUNDS:
             raise LaneFull("graphql", _MAX_ROUNDS)
         self._open_rounds += 1
@@ -250,29 +250,29 @@ class GraphqlApplication:
             self._open_rounds -= 1
 
     async def _made(self, make: Callable[[], Made]) -> Made:
-        """Let the read lane make an answer, as soon as there is room for one."""
-        room = self._room
-        await room.enter()
+        """Build a response in the read lane as soon as the response buffer admits it."""
+        buffer = self._buffer
+        await buffer.enter()
 
         def leave(done: asyncio.Future[Made]) -> None:
             result = None if done.cancelled() or done.exception() is not None else done.result()
             text = result[1] if isinstance(result, tuple) else None
-            room.leave(text if isinstance(text, GraphqlText) else None)
+            buffer.leave(text if isinstance(text, GraphqlText) else None)
 
         try:
             future = self._context.lanes.read.submit(make)
         except LaneFull:
-            room.leave(None)
+            buffer.leave(None)
             raise
         future.add_done_callback(leave)
-        return await future  # cancelled with its client: the lane then ends the job within moments
+        return await future  # cancelled when the client disconnects; the lane then stops the job
 
     def _syncing(self) -> tuple[int, int, int] | None:
         status = self._context.sync_status()
         return None if status is None else (status.starting_block, status.current_block, status.highest_block)
 
     def _named(self, query: GraphqlQuery) -> list[Any]:
-        """Transactions of the pool that the request names."""
+        """Return the pooled transactions that the request names."""
         found = [self._context.pool.get(hash) for hash in query.transactions]
         return [pooled.transaction for pooled in found if pooled is not None]
 
@@ -309,7 +309,7 @@ def _bad(message: str) -> Response:
 
 
 def _failed(error: BaseException) -> Response:
-    """The engine itself failed: status 500 (503 when too many are waiting), and the reason in one line."""
+    """Answer an engine failure: status 500, or 503 when a queue is full, with a message of one line."""
     known = as_rpc_error(error)
     if known is None:
         logger.error("graphql request failed", exc_info=error)

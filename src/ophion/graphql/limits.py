@@ -1,4 +1,4 @@
-"""What GraphQL requests may ask for: options of the node, and the defaults of tests."""
+"""Limits of GraphQL requests, as options of the node."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ _SWITCH = "--graphql-http-enabled"
 class GraphqlLimits(Options):
     """Limits of GraphQL requests."""
 
-    # Wide enough for a hundred full blocks with all transactions, and narrow enough that the worst request is over in
-    # well under a second. Introspection counts for nothing but tokens and depth.
+    # The defaults admit a hundred full blocks with all transactions, and keep the worst request well below a second.
+    # Introspection counts towards tokens and depth only.
 
     max_body_bytes: int = option(
         "--graphql-http-max-request-content-length",
         default=4 * _MEBIBYTE,
         check=at_least(1),
         needs=_SWITCH,
-        help="Bytes of the longest request; the default has room for a transaction with six blobs.",
+        help="Maximum bytes of a request; the default fits a transaction with six blobs.",
     )
     max_tokens: int = option(
         "--graphql-max-tokens",
         default=10_000,
         check=at_least(1),
         needs=_SWITCH,
-        help="Words, numbers, signs and gaps of one document.",
+        help="Maximum lexical tokens of a document.",
     )
     max_depth: int = option(
         "--graphql-max-depth",
         default=32,
         check=at_least(1),
         needs=_SWITCH,
-        help="Levels of selections in one document.",
+        help="Maximum depth of selections in a document.",
     )
     max_fields: int = option(
         "--graphql-max-fields",
         default=5_000,
         check=at_least(1),
         needs=_SWITCH,
-        help="Fields of one document once its fragments are spread.",
+        help="Maximum fields of a document after its fragments are expanded.",
     )
     max_cost: int = option(
         "--graphql-max-cost",
@@ -57,56 +57,56 @@ class GraphqlLimits(Options):
         default=None,
         check=at_least(1),
         needs=_SWITCH,
-        help="Seconds after which a request is given up; left out, those of --http-timeout-seconds.",
+        help="Timeout of a request in seconds. (default: that of --http-timeout-seconds)",
     )
     max_blocks: int = option(
         "--graphql-max-blocks",
         default=1_000,
         check=at_least(0),
         needs=_SWITCH,
-        help="Blocks of one range; 0 for no limit.",
+        help="Maximum blocks of a range; 0 for no limit.",
     )
     max_logs: int = option(
         "--graphql-max-logs",
         default=100_000,
         check=at_least(1),
         needs=_SWITCH,
-        help="Logs of one answer; a search that finds more is refused.",
+        help="Maximum logs of a response; a search that finds more is rejected.",
     )
     max_calls: int = option(
         "--graphql-max-calls",
         default=64,
         check=at_least(1),
         needs=_SWITCH,
-        help="Calls, estimates and sent transactions of one request.",
+        help="Maximum calls, estimates and sent transactions of a request.",
     )
     max_answer_bytes: int = option(
         "--graphql-max-answer-size",
         default=64 * _MEBIBYTE,
         check=at_least(1024),
         needs=_SWITCH,
-        help="Bytes of one answer.",
+        help="Maximum bytes of a response.",
     )
     max_held_bytes: int = option(
         "--graphql-max-held-size",
         default=128 * _MEBIBYTE,
         check=at_least(1024),
         needs=_SWITCH,
-        help="Bytes of all long answers that are being made, each taken for the longest possible, or that clients have "
-        "not taken yet; further requests wait.",
+        help="Maximum bytes of all long responses that are being built (counted with the maximum size) or not yet "
+        "received; further requests wait.",
     )
     max_heavy: int = option(
         "--graphql-max-heavy-queries",
         default=4,
         check=at_least(1),
         needs=_SWITCH,
-        help="Requests of more than about a millisecond of work that run at the same time; further ones wait.",
+        help="Maximum concurrent requests that take more than about a millisecond; further ones wait.",
     )
     hex_integers: bool = option(
         "--graphql-hex-integers-enabled",
         default=False,
         needs=_SWITCH,
-        help="Show Long and Int as hex text, as later versions of the original client do.",
+        help="Return Long and Int as hexadecimal strings, as later Besu versions do.",
     )
 
     def problems(self) -> Iterator[str]:

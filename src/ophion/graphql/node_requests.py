@@ -1,8 +1,7 @@
-"""What a GraphQL request needs of the node beside the database: calls, estimates, transactions to be sent.
+"""Parts of a GraphQL request that need more than the database: calls, estimates and transactions to send.
 
-Everything here goes through the code that serves JSON-RPC, so gas caps, time limits, error codes and the pool's rules
-are the same by construction. `call` is the one exception in form: it answers what became of a call where `eth_call`
-answers an error (graphql.md 5).
+They use the code that serves JSON-RPC, so gas caps, timeouts, error codes and pool rules are the same. One difference:
+a failed `call` returns a result with status 0, where `eth_call` returns an error (graphql.md 5).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MAX_FEE_BITS = 128
 
 
 async def replies_to(ctx: RpcContext, asks: Sequence[GraphqlAsk]) -> list[GraphqlReply]:
-    """Do what is asked; transactions are sent one after another, in their order, and the rest at the same time."""
+    """Run these requests: transactions one by one in their order, all others concurrently."""
     if any(ask.kind == "send" for ask in asks):
         return [await _reply(ctx, ask) for ask in asks]
     return list(await asyncio.gather(*(_reply(ctx, ask) for ask in asks)))
@@ -42,7 +41,7 @@ async def _reply(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _failed(error: RpcError) -> GraphqlReply:
-    """Code and text as JSON-RPC has them; of the data only what a revert returned."""
+    """Return code and message of the JSON-RPC error, and revert data if there is any."""
     data = error.data if error.code == REVERTED_CODE and isinstance(error.data, str) else None
     return GraphqlReply.failed(error.code, error.message, data)
 
@@ -68,14 +67,14 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _called(outcome: CallOutcome) -> GraphqlReply:
-    """What became of a call. One that breaks a rule of transactions has failed too; one out of time is an error."""
+    """Return the result of a call. A call that breaks a transaction rule has failed; a timeout is an error."""
     if outcome.kind == "timeout":
         return _failed(failure_of(outcome, outcome.reason))
     return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)
 
 
 def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
-    """State and environment of a call: those of a block, or the head's state in the next block."""
+    """Return state and environment of a call: those of a block, or the head's state in the next block."""
     queries = ctx.queries
     if block is None:
         following = queries.next_block()

@@ -1,4 +1,4 @@
-"""The query page of the GraphQL port: the editor of the room `page`, alone, below a path of its own."""
+"""The query editor of the GraphQL port, one of the files of the web interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES: Final = PageFiles(index="graphql.html")
 
 
 def page_file(path: bytes, headers: Mapping[bytes, bytes]) -> Response | None:
-    """The file at a path below `PAGE_PATH`; None where there is none. `headers` are those of the request."""
+    """Return the file at a path below `PAGE_PATH`; None if there is none. `headers` are those of the request."""
     if not path.startswith(PAGE_PATH) or path[len(PAGE_PATH) :][:1] not in (b"", b"/"):
         return None
     answer = _FILES.answer(path[len(PAGE_PATH) :].decode("latin-1") or "/", headers)

@@ -1,8 +1,8 @@
-"""Memory for long answers: how many are made at the same time, and how much of them there may be.
+"""Memory limit for long GraphQL responses.
 
-An answer that is being made counts as if it were the longest allowed; once it is there it counts with its length, until
-its client has taken it and nothing refers to it any more. Requests that do not fit wait in the order of their arrival,
-so that one client's later requests cannot hold the room that its first one needs.
+A response being built counts with the maximum size. A finished one counts with its own size until the client has
+received it and the last reference is gone. Requests beyond the limit wait in order of arrival, so later requests of a
+client cannot block its first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_WAITING: Final = 1024
 
 
 class ResponseBuffer:
-    """The room that all answers of one service share. Used in the thread of the loop alone."""
+    """The memory that all responses of one service share. Not thread-safe: used on the event loop only."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, max_bytes: int, most_answer_bytes: int, most_running: int
@@ -33,11 +33,11 @@ class ResponseBuffer:
         self._made: dict[weakref.ref[GraphqlText], int] = {}
         self.running = 0
         self.held_bytes = 0
-        """What answers may occupy together: those being made, and those not yet taken."""
+        """Bytes of all responses that are being built or not yet received."""
 
     async def enter(self) -> None:
-        """Wait for the room of one more answer; `LaneFull` when too many wait already."""
-        if not self._waiting and self._has_room():
+        """Wait until one more response fits. Raises `LaneFull` when too many requests wait."""
+        if not self._waiting and self._fits_one_more():
             self._begin()
             return
         if len(self._waiting) >= _MAX_WAITING:
@@ -51,11 +51,11 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # its turn came in the same moment
+                self.leave(None)  # admitted in the same loop step
             raise
 
     def leave(self, text: GraphqlText | None) -> None:
-        """An answer has been made, or nothing came of it."""
+        """Record that a response is finished; None if building it failed."""
         self.running -= 1
         self.held_bytes -= self._reserved
         if text is not None:
@@ -64,15 +64,15 @@ class ResponseBuffer:
         self._admit()
 
     def _is_gone(self, text: weakref.ref[GraphqlText]) -> None:
-        # a thread of a lane may have been the last to refer to it
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and with it the service
+        # the last reference may be dropped in a lane thread
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._give_back, text)
 
     def _give_back(self, text: weakref.ref[GraphqlText]) -> None:
         self.held_bytes -= self._made.pop(text)
         self._admit()
 
-    def _has_room(self) -> bool:
+    def _fits_one_more(self) -> bool:
         return self.running < self._most_running and self.held_bytes + self._reserved <= self._max_bytes
 
     def _begin(self) -> None:
@@ -80,7 +80,7 @@ class ResponseBuffer:
         self.held_bytes += self._reserved
 
     def _admit(self) -> None:
-        while self._waiting and self._has_room():
+        while self._waiting and self._fits_one_more():
             turn = self._waiting.popleft()
             if not turn.cancelled():
                 self._begin()

@@ -1,4 +1,4 @@
-"""The GraphQL service, ready for the supervisor."""
+"""The GraphQL service, run by the supervisor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class GraphqlSettings(Struct, frozen=True):
-    """How GraphQL is served."""
+    """Settings of the GraphQL service."""
 
     host: str = "127.0.0.1"
     port: int = 8547
@@ -35,9 +35,9 @@ class GraphqlSettings(Struct, frozen=True):
     timeout_s: float = 30.0
     limits: GraphqlLimits = field(default_factory=GraphqlLimits)
     http: HttpLimits = field(default_factory=HttpLimits)
-    """What connections may do; the longest body is a limit of GraphQL's own."""
+    """Limits of connections; the maximum body size comes from `GraphqlLimits`."""
     auth: AuthSetup | None = None
-    """The setup of JSON-RPC, so that GraphQL requires the same tokens; None if none are required."""
+    """Authentication of JSON-RPC, if it is on. GraphQL must require the same tokens, or it would bypass them."""
     tls: ssl.SSLContext | None = None
     shared: SharedResources = field(default_factory=SharedResources)
 
@@ -46,12 +46,12 @@ _NO_LIMIT: Final = 2**63 - 1
 
 
 def schema_text() -> str:
-    """The schema, as the file that is part of the package."""
+    """Return the schema file of the package."""
     return (Path(__file__).parent / "schema.graphql").read_text(encoding="utf-8")
 
 
 def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
-    """The engine for one chain."""
+    """Create the engine for one chain."""
     return GraphqlEngine(
         schema_text(),
         chain_id=context.queries.spec.chain_id,
@@ -70,10 +70,10 @@ def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
 
 
 def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpService:
-    """GraphQL over HTTP."""
+    """Create the service for GraphQL over HTTP."""
 
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
-        # loaded for the first client: most nodes have none
+        # imported for the first client: most nodes have none
         from ophion.graphql.http import GraphqlApplication
 
         engine = graphql_engine(context, settings.limits)

@@ -155,7 +155,7 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     counter(peers, "connected_total", "Peers that came.", ["direction"], traffic.connected)
     ended = ["initiator", "disconnectReason"]
     counter(peers, "disconnected_total", "Connections that ended.", ended, traffic.disconnected)
-    gauge("handshakes_current", "Inbound connections that have not said Hello.", lambda: len(service.doorway))
+    gauge("handshakes_current", "Inbound connections without a completed handshake.", lambda: len(service.doorway))
     gauge("dialling_current", "Nodes being dialled.", lambda: service.dialling)
     gauge("static_current", "Nodes to stay connected with.", lambda: len(service.plan.statics))
     gauge("barred_current", "Nodes that broke the protocol and are left alone for a while.", lambda: len(service.bans))

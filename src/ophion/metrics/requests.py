@@ -138,7 +138,7 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_told:  # a caller that has its answer still hears of a failure (`Intake`)
+        if not self.is_told:  # `Intake` may report a failure after the answer
             self.is_told = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:

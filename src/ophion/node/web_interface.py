@@ -33,9 +33,14 @@ def page_port(
 
     def site() -> Site:
         """Return the open services; their ports are known at the first request."""
-        from ophion.gateway.backends import Kind, Place, Site, SiteNode
+        from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 
-        kinds = {"jsonrpc": Kind.JSON_RPC, "ws": Kind.WEBSOCKET, "graphQL": Kind.GRAPHQL, "metrics": Kind.METRICS}
+        kinds = {
+            "jsonrpc": ServiceKind.JSON_RPC,
+            "ws": ServiceKind.WEBSOCKET,
+            "graphQL": ServiceKind.GRAPHQL,
+            "metrics": ServiceKind.METRICS,
+        }
         places = {kinds[name]: Place(_own(one.host), one.port) for name, one in listening.items() if name in kinds}
         enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
         node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import Kind, Place
+from ophion.gateway.backends import Place, ServiceKind
 from ophion.quickstart.plan import NetworkPlan, PlannedNode, Role
 from ophion.runtime.operator_files import content_of
 
@@ -40,13 +40,13 @@ class NodePorts(Struct, frozen=True):
     metrics: int
 
     @property
-    def places(self) -> dict[Kind, Place]:
+    def places(self) -> dict[ServiceKind, Place]:
         """Return the services as the gateway names them."""
         return {
-            Kind.JSON_RPC: Place(HOST, self.http),
-            Kind.WEBSOCKET: Place(HOST, self.websocket),
-            Kind.GRAPHQL: Place(HOST, self.graphql),
-            Kind.METRICS: Place(HOST, self.metrics),
+            ServiceKind.JSON_RPC: Place(HOST, self.http),
+            ServiceKind.WEBSOCKET: Place(HOST, self.websocket),
+            ServiceKind.GRAPHQL: Place(HOST, self.graphql),
+            ServiceKind.METRICS: Place(HOST, self.metrics),
         }
 
 

@@ -8,7 +8,7 @@ from socket import create_connection
 from typing import Final
 
 from ophion.chainspec.dev import ORIGINAL_ACCOUNTS
-from ophion.gateway.backends import Kind, Place, Site
+from ophion.gateway.backends import Place, ServiceKind, Site
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import NetworkPlan
 
@@ -74,7 +74,7 @@ def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | 
     yield _row("node", "role", "process", "block", "HTTP", "WebSocket", "P2P", "metrics")
     for node in site.nodes:
         pid, height = processes.get(node.name), heights.get(node.name)
-        http, socket = node.places[Kind.JSON_RPC], node.places[Kind.WEBSOCKET]
+        http, socket = node.places[ServiceKind.JSON_RPC], node.places[ServiceKind.WEBSOCKET]
         yield _row(
             node.name,
             node.role,
@@ -83,7 +83,7 @@ def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | 
             f"http://{http.host}:{http.port}",
             f"ws://{socket.host}:{socket.port}",
             (node.enode or ":").rpartition(":")[2],
-            str(node.places[Kind.METRICS].port),
+            str(node.places[ServiceKind.METRICS].port),
         )
 
 

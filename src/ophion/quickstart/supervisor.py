@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import Kind
+from ophion.gateway.backends import ServiceKind
 from ophion.quickstart.child_process import Child
 from ophion.quickstart.commands import node_options, program, proxy_options
 from ophion.quickstart.control import listen
@@ -102,7 +102,7 @@ class NetworkSupervisor:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _FIRST_BLOCK_S
         nodes = {name: ports.http for name, ports in self._layout.nodes.items()}
-        missing: dict[str, int | str] = {**nodes, PROXY: f"{self._layout.proxy}/{Kind.JSON_RPC.value}"}
+        missing: dict[str, int | str] = {**nodes, PROXY: f"{self._layout.proxy}/{ServiceKind.JSON_RPC.value}"}
         needed = {PROXY: 0} | ({} if self._is_resumed else dict.fromkeys(nodes, more))
         while missing and not self._stop.is_set():
             for name, found in (await heights(missing)).items():

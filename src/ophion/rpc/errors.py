@@ -1,9 +1,8 @@
-"""Every error answer of the interface, and the one table from exceptions to them; GraphQL uses the same codes.
+"""All error responses of the interface, and the mapping from exceptions to them; GraphQL uses the same codes.
 
-Codes and texts are those of json-rpc.md 2 and are exact; several conditions share -32000. Handlers raise domain
-errors or one of the `Fault`s below. Whatever leaves a handler goes through `as_rpc_error`, so an exception has one
-code wherever it comes from; what the table does not know is a bug, answered as `Internal error` by the dispatcher,
-which logs it.
+Codes and messages are those of json-rpc.md 2; several conditions share -32000. Handlers raise domain errors or one of
+the `Fault`s below. `as_rpc_error` maps every exception of a handler, so an exception has the same code everywhere. An
+unmapped exception is a bug: the dispatcher logs it and answers `Internal error`.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ from ophion.primitives.revert_reason import revert_reason
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
 NULL: Final = b"null"
-"""The id of a request that has none."""
+"""Id of a response to a request without id."""
 STOPS: Final = (KeyboardInterrupt, SystemExit)
-"""What ends the process. Everything else ends a request, also a panic of the extension, which is no `Exception`."""
+"""Exceptions that end the process. All others end a request, also a panic of the extension (a `BaseException`)."""
 
 INVALID_PARAMS_CODE: Final = -32602
 INTERNAL_ERROR_CODE: Final = -32603
 SERVER_ERROR_CODE: Final = -32000
 REVERTED_CODE: Final = 3
 LIMIT_EXCEEDED_CODE: Final = -38026
-"""A limit of this node that the standard leaves to nodes."""
+"""Code for limits that the specification leaves to the node."""
 
 
 class Fault(Struct, frozen=True):
-    """A code with its text; calling it makes the error to raise."""
+    """Code and message of an error; call it to create the exception."""
 
     code: int
     message: str
@@ -117,12 +116,12 @@ ENCLAVE_TROUBLE: Final = Fault(PRIVACY_CODE, "Error communicating with enclave")
 
 
 def invalid_params(detail: str | None = None) -> RpcError:
-    """The one text of -32602; `detail` names the place and travels in `data`."""
+    """Return the -32602 error; `detail` goes into `data`."""
     return RpcError(INVALID_PARAMS_CODE, "Invalid params", detail)
 
 
 def reverted(output: bytes) -> RpcError:
-    """Error 3 with the raw revert bytes as data and, where the bytes follow Solidity's forms, the reason as text."""
+    """Return error 3 with the revert bytes as data and, if they are in a Solidity format, the reason in the message."""
     reason = revert_reason(output)
     message = f"execution reverted: {reason}" if reason else "execution reverted"
     return RpcError(REVERTED_CODE, message, "0x" + output.hex())
@@ -146,7 +145,7 @@ POOL_REASONS: Final[Mapping[str, Fault]] = {
     "tip-above-fee": TIP_ABOVE_FEE,
     "fee-cap": FEE_CAP_EXCEEDED,
 }
-"""By the reason for which the pool refuses a transaction."""
+"""Errors by the reason for which the pool rejects a transaction."""
 
 
 def _pool_rejected(error: PoolRejected) -> RpcError:
@@ -159,11 +158,11 @@ def _pool_rejected(error: PoolRejected) -> RpcError:
 
 
 _LIMIT: Final = "limit: "
-"""How the extension begins to say that a search hit one of its limits."""
+"""Prefix of the extension's error messages for searches that hit a limit."""
 
 
 def is_limit(error: OphionError) -> bool:
-    """Whether there was too much to find; everything else is trouble with the database."""
+    """Whether a search hit a limit; other storage errors are database failures."""
     return error.message.startswith(_LIMIT)
 
 
@@ -172,7 +171,7 @@ def _storage_failed(error: StorageError) -> RpcError:
 
 
 def _enclave_failed(error: EnclaveError) -> RpcError:
-    """The enclave's own word where it is a known one."""
+    """Return the enclave's own error code if it is a known one."""
     if error.code in WORDS:
         return RpcError(ENCLAVE_CODE, error.code)
     return ENCLAVE_TROUBLE(error.message)
@@ -182,7 +181,7 @@ def _itself(error: RpcError) -> RpcError:
     return error
 
 
-# The order matters only for subclasses: the first entry whose type fits answers.
+# for subclasses the order matters: the first matching entry applies
 _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (RpcError, _itself),
     (PoolRejected, _pool_rejected),
@@ -200,7 +199,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
 
 
 def as_rpc_error(error: BaseException) -> RpcError | None:
-    """The answer that belongs to an exception; None when it is not an expected one."""
+    """Return the error response for an exception; None for an unexpected one."""
     if isinstance(error, exceptions.NativeError):
         error = exceptions.as_ophion_error(error)
     for kind, answer in _TABLE:
@@ -210,10 +209,10 @@ def as_rpc_error(error: BaseException) -> RpcError | None:
 
 
 def let_go(error: BaseException | None) -> None:
-    """Forget where an error came from, once it has become an answer.
+    """Clear the traceback of an error that has become a response.
 
-    It knows the frames it has passed, these know what they worked with, and one of them knows the error: all of it, up
-    to some hundred thousand objects of a large request, would stay until the garbage is collected.
+    The traceback holds frames, the frames hold request data, and one of them holds the error. That cycle would keep up
+    to some hundred thousand objects of a large request until the garbage collector runs.
     """
     while error is not None and (error.__traceback__ is not None or error.__context__ is not None):
         error.__traceback__ = None
@@ -222,7 +221,7 @@ def let_go(error: BaseException | None) -> None:
 
 
 def failure(id_text: bytes, error: RpcError) -> bytes:
-    """An error as an answer; `data` only where there is some."""
+    """Return an error response; `data` only if there is any."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data

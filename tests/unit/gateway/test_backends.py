@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 
 
 def test_a_site_is_read_as_it_was_written(tmp_path: Path) -> None:
     nodes = (
-        SiteNode("rpcnode", "rpc", {Kind.JSON_RPC: Place("127.0.0.1", 1), Kind.METRICS: Place("127.0.0.1", 2)}, "e"),
+        SiteNode(
+            "rpcnode",
+            "rpc",
+            {ServiceKind.JSON_RPC: Place("127.0.0.1", 1), ServiceKind.METRICS: Place("127.0.0.1", 2)},
+            "e",
+        ),
         SiteNode("validator1", "validator", {}),
     )
     site = Site(

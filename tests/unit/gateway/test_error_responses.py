@@ -5,21 +5,21 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from ophion.gateway.backends import Kind
+from ophion.gateway.backends import ServiceKind
 from ophion.gateway.error_responses import failure
 
 
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        (Kind.JSON_RPC, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "down"}}),
-        (Kind.WEBSOCKET, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "down"}}),
-        (Kind.GRAPHQL, {"errors": [{"message": "down"}]}),
-        (Kind.METRICS, {"error": "down"}),
+        (ServiceKind.JSON_RPC, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "down"}}),
+        (ServiceKind.WEBSOCKET, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "down"}}),
+        (ServiceKind.GRAPHQL, {"errors": [{"message": "down"}]}),
+        (ServiceKind.METRICS, {"error": "down"}),
         (None, {"error": "down"}),
     ],
 )
-def test_the_form_is_that_of_the_service(kind: Kind | None, body: object) -> None:
+def test_the_form_is_that_of_the_service(kind: ServiceKind | None, body: object) -> None:
     answer = failure(kind, 502, "down")
     assert (answer.status, orjson.loads(b"".join(answer.body)), answer.headers) == (502, body, b"")
 

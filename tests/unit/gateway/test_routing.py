@@ -8,7 +8,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
 from ophion.gateway.routing import Paths, RouteTarget
 from ophion.rpc.transport.http.messages import Request, Response
 
@@ -25,14 +25,14 @@ SITE = Site(
             "rpcnode",
             "rpc",
             {
-                Kind.JSON_RPC: place(8545),
-                Kind.WEBSOCKET: place(8546),
-                Kind.GRAPHQL: place(8547),
-                Kind.METRICS: place(9545),
+                ServiceKind.JSON_RPC: place(8545),
+                ServiceKind.WEBSOCKET: place(8546),
+                ServiceKind.GRAPHQL: place(8547),
+                ServiceKind.METRICS: place(9545),
             },
             "enode://00@127.0.0.1:1",
         ),
-        SiteNode("validator1", "validator", {Kind.JSON_RPC: place(21001), Kind.METRICS: place(9551)}),
+        SiteNode("validator1", "validator", {ServiceKind.JSON_RPC: place(21001), ServiceKind.METRICS: place(9551)}),
     ),
     {"prometheus": place(9090), "grafana": place(3000)},
 )
@@ -115,7 +115,7 @@ def test_a_service_that_is_off_says_what_opens_it() -> None:
         answer = paths.respond(Request(b"GET", b"/validator1/graphql", b"", {}, b""))
         assert isinstance(answer, Response)
         assert answer.status == 404
-        assert b"--graphql-http-enabled opens it" in b"".join(answer.body)
+        assert b"--graphql-http-enabled enables it" in b"".join(answer.body)
 
     within(play)
 

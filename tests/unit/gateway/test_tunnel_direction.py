@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable
 from functools import wraps
 
-from ophion.gateway.tunnel_direction import Flow
+from ophion.gateway.tunnel_direction import TunnelDirection
 from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.testing.memory_transport import connect_in_memory
 
@@ -30,7 +30,7 @@ class Tunnel:
         self.passed: list[bytes] = []
         self.weighed = 0
         self._order = [] if order is None else order
-        self.flow = Flow(turns, self.source, self._write, self._weigh)
+        self.flow = TunnelDirection(turns, self.source, self._write, self._weigh)
 
     def _write(self, data: bytes) -> None:
         self.passed.append(data)

@@ -130,7 +130,7 @@ def test_answers_wait_for_the_room_that_clients_hold(tmp_path_factory: pytest.Te
     limits = GraphqlLimits(max_answer_bytes=size, max_held_bytes=2 * size)
     with original_chain(tmp_path_factory.mktemp("held"), limits) as client:
         body = json.dumps({"query": LONG}).encode()
-        shared = client.application._room
+        shared = client.application._buffer
         held = client.respond(b"POST", headers={b"content-type": JSON_TYPE}, body=body)
         assert (held.status, shared.running) == (200, 0)
         assert 1_500_000 < shared.held_bytes < size

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import Kind, Site
+from ophion.gateway.backends import ServiceKind, Site
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.monitoring import commands
@@ -36,7 +36,7 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     rules = tomllib.loads((tmp_path / "validator1" / DEFAULT_FILE).read_text())
     assert len(rules["nodes-allowlist"]) == 3
     site = Site.read(tmp_path / "site.json")
-    assert [(node.name, node.role, node.places[Kind.JSON_RPC].port) for node in site.nodes] == [
+    assert [(node.name, node.role, node.places[ServiceKind.JSON_RPC].port) for node in site.nodes] == [
         ("rpcnode", "rpc", 2),
         ("validator1", "validator", 2),
         ("validator2", "validator", 2),

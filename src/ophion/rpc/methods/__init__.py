@@ -1,4 +1,4 @@
-"""The methods, one file per topic; `all_methods` is the registry of every method the node knows.
+"""JSON-RPC methods, one file per topic; `all_methods` is the registry of all methods.
 
 client       web3_*, net_*, rpc_*              admin      admin_*
 eth_node     chain id, prices, sync status     eth_state  balances, code, storage, proofs
@@ -11,8 +11,8 @@ debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs
 dev_blocks   snapshots, mining and time of a development node (evm_*, anvil_*, hardhat_*)
-dev_state    its accounts and next header      dev_accounts  impersonation, pool and identity
-eth_accounts what a node with keys can do, and filling in what a transaction lacks
+dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
+eth_accounts signing accounts of the node; fills in missing transaction fields
 """
 
 from collections.abc import Mapping
@@ -48,16 +48,15 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
     "dev_accounts": ("anvil", "eth", "hardhat"),
 }
-"""The groups of the methods in each file. Files of one group are loaded in this order, so what most clients ask for
-comes first."""
+"""Groups of the methods in each file. Files of one group are imported in this order, the most used first."""
 
 
 def method_files() -> list[MethodFile]:
-    """The files with methods."""
+    """Return the method files."""
     return [MethodFile(f"{__name__}.{name}", groups) for name, groups in _GROUPS.items()]
 
 
 @cache
 def all_methods() -> Registry:
-    """Every method, whichever groups are on; a file is loaded when somebody asks for what is in it."""
+    """Return the registry of all methods, enabled or not; it imports a file at the first use of its methods."""
     return Registry(files=method_files())

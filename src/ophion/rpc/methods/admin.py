@@ -1,4 +1,4 @@
-"""admin_*: the node's operator (json-rpc.md 5.1)."""
+"""admin_*: administration of the node (json-rpc.md 5.1)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "item
 
 @method("admin_addPeer", exact_count=True)
 def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
-    """Keep a connection to another node; false when that is so already."""
+    """Adds a peer and keeps a connection to it; false if it was added before."""
     peers, remote = require_p2p(ctx), _remote(enode)
     refusal = ctx.permissions.node_rules.refusal_of(remote, Action.DIAL)
     if refusal is not None:
@@ -42,7 +42,7 @@ def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
 
 @method("admin_removePeer", exact_count=True)
 def remove_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
-    """Drop another node and stop connecting to it; false when it was not kept."""
+    """Disconnects a peer and stops reconnecting to it; false if it was not added before."""
     return require_p2p(ctx).remove_static(_remote(enode))
 
 
@@ -60,7 +60,7 @@ def _remote(url: str) -> Enode:
 
 @method("admin_peers", examples=[Example([], [])])
 def peers(ctx: RpcContext) -> PeersResult:
-    """The nodes this one is connected with."""
+    """Returns the connected peers."""
     eth = ctx.eth_peers
     return [_peer(peer, None if eth is None else eth.by_id(peer.id)) for peer in require_p2p(ctx).peers]
 
@@ -93,10 +93,10 @@ def _host_and_port(host: str, port: int) -> str:
 
 @method("admin_nodeInfo", needs={"chain"})
 def node_info(ctx: RpcContext) -> NodeInfoResult:
-    """Identity of this node and the chain it follows."""
+    """Returns the identity of this node and its chain."""
     queries = ctx.queries
     if ctx.peers is None and ctx.dev is not None:
-        # tools ask a development node too, which has no peers and no address for them
+        # tools call this on development nodes too, which have no peers and no address
         service, enode = None, Enode(ctx.node.node_id, "127.0.0.1", 0, 0)
     else:
         service = require_p2p(ctx)
@@ -125,15 +125,15 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
 
 @method("admin_changeLogLevel", examples=[Example(["INFO"], "Success")])
 def change_log_level(ctx: RpcContext, level: TextParam, loggers: NamesParam | None = None) -> Text:
-    """Write more or less to the log: OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL; for all loggers or some."""
-    wanted = LogLevel.named(level)
-    if wanted is None:
+    """Sets the log level to OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE or ALL, for all loggers or the given ones."""
+    log_level = LogLevel.named(level)
+    if log_level is None:
         raise invalid_params("level: one of OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE and ALL is expected")
-    set_level(wanted, loggers)
+    set_level(log_level, loggers)
     return "Success"
 
 
 @method("admin_datadir")
 def data_directory(ctx: RpcContext) -> Text:
-    """The directory in which the node keeps chain, state and key."""
+    """Returns the data directory, which holds chain, state and node key."""
     return ctx.data_path

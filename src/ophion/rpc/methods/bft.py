@@ -1,4 +1,4 @@
-"""ibft_* and qbft_*: validators, votes and the state of consensus (json-rpc.md 5.8 and 7.1, consensus.md 4)."""
+"""ibft_* and qbft_*: validators, votes and consensus status (json-rpc.md 5.8 and 7.1, consensus.md 4)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 @method("ibft_getValidatorsByBlockNumber", needs={"chain", "ibft"})
 async def ibft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
-    """The validators that made a block, as its header lists them; null when there is no such block."""
+    """Returns the validators in the header of a block; null if the block is unknown."""
     return await _validators(ctx, header_at(ctx, block))
 
 
 @method("qbft_getValidatorsByBlockNumber", needs={"chain", "qbft"})
 async def qbft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressList | None:
-    """The validators that made a block; for `pending` those that will make the next one.
+    """Returns the validators of a block; for `pending`, those of the next block.
 
-    Where a contract names them, what it says at that block. Null when there is no such block.
+    On networks with a validator contract, reads the contract at that block. Null if the block is unknown.
     """
     if block is BlockTag.PENDING:
         return await _addresses(ctx, lambda: _driver(ctx).engine.members(ctx.queries.head, ctx.queries.chain))
@@ -45,16 +45,16 @@ async def qbft_validators(ctx: RpcContext, block: BlockNumberParam) -> AddressLi
 @method("ibft_getValidatorsByBlockHash", needs={"chain", "ibft"})
 @method("qbft_getValidatorsByBlockHash", needs={"chain", "qbft"})
 async def validators_by_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList | None:
-    """The validators that made a block; null when there is no such block."""
+    """Returns the validators of a block; null if the block is unknown."""
     return await _validators(ctx, ctx.queries.header(block_hash))
 
 
 @method("ibft_proposeValidatorVote", needs={"ibft"})
 @method("qbft_proposeValidatorVote", needs={"qbft"})
 def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boolean:
-    """Vote to add a validator (true) or to remove one (false) in blocks of this node, until discarded.
+    """Votes to add (true) or remove (false) a validator, in blocks of this node, until discarded.
 
-    Not enabled where a contract names the validators.
+    Not enabled on networks with a validator contract.
     """
     _proposals(ctx).propose(address, adds)
     return True
@@ -63,7 +63,7 @@ def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boole
 @method("ibft_discardValidatorVote", needs={"ibft"})
 @method("qbft_discardValidatorVote", needs={"qbft"})
 def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Vote on an address no more; not enabled where a contract names the validators."""
+    """Discards the vote on an address. Not enabled on networks with a validator contract."""
     _proposals(ctx).discard(address)
     return True
 
@@ -71,16 +71,16 @@ def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
 @method("ibft_getPendingVotes", needs={"ibft"})
 @method("qbft_getPendingVotes", needs={"qbft"})
 def pending(ctx: RpcContext) -> ProposalsResult:
-    """What this node votes for: true to add an address, false to remove it.
+    """Returns the votes of this node: true to add an address, false to remove it.
 
-    Not enabled where a contract names the validators.
+    Not enabled on networks with a validator contract.
     """
     return {data(address): adds for address, adds in _proposals(ctx).pending().items()}
 
 
 @method("qbft_getRequestTimeoutSeconds", needs={"qbft"})
 def qbft_timeout(ctx: RpcContext) -> SecondsResult:
-    """Length of round 0 in seconds, as the genesis file gives it; each further round is twice as long."""
+    """Returns the duration of round 0 in seconds, from the genesis file. Each further round takes twice as long."""
     era = _driver(ctx).engine.schedule.era(ctx.queries.head_number + 1)
     return era.parameters.request_timeout_s
 
@@ -88,12 +88,12 @@ def qbft_timeout(ctx: RpcContext) -> SecondsResult:
 @method("ibft_getStatus", needs={"ibft"})
 @method("qbft_getStatus", needs={"qbft"})
 def status(ctx: RpcContext) -> ConsensusStatusResult:
-    """What consensus is doing at this moment, whose messages are missing, and in plain words what blocks progress."""
+    """Returns the state of consensus: whose messages are missing, and what blocks progress."""
     return _driver(ctx).status().as_object()
 
 
 def _driver(ctx: RpcContext) -> BftDriver:
-    """Consensus of this network: the same driver speaks both dialects."""
+    """Return the consensus driver; IBFT 2.0 and QBFT share one class."""
     driver = ctx.ibft if ctx.qbft is None else ctx.qbft
     assert driver is not None, "methods are bound only where their service is"
     return driver
@@ -106,12 +106,12 @@ async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str]
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
-    """Validators may be the answer of a contract, or folded from many headers: no work for the event loop."""
+    """Find validators off the event loop: it may call a contract or read many headers."""
     return [data(address) for address in await ctx.lanes.read.run(find)]
 
 
 def _proposals(ctx: RpcContext) -> LocalProposals:
-    """The votes of this node, where there is anything to vote on."""
+    """Return the votes of this node; raises if a contract defines the validators."""
     driver = _driver(ctx)
     if not driver.engine.has_votes(ctx.queries.head):
         raise METHOD_NOT_ENABLED()

@@ -1,4 +1,4 @@
-"""web3_*, net_* and rpc_*: who this node is and what it offers (json-rpc.md 5.2)."""
+"""web3_*, net_* and rpc_*: identity and interface of this node (json-rpc.md 5.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERSION = "1.0"
 
 @method("web3_clientVersion")
 def client_version(ctx: RpcContext) -> Text:
-    """Name, version, platform and runtime of this node."""
+    """Returns name, version, platform and runtime of this node."""
     return ctx.node.client_version
 
 
@@ -33,7 +33,7 @@ def client_version(ctx: RpcContext) -> Text:
     ],
 )
 def sha3(ctx: RpcContext, data: TextParam) -> HashResult:
-    """Keccak-256 of some bytes; not the SHA3-256 that was standardised later."""
+    """Returns the Keccak-256 hash of the data (not SHA3-256, which was standardised later)."""
     if data and not data.startswith("0x"):
         raise invalid_params("data: 0x is missing")
     return keccak256(decode_data(data))
@@ -41,19 +41,19 @@ def sha3(ctx: RpcContext, data: TextParam) -> HashResult:
 
 @method("net_version", needs={"chain"}, examples=[Example([], "1")])
 def version(ctx: RpcContext) -> Text:
-    """The chain id as a decimal number."""
+    """Returns the chain id as a decimal number."""
     return str(ctx.queries.spec.chain_id)
 
 
 @method("net_listening", examples=[Example([], False)])
 def listening(ctx: RpcContext) -> Boolean:
-    """Whether other nodes can connect to this one."""
+    """Returns whether this node accepts peer connections."""
     return ctx.peers is not None and ctx.peers.is_listening
 
 
 @method("net_peerCount", examples=[Example([], "0x0")])
 def peer_count(ctx: RpcContext) -> Quantity:
-    """How many nodes this one is connected with; none on a development network without peers."""
+    """Returns the number of connected peers; 0 on a development network without peers."""
     if ctx.peers is None and ctx.dev is not None:
         return 0
     return len(require_p2p(ctx).peers)
@@ -61,37 +61,37 @@ def peer_count(ctx: RpcContext) -> Quantity:
 
 @method("net_enode")
 def enode(ctx: RpcContext) -> Text:
-    """The URL under which other nodes find this one."""
+    """Returns the enode URL of this node."""
     return local_enode(require_p2p(ctx)).url
 
 
 @method("net_services")
 def services(ctx: RpcContext) -> ServicesResult:
-    """Host and port of every service that is on."""
+    """Returns host and port of every enabled service."""
     return {name: {"host": one.host, "port": str(one.port)} for name, one in ctx.endpoints().items()}
 
 
 @method("rpc_modules")
 def modules(ctx: RpcContext) -> ModulesResult:
-    """Groups of methods that are on for the transport this is asked over."""
+    """Returns the API groups that are enabled on this transport."""
     return dict.fromkeys(ctx.groups, _VERSION)
 
 
 @method("rpc.discover")
 def discover(ctx: RpcContext) -> Discovered:
-    """The OpenRPC document of the methods that are on for the transport this is asked over."""
+    """Returns the OpenRPC document of the methods that are enabled on this transport."""
     return ctx.discover()
 
 
 def require_p2p(ctx: RpcContext) -> PeerService:
-    """Methods about peers make no sense on a node that was told to have none."""
+    """Return the peer service; raises an error if P2P is off."""
     if ctx.peers is None:
         raise P2P_DISABLED()
     return ctx.peers
 
 
 def local_enode(peers: PeerService) -> Enode:
-    """This node as others name it."""
+    """Return the enode of this node."""
     enode = peers.local_enode
     if enode is None:
         raise P2P_NOT_RUNNING()

@@ -1,4 +1,4 @@
-"""clique_*: signers and votes (json-rpc.md 5.7); who made how many blocks, under every consensus with members."""
+"""clique_*: signers and votes (json-rpc.md 5.7), and the signer metrics of Clique, IBFT 2.0 and QBFT."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ophion.rpc.services.context import RpcContext
 
 @method("clique_getSigners", needs={"chain", "clique"})
 async def get_signers(ctx: RpcContext, block: BlockNumberParam = BlockTag.LATEST) -> AddressList:
-    """Who may sign the block after this one, in ascending order."""
+    """Returns the signers that may sign the block after this one, in ascending order."""
     return await _signers(ctx, header_at(ctx, block))
 
 
 @method("clique_getSignersAtHash", needs={"chain", "clique"})
 async def get_signers_at_hash(ctx: RpcContext, block_hash: HashParam) -> AddressList:
-    """Who may sign the block after this one, in ascending order."""
+    """Returns the signers that may sign the block after this one, in ascending order."""
     return await _signers(ctx, ctx.queries.header(block_hash))
 
 
 async def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
     if header is None:
         raise INTERNAL_ERROR("there is no such block")
-    # those of an old block are folded from headers before it, which is no work for the event loop
+    # signers of an old block are computed from earlier headers, which is too slow for the event loop
     queries = ctx.queries
     found = await ctx.lanes.read.run(lambda: queries.engine.members(header, queries.chain))
     return [data(signer) for signer in found]
@@ -37,7 +37,7 @@ async def _signers(ctx: RpcContext, header: HashedHeader | None) -> list[str]:
 
 @method("clique_propose", needs={"clique"})
 def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boolean:
-    """Vote to add a signer (true) or to remove one (false) in blocks of this node, until discarded."""
+    """Votes to add (true) or remove (false) a signer, in blocks of this node, until discarded."""
     if address == ZERO_ADDRESS:
         raise INVALID_REQUEST("the zero address cannot be voted on")
     assert ctx.clique is not None
@@ -47,7 +47,7 @@ def propose(ctx: RpcContext, address: AddressParam, adds: BooleanParam) -> Boole
 
 @method("clique_discard", needs={"clique"})
 def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Vote on an address no more."""
+    """Discards the vote on an address."""
     assert ctx.clique is not None
     ctx.clique.discard(address)
     return True
@@ -55,7 +55,7 @@ def discard(ctx: RpcContext, address: AddressParam) -> Boolean:
 
 @method("clique_proposals", needs={"clique"})
 def proposals(ctx: RpcContext) -> ProposalsResult:
-    """What this node votes for: true to add an address, false to remove it."""
+    """Returns the votes of this node: true to add an address, false to remove it."""
     assert ctx.clique is not None
     return {data(address): adds for address, adds in ctx.clique.pending().items()}
 
@@ -66,9 +66,9 @@ def proposals(ctx: RpcContext) -> ProposalsResult:
 async def get_signer_metrics(
     ctx: RpcContext, first: BlockNumberParam | None = None, last: BlockNumberParam | None = None
 ) -> SignerMetricsResult:
-    """Blocks by proposer from `first` up to, not including, `last`; members without any are listed with zero.
+    """Returns the number of blocks by proposer from `first` up to, not including, `last`.
 
-    Without parameters the last hundred blocks before the newest.
+    Validators without blocks are listed with 0. Default: the last hundred blocks before the newest.
     """
     queries = ctx.queries
     start, end = _number(ctx, first), _number(ctx, last)

@@ -1,4 +1,4 @@
-"""debug_*: storage and accounts by hash, raw encodings, blocks that broke a rule (json-rpc.md 5.9, 6, 7.1)."""
+"""debug_*: storage and accounts by hash, raw encodings, invalid blocks (json-rpc.md 5.9, 6, 7.1)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NO_KEY: Final = bytes(32)
 
 
 def _raw_or_none(value: object) -> bytes | None:
-    """Bytes, or None for text that is not: one bad entry is no reason to refuse the others."""
+    """Decode bytes; None for malformed text, so that one bad entry does not fail the others."""
     if type(value) is not str:
         raise invalid_params("transaction: a string is expected")
     try:
@@ -57,9 +57,9 @@ def _raw_or_none(value: object) -> bytes | None:
 RawTransactionParam = Annotated[
     bytes | None, Wire("raw transaction", "signed transaction", {"type": "string"}, _raw_or_none)
 ]
-IgnoredParam = Annotated[object, Wire("ignored", "not looked at", {}, lambda value: value)]
+IgnoredParam = Annotated[object, Wire("ignored", "ignored", {}, lambda value: value)]
 _MAX_ENTRIES: Final = 8_192
-"""Of a range, in one answer; the next one goes on behind it."""
+"""Maximum entries of a range in one response; `nextKey` continues it."""
 _MAX_TRANSACTIONS: Final = 1_024
 
 StorageRangeResult = Annotated[
@@ -109,7 +109,7 @@ BatchResult = Annotated[
 ]
 BadBlocksResult = Annotated[
     list[dict[str, Any]],
-    object_result("bad blocks", "blocks that broke a rule", {"type": "array", "items": {"type": "object"}}),
+    object_result("bad blocks", "invalid blocks", {"type": "array", "items": {"type": "object"}}),
 ]
 
 
@@ -125,16 +125,16 @@ async def storage_range_at(
     start_key: SlotParam,
     limit: DecimalParam,
 ) -> StorageRangeResult:
-    """Storage of a contract after a transaction of a block, in the order of the slots' hashes."""
+    """Returns storage of a contract after a transaction of a block, in the order of the slots' hashes."""
     if tx_index < 0:
-        raise INTERNAL_ERROR("txIndex: not negative")
+        raise INTERNAL_ERROR("txIndex: a non-negative number is expected")
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"storage": {}, "complete": True}
-    most = min(limit, _MAX_ENTRIES)
+    count = min(limit, _MAX_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
-        return _state_within(ctx, header, tx_index).storage_range(address, start_key, most)
+        return _state_within(ctx, header, tx_index).storage_range(address, start_key, count)
 
     slots, following = await ctx.lanes.trace.run(read)
     result: dict[str, Any] = {
@@ -150,13 +150,13 @@ async def storage_range_at(
 
 
 def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State:
-    """The state after a transaction of a block; the one after the block when it has no such transaction."""
+    """Return the state after a transaction of a block, or after the block if the index is too high."""
     chain = ctx.queries.chain
     body, parent = chain.store.body(header.hash), chain.header(header.parent_hash)
     if parent is None or body is None or tx_index >= body.transaction_count:
         return chain.state(header.header)
-    kept = [transaction.raw for transaction in body.transactions[: tx_index + 1]]
-    begun = Body.of(kept, [], None if body.withdrawals is None else [])
+    included = [transaction.raw for transaction in body.transactions[: tx_index + 1]]
+    begun = Body.of(included, [], None if body.withdrawals is None else [])
     view = ctx.queries.view(header.hash)
     assert view is not None, "a block that has a header can be viewed"
     return execute(chain.state(parent.header), view.env, begun, [], False).state
@@ -166,7 +166,7 @@ def _state_within(ctx: RpcContext, header: HashedHeader, tx_index: int) -> State
 async def account_at(
     ctx: RpcContext, block: BlockParam, tx_index: IntegerParam, address: AddressParam
 ) -> AccountAtResult:
-    """An account after a transaction of a block."""
+    """Returns an account after a transaction of a block."""
     header = _known(ctx, block)
     body = _found(ctx.queries.store.body(header.hash))
     if not 0 <= tx_index < body.transaction_count:
@@ -188,18 +188,18 @@ async def account_at(
 async def account_range(
     ctx: RpcContext, block: BlockParam, tx_index: IgnoredParam, start_hash: SlotParam, limit: IntegerParam
 ) -> AccountRangeResult:
-    """Addresses of the accounts after a block, in the order of their hashes."""
+    """Returns addresses of accounts after a block, in the order of their hashes."""
     header = header_at(ctx, block)
     if header is None or limit < 0:
         return {"addressMap": {}, "nextKey": None}
-    most = min(limit, _MAX_ENTRIES)
+    count = min(limit, _MAX_ENTRIES)
 
     def read() -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
-        return ctx.queries.chain.state(header.header).accounts(start_hash, most)
+        return ctx.queries.chain.state(header.header).accounts(start_hash, count)
 
     accounts, following = await ctx.lanes.trace.run(read)
     return {
-        # Where the address of a hash is not known, that of nobody stands for it.
+        # the zero address stands for a hash whose address is unknown
         "addressMap": {data(row[0]): data(ZERO_ADDRESS if row[1] is None else row[1]) for row in accounts},
         "nextKey": data(_NO_KEY if following is None else following),
     }
@@ -210,19 +210,19 @@ async def account_range(
 
 @method("debug_getRawHeader", needs={"chain"})
 def get_raw_header(ctx: RpcContext, block: BlockParam) -> Data:
-    """The RLP of a block's header."""
+    """Returns the RLP of a block header."""
     return _found(ctx.queries.store.header(_known(ctx, block).hash))
 
 
 @method("debug_getRawBlock", needs={"chain"})
 def get_raw_block(ctx: RpcContext, block: BlockParam) -> Data:
-    """The RLP of a block."""
+    """Returns the RLP of a block."""
     return _found(ctx.queries.store.block(_known(ctx, block).hash))
 
 
 @method("debug_getRawReceipts", needs={"chain"})
 def get_raw_receipts(ctx: RpcContext, block: BlockParam) -> RawList | Awaitable[RawList]:
-    """The receipts of a block, each in its EIP-2718 form."""
+    """Returns the receipts of a block, each in its EIP-2718 encoding."""
     header = _known(ctx, block)
 
     def read() -> list[str]:
@@ -243,9 +243,9 @@ def _found(thing: T | None) -> T:
 
 @method("debug_batchSendRawTransaction", needs={"pool"})
 async def batch_send_raw_transaction(ctx: RpcContext, *transactions: RawTransactionParam) -> BatchResult:
-    """Put signed transactions into the pool, each for itself, and say what became of each."""
+    """Adds signed transactions to the pool, independently of each other, and returns a result for each."""
     if len(transactions) > _MAX_TRANSACTIONS:
-        raise invalid_params(f"at most {_MAX_TRANSACTIONS} transactions at a time")
+        raise invalid_params(f"at count {_MAX_TRANSACTIONS} transactions at a time")
     good = {index: raw for index, raw in enumerate(transactions) if raw is not None}
     admitted = dict(zip(good, await ctx.pool.submit(tuple(good.values()), Origin.LOCAL), strict=True))
     return [_status(index, admitted.get(index)) for index in range(len(transactions))]
@@ -260,13 +260,13 @@ def _status(index: int, admission: Admission | None) -> dict[str, Any]:
 
 @method("debug_metrics")
 def metrics(ctx: RpcContext) -> MetricsResult:
-    """What the node measures, by category; requests only where metrics are switched on."""
+    """Returns the metrics of the node by category. Request metrics are included only if metrics are on."""
     return ctx.metrics()
 
 
 @method("debug_getBadBlocks", needs={"bad_blocks"})
 def get_bad_blocks(ctx: RpcContext) -> BadBlocksResult:
-    """The last blocks that broke a rule, newest first."""
+    """Returns the last invalid blocks, newest first."""
     assert ctx.bad_blocks is not None
     return [
         {

@@ -1,4 +1,4 @@
-"""debug_trace*: transactions and calls run again with somebody looking on (json-rpc.md 5.9, 7.1, 7.3)."""
+"""debug_trace*: executes transactions and calls again and traces them (json-rpc.md 5.9, 7.1, 7.3)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from ophion.rpc.services.tracing import (
 
 @method("debug_traceTransaction", needs={"state"})
 async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None) -> TraceResult | None:
-    """Run a mined transaction again, after those before it, and write down every step.
+    """Replays a mined transaction, after the earlier ones of its block, and returns its trace.
 
-    Without a `tracer` the answer has a row for each instruction; null for a transaction that is not mined.
+    Without a `tracer` the trace has an entry for each instruction. Null if the transaction is not mined.
     """
 
     def start(kind: TraceKind) -> TraceStream:
@@ -44,9 +44,9 @@ async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam
 async def trace_by_number(
     ctx: RpcContext, block: BlockNumberParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace every transaction of a block; null for blocks that are not there.
+    """Traces all transactions of a block; null if the block is unknown.
 
-    Genesis is null too, or an error where a tracer is named.
+    Genesis gives null, or an error if a tracer is named.
     """
     return await _trace_block(ctx, header_at(ctx, block), options)
 
@@ -55,9 +55,9 @@ async def trace_by_number(
 async def trace_by_hash(
     ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace every transaction of a block; null for blocks that are not there.
+    """Traces all transactions of a block; null if the block is unknown.
 
-    Genesis is null too, or an error where a tracer is named.
+    Genesis gives null, or an error if a tracer is named.
     """
     return await _trace_block(ctx, ctx.queries.header(hash), options)
 
@@ -66,7 +66,7 @@ async def trace_by_hash(
 async def trace_raw_block(
     ctx: RpcContext, block: DataParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace every transaction of a block given as RLP; only its parent must be known."""
+    """Traces all transactions of a block given as RLP. Only its parent must be known."""
     try:
         decoded = decode_block(block, ctx.queries.engine)
     except DecodeError as error:
@@ -80,7 +80,7 @@ async def trace_raw_block(
 async def trace_bad_block(
     ctx: RpcContext, hash: HashParam, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace every transaction of a block that broke a rule, as far as they can be run."""
+    """Traces the transactions of an invalid block, as far as they can be executed."""
     assert ctx.bad_blocks is not None
     bad = ctx.bad_blocks.get(hash)
     if bad is None:
@@ -89,12 +89,12 @@ async def trace_bad_block(
 
 
 async def _trace_block(
-    ctx: RpcContext, header: HashedHeader | None, wanted: TraceOptions | None, body: Body | None = None
+    ctx: RpcContext, header: HashedHeader | None, trace_options: TraceOptions | None, body: Body | None = None
 ) -> TraceResult | None:
-    options = wanted or PLAIN
+    options = trace_options or PLAIN
     if header is not None and header.number == 0 and ctx.dev is not None:
-        return b"[]"  # indexers that begin at the genesis retry for ever on anything else
-    # Who names a tracer is answered as today's clients answer; the original's form has null here (json-rpc.md 5.9).
+        return b"[]"  # indexers that start at genesis would retry forever otherwise
+    # with a named tracer, an error as in current clients; without one, null as in Pantheon 1.2 (json-rpc.md 5.9)
     if options.is_named and header is not None and header.number == 0:
         raise GENESIS_NOT_TRACEABLE()
 
@@ -108,13 +108,13 @@ async def _trace_block(
 async def trace_a_call(
     ctx: RpcContext, call: CallParam, block: BlockParam = BlockTag.LATEST, options: TraceOptionsParam | None = None
 ) -> TraceResult | None:
-    """Trace a call on the state after a block; `stateOverrides` and `blockOverrides` are members of the options.
+    """Traces a call on the state after a block. The options may have `stateOverrides` and `blockOverrides`.
 
-    The caller need not own what the call costs, nor pay the base fee, unless the call says `strict`.
+    The caller's balance and the base fee are not checked, unless the call sets `strict`.
     """
-    wanted = options or PLAIN
-    accounts = wanted.members.get("stateOverrides")
-    fields = wanted.members.get("blockOverrides")
+    trace_options = options or PLAIN
+    accounts = trace_options.members.get("stateOverrides")
+    fields = trace_options.members.get("blockOverrides")
     overrides = () if accounts is None else decode_state_overrides(accounts)
     env_overrides = None if fields is None else decode_block_overrides(fields)
 
@@ -126,4 +126,4 @@ async def trace_a_call(
         request = call.request(gas_for(ctx, call, view.header.gas_limit), strict=False)
         return trace_call(view.state, env, request, overrides, kind, ctx.limits.timeout_s)
 
-    return await traced(ctx, wanted, start)
+    return await traced(ctx, trace_options, start)

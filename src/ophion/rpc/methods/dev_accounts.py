@@ -1,4 +1,4 @@
-"""Impersonation, pool and identity of development nodes (anvil_*, hardhat_*)."""
+"""Impersonation, pool and node information of development nodes (anvil_*, hardhat_*)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _METHOD_NOT_FOUND_CODE = -32601
 
 @cheat_code("anvil_impersonateAccount", "hardhat_impersonateAccount")
 def impersonate(ctx: RpcContext, address: AddressParam) -> Json:
-    """Accept transactions of an account without its signature."""
+    """Accepts transactions of an account without its signature."""
     dev = dev_of(ctx)
     dev.impersonated.add(address)
     return True if dev.identity.preset == "hardhat" else None
@@ -27,7 +27,7 @@ def impersonate(ctx: RpcContext, address: AddressParam) -> Json:
 
 @cheat_code("anvil_stopImpersonatingAccount", "hardhat_stopImpersonatingAccount")
 def stop_impersonating(ctx: RpcContext, address: AddressParam) -> Json:
-    """Require signatures of an account again."""
+    """Requires signatures of an account again."""
     dev = dev_of(ctx)
     was_there = address in dev.impersonated
     dev.impersonated.discard(address)
@@ -36,13 +36,13 @@ def stop_impersonating(ctx: RpcContext, address: AddressParam) -> Json:
 
 @cheat_code("anvil_autoImpersonateAccount", "hardhat_autoImpersonateAccount")
 def auto_impersonate(ctx: RpcContext, is_on: FlagParam) -> Nothing:
-    """Accept transactions of every account without signatures, or stop doing so."""
+    """Accepts transactions of all accounts without signatures, or stops that."""
     dev_of(ctx).impersonates_all = is_on
 
 
 @cheat_code("anvil_impersonateSignature")
 def impersonate_signature(ctx: RpcContext, signature: DataParam, address: AddressParam) -> Nothing:
-    """Make the ecrecover precompile return this address for a signature."""
+    """Makes the ecrecover precompile return this address for a signature."""
     if len(signature) != _SIGNATURE_BYTES:
         raise invalid_params(f"signature: exactly {_SIGNATURE_BYTES} bytes are expected")
     raise RpcError(SERVER_ERROR_CODE, "anvil_impersonateSignature is not supported yet")
@@ -50,7 +50,7 @@ def impersonate_signature(ctx: RpcContext, signature: DataParam, address: Addres
 
 @method("eth_sendUnsignedTransaction", needs={"dev"})
 async def send_unsigned(ctx: RpcContext, transaction: UnreadRequestParam) -> HashResult:
-    """Send a transaction of any account without a signature."""
+    """Sends a transaction of any account without a signature."""
     request = decode_transaction_request(transaction)
     unsigned = await filled(ctx, request)
     return await ctx.pool.send_decoded(dev_of(ctx).unsigned(unsigned, request.sender))
@@ -58,20 +58,20 @@ async def send_unsigned(ctx: RpcContext, transaction: UnreadRequestParam) -> Has
 
 @method("eth_requestAccounts", needs={"dev", "accounts"})
 def request_accounts(ctx: RpcContext) -> Json:
-    """Return the accounts that this node signs for; the method name that wallets use."""
+    """Returns the accounts that this node signs for, by the name that wallets use."""
     assert ctx.accounts is not None
     return [data(address) for address in ctx.accounts.addresses]
 
 
 @method("eth_networkId", needs={"dev"})
 def network_id(ctx: RpcContext) -> Json:
-    """As `net_version`."""
+    """Same as `net_version`."""
     return str(ctx.queries.spec.chain_id)
 
 
 @method("eth_getAccountInfo", needs={"dev"})
 def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Json:
-    """Return nonce, balance and code of an account."""
+    """Returns nonce, balance and code of an account."""
     view = view_at(ctx, block)
     if view is None:
         raise BLOCK_NOT_FOUND()
@@ -88,7 +88,7 @@ def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = Blo
 
 @cheat_code("anvil_dropTransaction", "hardhat_dropTransaction")
 def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
-    """Remove a transaction from the pool; returns its hash, or null when the pool does not have it."""
+    """Removes a transaction from the pool; returns its hash, or null if it was not pooled."""
     dev = dev_of(ctx)
     was_there = dev.drop(hash)
     if dev.identity.preset == "hardhat":
@@ -98,22 +98,22 @@ def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
 
 @cheat_code("anvil_dropAllTransactions", "hardhat_dropAllTransactions")
 def drop_all_transactions(ctx: RpcContext) -> Nothing:
-    """Empty the pool."""
+    """Removes all transactions from the pool."""
     dev_of(ctx).drop_all()
 
 
 @cheat_code("anvil_removePoolTransactions", "hardhat_removePoolTransactions")
 def remove_pool_transactions(ctx: RpcContext, sender: AddressParam) -> Nothing:
-    """Remove all transactions of an account from the pool."""
+    """Removes all transactions of an account from the pool."""
     dev_of(ctx).drop_all(sender)
 
 
-# --- node ----------------------------------------------------------------------------------------
+# --- the node ------------------------------------------------------------------------------------
 
 
 @cheat_code("anvil_nodeInfo")
 def node_info(ctx: RpcContext) -> Json:
-    """Return head, environment of the next block, and mining mode."""
+    """Returns the head, the environment of the next block, and the mining mode."""
     queries, following = ctx.queries, ctx.queries.next_block().header
     return {
         "currentBlockNumber": hex(queries.head_number),
@@ -133,7 +133,7 @@ def node_info(ctx: RpcContext) -> Json:
 
 @cheat_code("anvil_metadata")
 def metadata(ctx: RpcContext) -> Json:
-    """Return version, chain and instance id; the instance id differs from run to run."""
+    """Returns version, chain and instance id. The instance id differs between runs of a node."""
     queries, dev = ctx.queries, dev_of(ctx)
     return {
         "clientVersion": ctx.node.client_version,
@@ -148,9 +148,9 @@ def metadata(ctx: RpcContext) -> Json:
 
 @cheat_code("hardhat_metadata")
 def hardhat_metadata(ctx: RpcContext) -> Json:
-    """As `anvil_metadata`; only the preset `hardhat` serves it.
+    """Same as `anvil_metadata`, with the preset `hardhat` only.
 
-    If another node served it, hardhat-ethers would send every transaction with the gas limit of a block.
+    If other nodes offered it, hardhat-ethers would send every transaction with the gas limit of a block.
     """
     if dev_of(ctx).identity.preset != "hardhat":
         raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")
@@ -159,16 +159,16 @@ def hardhat_metadata(ctx: RpcContext) -> Json:
 
 @cheat_code("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled")
 def set_logging(ctx: RpcContext, is_on: FlagParam) -> Nothing:
-    """Switch the logging of requests on or off; this node never logs them."""
+    """Accepted for compatibility; this node does not log single requests."""
     dev_of(ctx).logs_requests = is_on
 
 
 @cheat_code("anvil_enableTraces")
 def enable_traces(ctx: RpcContext) -> Nothing:
-    """Accepted for compatibility: traces are always available."""
+    """Accepted for compatibility; traces are always available."""
 
 
 @cheat_code("anvil_setRpcUrl")
 def set_rpc_url(ctx: RpcContext, url: TextParam) -> Nothing:
-    """Change the forked chain; an error, since this node does not fork."""
+    """Always an error: this node does not fork another chain."""
     raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")

@@ -36,13 +36,13 @@ _MAX_TIME_BITS = 63
 
 @cheat_code("evm_snapshot", "anvil_snapshot")
 async def snapshot(ctx: RpcContext) -> Quantity:
-    """Save head, state, pending transactions and clock; returns the id for `evm_revert`."""
+    """Saves head, state, pooled transactions and clock; returns the id for `evm_revert`."""
     return await dev_of(ctx).snapshot()
 
 
 @cheat_code("evm_revert", "anvil_revert")
 async def revert(ctx: RpcContext, snapshot: NumberParam) -> Boolean:
-    """Return to a snapshot, and delete it and all later ones. False when there is no such snapshot."""
+    """Reverts to a snapshot and deletes it and all later ones; false if the id is unknown."""
     return await dev_of(ctx).revert(snapshot)
 
 
@@ -51,7 +51,7 @@ async def revert(ctx: RpcContext, snapshot: NumberParam) -> Boolean:
 
 @cheat_code("evm_mine")
 async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
-    """Mine a block, with the timestamp given as number or as member `timestamp`; or several (`blocks`)."""
+    """Mines a block, optionally with a timestamp (a number or the member `timestamp`), or several (`blocks`)."""
     for timestamp in _timestamps(options):
         await _mine_at(dev_of(ctx), timestamp)
     return "0x0"
@@ -59,7 +59,7 @@ async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
 
 @cheat_code("evm_mine_detailed", "anvil_mine_detailed")
 async def mine_detailed(ctx: RpcContext, options: AnyParam | None = None) -> Json:
-    """As `evm_mine`; returns the blocks with their transactions."""
+    """Same as `evm_mine`, but returns the blocks with their transactions."""
     mined = []
     for timestamp in _timestamps(options):
         await _mine_at(dev_of(ctx), timestamp)
@@ -87,7 +87,7 @@ def _timestamps(options: Any) -> list[int | None]:
 
 @cheat_code("anvil_mine", "hardhat_mine")
 async def mine(ctx: RpcContext, count: NumberParam | None = None, interval: NumberParam | None = None) -> Nothing:
-    """Mine blocks, `interval` seconds apart if given."""
+    """Mines blocks, `interval` seconds apart if given."""
     count = 1 if count is None else count
     if count > _MAX_BLOCKS:
         raise invalid_params(f"blocks: at most {_MAX_BLOCKS} are expected")
@@ -101,19 +101,19 @@ async def mine(ctx: RpcContext, count: NumberParam | None = None, interval: Numb
 
 @cheat_code("anvil_getAutomine", "hardhat_getAutomine")
 def get_automine(ctx: RpcContext) -> Boolean:
-    """Return whether each transaction is mined at once."""
+    """Returns whether each transaction is mined at once."""
     return dev_of(ctx).sealer.is_automatic
 
 
 @cheat_code("evm_setAutomine", "anvil_setAutomine")
 def set_automine(ctx: RpcContext, is_on: FlagParam) -> Nothing:
-    """Mine each transaction at once, or only by interval or on demand."""
+    """Enables or disables automine. Without it, blocks are mined by interval or on demand only."""
     dev_of(ctx).set_automine(is_on)
 
 
 @cheat_code("evm_setIntervalMining", "anvil_setIntervalMining")
 def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
-    """Mine a block every `interval` seconds (milliseconds with the preset `hardhat`); 0 stops it."""
+    """Mines a block at this interval in seconds (milliseconds with the preset `hardhat`); 0 turns it off."""
     dev = dev_of(ctx)
     is_hardhat = dev.identity.preset == "hardhat"
     if isinstance(interval, list) and len(interval) == 2:
@@ -127,7 +127,7 @@ def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
 
 @cheat_code("anvil_getIntervalMining")
 def get_interval_mining(ctx: RpcContext) -> Json:
-    """Return the seconds between blocks; null when interval mining is off."""
+    """Returns the seconds between blocks; null if interval mining is off."""
     return int(dev_of(ctx).sealer.interval_s) or None
 
 
@@ -136,7 +136,7 @@ def get_interval_mining(ctx: RpcContext) -> Json:
 
 @cheat_code("evm_increaseTime", "anvil_increaseTime")
 def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
-    """Advance the chain's clock; returns the total offset from the wall clock in seconds."""
+    """Moves the chain's clock forward; returns the seconds by which it is ahead of the wall clock."""
     dev = dev_of(ctx)
     is_negative = type(seconds) is int and seconds < 0
     total = dev.clock.increase(-decode_number(-seconds) if is_negative else _time(decode_number(seconds)))
@@ -146,7 +146,7 @@ def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
 
 @cheat_code("evm_setNextBlockTimestamp", "anvil_setNextBlockTimestamp")
 def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
-    """Set the timestamp of the next block; the clock continues from it."""
+    """Sets the timestamp of the next block; later blocks continue from it."""
     dev = dev_of(ctx)
     try:
         dev.set_next_timestamp(_time(timestamp), allow_equal=dev.identity.preset != "hardhat")
@@ -157,9 +157,9 @@ def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
 
 @cheat_code("evm_setTime", "anvil_setTime")
 def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
-    """Set the current time of the chain; returns the seconds by which its clock has advanced.
+    """Sets the time of the chain's clock; returns the seconds by which it has moved forward.
 
-    A number that is too large for seconds is read as milliseconds.
+    A number too large for seconds is read as milliseconds.
     """
     dev = dev_of(ctx)
     seconds = _time(timestamp)
@@ -173,7 +173,7 @@ def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
 
 @cheat_code("anvil_setBlockTimestampInterval")
 def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
-    """Set the difference between the timestamps of a block and its parent, in seconds."""
+    """Sets a fixed number of seconds between the timestamps of a block and its parent."""
     dev = dev_of(ctx)
     dev.clock.interval = _time(seconds)
     dev.announce()
@@ -181,7 +181,7 @@ def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
 
 @cheat_code("anvil_removeBlockTimestampInterval")
 def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
-    """Take timestamps from the clock again; false when no interval was set."""
+    """Takes timestamps from the clock again; false if no interval was set."""
     dev = dev_of(ctx)
     had_one, dev.clock.interval = dev.clock.interval is not None, None
     dev.announce()
@@ -190,7 +190,7 @@ def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
 
 @cheat_code("anvil_getGenesisTime")
 def genesis_time(ctx: RpcContext) -> Integer:
-    """Return the timestamp of the first block."""
+    """Returns the timestamp of the first block."""
     return dev_of(ctx).chain.genesis.timestamp
 
 
@@ -200,12 +200,12 @@ def _time(seconds: int) -> int:
     return seconds
 
 
-# --- rewinding -----------------------------------------------------------------------------------
+# --- rollback and reset --------------------------------------------------------------------------
 
 
 @cheat_code("anvil_rollback")
 async def rollback(ctx: RpcContext, depth: NumberParam | None = None) -> Nothing:
-    """Remove the last `depth` blocks from the chain; one by default."""
+    """Removes the last block, or the last `depth` blocks, from the chain."""
     depth = 1 if depth is None else depth
     _check_depth(ctx, depth)
     await dev_of(ctx).rollback(depth)
@@ -213,7 +213,7 @@ async def rollback(ctx: RpcContext, depth: NumberParam | None = None) -> Nothing
 
 @cheat_code("anvil_reorg")
 async def reorg(ctx: RpcContext, options: AnyParam, pairs: AnyParam | None = None) -> Nothing:
-    """Replace the last `depth` blocks by as many others with these transactions (`tx_block_pairs`)."""
+    """Replaces the last `depth` blocks by as many others with these transactions (`tx_block_pairs`)."""
     dev = dev_of(ctx)
     if isinstance(options, dict):
         depth = decode_number(options.get("depth", 0))
@@ -257,7 +257,7 @@ def _check_depth(ctx: RpcContext, depth: int) -> None:
 
 @cheat_code("anvil_reset", "hardhat_reset")
 async def reset(ctx: RpcContext, forking: AnyParam | None = None) -> Nothing:
-    """Return to the genesis; forking another chain is not supported yet."""
+    """Resets the chain to genesis. Forking another chain is not supported."""
     source = forking.get("forking") if isinstance(forking, dict) else None
     if isinstance(source, dict) and any(value is not None for value in source.values()):
         raise RpcError(SERVER_ERROR_CODE, "Forking is not supported: leave `forking` out to reset to the genesis")
@@ -266,7 +266,7 @@ async def reset(ctx: RpcContext, forking: AnyParam | None = None) -> Nothing:
 
 @cheat_code("anvil_dumpState", "hardhat_dumpState")
 async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> Text:
-    """Return all accounts in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
+    """Returns all accounts in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
     from ophion.dev.state_file import dump, packed
 
     dev = dev_of(ctx)
@@ -275,7 +275,7 @@ async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> T
 
 @cheat_code("anvil_loadState", "hardhat_loadState")
 async def load_state(ctx: RpcContext, state: DataParam) -> Boolean:
-    """Load the accounts of a dump into the current state; returns true."""
+    """Loads accounts from a dump into the current state; returns true."""
     from ophion.dev.state_file import BadStateFile, load, unpacked
 
     try:

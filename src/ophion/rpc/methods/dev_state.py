@@ -24,7 +24,7 @@ _MAX_BALANCE = 2**256 - 1
 
 @cheat_code("anvil_setBalance", "hardhat_setBalance", "tenderly_setBalance")
 async def set_balance(ctx: RpcContext, address: AnyParam, balance: NumberParam) -> Nothing:
-    """Set the balance of an account, or of a list of accounts."""
+    """Sets the balance of an account, or of a list of accounts."""
     from ophion.rpc.schema.wire_types import decode_address
 
     addresses = address if isinstance(address, list) else [address]
@@ -33,7 +33,7 @@ async def set_balance(ctx: RpcContext, address: AnyParam, balance: NumberParam) 
 
 @cheat_code("anvil_addBalance", "hardhat_addBalance", "tenderly_addBalance")
 async def add_balance(ctx: RpcContext, address: AddressParam, amount: NumberParam) -> Nothing:
-    """Add to the balance of an account."""
+    """Adds to the balance of an account."""
 
     def changes() -> list[AccountOverride]:
         total = ctx.queries.head_state.balance(address) + amount
@@ -44,13 +44,13 @@ async def add_balance(ctx: RpcContext, address: AddressParam, amount: NumberPara
 
 @cheat_code("anvil_setCode", "hardhat_setCode")
 async def set_code(ctx: RpcContext, address: AddressParam, code: DataParam) -> Nothing:
-    """Set the code of an account; its storage stays."""
+    """Sets the code of an account; its storage stays."""
     await dev_of(ctx).edit(AccountOverride(address=address, code=code))
 
 
 @cheat_code("anvil_setNonce", "hardhat_setNonce", "evm_setAccountNonce")
 async def set_nonce(ctx: RpcContext, address: AddressParam, nonce: NumberParam) -> Nothing:
-    """Set the nonce of an account."""
+    """Sets the nonce of an account."""
     if nonce > _MAX_NONCE:
         raise invalid_params("nonce: not within 64 bits")
     await dev_of(ctx).edit(AccountOverride(address=address, nonce=nonce))
@@ -58,14 +58,14 @@ async def set_nonce(ctx: RpcContext, address: AddressParam, nonce: NumberParam) 
 
 @cheat_code("anvil_setStorageAt", "hardhat_setStorageAt")
 async def set_storage(ctx: RpcContext, address: AddressParam, slot: WordParam, value: WordParam) -> Boolean:
-    """Write a slot of an account's storage."""
+    """Sets a storage slot of an account."""
     await dev_of(ctx).edit(AccountOverride(address=address, state_diff=[(slot, value)]))
     return True
 
 
 @cheat_code("anvil_dealERC20", "anvil_setERC20Balance", "hardhat_dealERC20", "tenderly_setErc20Balance")
 async def deal_erc20(ctx: RpcContext, account: AddressParam, token: AddressParam, amount: NumberParam) -> Nothing:
-    """Set the token balance of an account, in the slot that `balanceOf` reads."""
+    """Sets the token balance of an account, in the slot that `balanceOf` reads."""
     from ophion.dev.erc20 import SlotNotFound, balance_change
 
     dev = dev_of(ctx)
@@ -80,7 +80,7 @@ async def deal_erc20(ctx: RpcContext, account: AddressParam, token: AddressParam
 async def set_erc20_allowance(
     ctx: RpcContext, owner: AddressParam, spender: AddressParam, token: AddressParam, amount: NumberParam
 ) -> Nothing:
-    """Set the token allowance of a spender, in the slot that `allowance` reads."""
+    """Sets the token allowance of a spender, in the slot that `allowance` reads."""
     from ophion.dev.erc20 import SlotNotFound, allowance_change
 
     dev = dev_of(ctx)
@@ -91,12 +91,12 @@ async def set_erc20_allowance(
     await dev.edit(*changes)
 
 
-# --- next block ----------------------------------------------------------------------------------
+# --- the next block ------------------------------------------------------------------------------
 
 
 @cheat_code("anvil_setChainId")
 async def set_chain_id(ctx: RpcContext, chain_id: NumberParam) -> Nothing:
-    """Change the chain id from the next transaction on."""
+    """Changes the chain id from the next transaction on."""
     if not 0 < chain_id < 2**63:
         raise invalid_params("chain id: not within 63 bits")
     await dev_of(ctx).set_chain_id(chain_id)
@@ -104,13 +104,13 @@ async def set_chain_id(ctx: RpcContext, chain_id: NumberParam) -> Nothing:
 
 @cheat_code("anvil_setCoinbase", "hardhat_setCoinbase")
 def set_coinbase(ctx: RpcContext, address: AddressParam) -> Nothing:
-    """Change the beneficiary from the next block on."""
+    """Sets the account that is rewarded, from the next block on."""
     dev_of(ctx).set_coinbase(address)
 
 
 @cheat_code("anvil_setNextBlockBaseFeePerGas", "hardhat_setNextBlockBaseFeePerGas")
 def set_next_base_fee(ctx: RpcContext, fee: NumberParam) -> Nothing:
-    """Set the base fee of the next block; later base fees follow from it."""
+    """Sets the base fee of the next block; later base fees are computed from it."""
     if fee >= 2**64:
         raise invalid_params("base fee: not within 64 bits")
     dev = dev_of(ctx)
@@ -120,7 +120,7 @@ def set_next_base_fee(ctx: RpcContext, fee: NumberParam) -> Nothing:
 
 @cheat_code("anvil_setPrevRandao", "hardhat_setPrevRandao")
 def set_prev_randao(ctx: RpcContext, value: WordParam) -> Boolean:
-    """Set `prevRandao` of the next block."""
+    """Sets the PREVRANDAO value of the next block."""
     dev = dev_of(ctx)
     dev.engine.next.prev_randao = value
     dev.announce()
@@ -129,7 +129,7 @@ def set_prev_randao(ctx: RpcContext, value: WordParam) -> Boolean:
 
 @cheat_code("evm_setBlockGasLimit", "anvil_setBlockGasLimit")
 def set_block_gas_limit(ctx: RpcContext, gas_limit: NumberParam) -> Boolean:
-    """Set the gas limit of all blocks from now on."""
+    """Sets the gas limit of all further blocks."""
     if not 0 < gas_limit < 2**63:
         raise invalid_params("gas limit: a value above 0 and within 63 bits is expected")
     dev = dev_of(ctx)
@@ -140,7 +140,7 @@ def set_block_gas_limit(ctx: RpcContext, gas_limit: NumberParam) -> Boolean:
 
 @cheat_code("anvil_setMinGasPrice", "hardhat_setMinGasPrice")
 def set_min_gas_price(ctx: RpcContext, price: AnyParam) -> Json:
-    """Set the minimum gas price; refused where blocks have a base fee, as in Anvil."""
+    """Sets the minimum gas price; an error from London on, as in Anvil."""
     decode_number(price)
     if ctx.queries.next_base_fee() is not None:
         raise RpcError(-32602, "anvil_setMinGasPrice is not supported when EIP-1559 is active")

@@ -1,6 +1,6 @@
-"""Accounts whose keys this node has: the published ones of the development network, and none anywhere else.
+"""Accounts whose keys this node holds: the public test accounts of a development network, none on other networks.
 
-Tools leave it to development nodes to sign. Elsewhere `eth_accounts` is empty, `eth_sendTransaction` refers to
+Tools let development nodes sign. On other nodes `eth_accounts` is empty, `eth_sendTransaction` refers to
 `eth_sendRawTransaction` (json-rpc.md 2), and the other methods are not enabled.
 """
 
@@ -35,7 +35,7 @@ from ophion.wallet.unsigned import BLOB
 
 @method("eth_accounts", examples=[Example([], [])])
 def accounts(ctx: RpcContext) -> AddressList:
-    """Accounts that this node signs for: those of the development network, where it was told to; none elsewhere."""
+    """Returns the accounts that this node signs for: those of a development network, if enabled; otherwise none."""
     if ctx.accounts is None:
         return []
     impersonated = () if ctx.dev is None else sorted(ctx.dev.impersonated.difference(ctx.accounts.addresses))
@@ -44,9 +44,9 @@ def accounts(ctx: RpcContext) -> AddressList:
 
 @method("eth_sendTransaction")
 async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | None = None) -> HashResult:
-    """Sign a transaction of one of the node's accounts, put it into the pool and give its hash.
+    """Signs a transaction of one of the node's accounts, adds it to the pool and returns its hash.
 
-    Nonce, gas and fees are filled in where they are missing. Not supported where the node holds no keys.
+    Missing nonce, gas and fees are filled in. Not supported if the node holds no keys.
     """
     if ctx.accounts is None:
         name = ctx.node.client_version.partition("/")[0]
@@ -59,7 +59,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     key = _signer(ctx, request.sender)
     unsigned = await filled(ctx, request)
     if unsigned.type == BLOB:
-        raise invalid_params("blob transactions are signed by who has the blobs: use eth_sendRawTransaction")
+        raise invalid_params("this node does not sign blob transactions: use eth_sendRawTransaction")
     async with ctx.accounts.turns[request.sender]:
         if request.call.nonce is None:
             unsigned = replace(unsigned, nonce=next_nonce(ctx, request.sender))
@@ -71,7 +71,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
 
 @method("eth_signTransaction", needs={"accounts"})
 async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> FilledResult:
-    """Sign a transaction of one of the node's accounts without sending it; what is missing is filled in."""
+    """Signs a transaction of one of the node's accounts without sending it; fills in missing fields."""
     key = _key(ctx, transaction.sender)
     unsigned = await filled(ctx, transaction)
     signature = key.sign(unsigned.signing_hash)
@@ -81,7 +81,7 @@ async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam
 
 @method("eth_fillTransaction", needs={"chain", "pool", "state"})
 async def fill_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> FilledResult:
-    """A transaction with nonce, gas, fees and type filled in, ready to be signed by who has the key."""
+    """Fills in missing nonce, gas, fees and type of a transaction, and returns it ready to sign."""
     unsigned = await filled(ctx, transaction)
     raw, sender = unsigned.unsigned, transaction.call.sender
     return {"raw": data(raw), "tx": render.unsigned_transaction(unsigned, sender, keccak256(raw), bytes(65))}
@@ -89,7 +89,7 @@ async def fill_transaction(ctx: RpcContext, transaction: TransactionRequestParam
 
 @method("eth_sign", needs={"accounts"})
 def sign(ctx: RpcContext, address: AddressParam, message: DataParam) -> Data:
-    """Sign a message with the prefix of EIP-191."""
+    """Signs a message with the prefix of EIP-191."""
     return sign_hash(_key(ctx, address), message_hash(message))
 
 
@@ -97,12 +97,12 @@ def sign(ctx: RpcContext, address: AddressParam, message: DataParam) -> Data:
 def personal_sign(
     ctx: RpcContext, message: DataParam, address: AddressParam, password: TextParam | None = None
 ) -> Data:
-    """As `eth_sign`, in the order of parameters that wallets use; the password is not looked at."""
+    """Same as `eth_sign`, with the parameter order that wallets use; the password is ignored."""
     return sign_hash(_key(ctx, address), message_hash(message))
 
 
 def _typed_data(value: Any) -> Any:
-    """Typed data, as an object or as its text."""
+    """Decode typed data: an object, or its JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -115,7 +115,7 @@ TypedDataParam = Annotated[
     Any,
     Wire(
         "typed data",
-        "object of EIP-712, or its text",
+        "EIP-712 object, or its JSON text",
         {"anyOf": [{"type": "object"}, {"type": "string"}]},
         _typed_data,
     ),
@@ -124,8 +124,8 @@ TypedDataParam = Annotated[
 
 @method("eth_signTypedData_v4", aliases=["eth_signTypedData"], needs={"accounts"})
 def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDataParam) -> Awaitable[Data]:
-    """Sign a structure with its types (EIP-712)."""
-    # only the development network signs: other nodes do not load it
+    """Signs typed data (EIP-712)."""
+    # imported here: only development networks sign
     from ophion.wallet.typed_data import TypedDataError, typed_data_hash
 
     key = _key(ctx, address)
@@ -140,7 +140,7 @@ def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDat
 
 
 def _signer(ctx: RpcContext, address: Address) -> PrivateKey | None:
-    """The key of an account; None for one that a development node impersonates."""
+    """Return the key of an account; None if a development node impersonates it."""
     assert ctx.accounts is not None
     key = ctx.accounts.get(address)
     return None if key is None and ctx.dev is not None and ctx.dev.impersonates(address) else _key(ctx, address)

@@ -31,7 +31,7 @@ from ophion.runtime.eager_coroutine import awaited
 def get_block_by_number(
     ctx: RpcContext, block: BlockNumberParam, full: BooleanParam = False
 ) -> BlockJson | Awaitable[BlockJson | None] | None:
-    """A block with the hashes of its transactions or, if `full`, the transactions themselves; null when there is none.
+    """Returns a block with transaction hashes or, if `full`, transaction objects; null if it does not exist.
 
     `pending` is the block being built, without hash and nonce.
     """
@@ -45,7 +45,7 @@ def get_block_by_number(
 def get_block_by_hash(
     ctx: RpcContext, block_hash: HashParam, full: BooleanParam = False
 ) -> BlockJson | Awaitable[BlockJson | None] | None:
-    """A block by its hash, also one that is not on the canonical chain; null when it is not known."""
+    """Returns a block by hash, also off the canonical chain; null if it is unknown."""
     header = ctx.queries.header(block_hash)
     return None if header is None else _block(ctx, header, full)
 
@@ -77,7 +77,7 @@ async def _pending_block(ctx: RpcContext, full: bool) -> bytes | None:
 def get_block_transaction_count_by_number(
     ctx: RpcContext, block: BlockNumberParam
 ) -> Quantity | Awaitable[Quantity | None] | None:
-    """How many transactions a block has; null when there is no such block."""
+    """Returns the number of transactions of a block; null if it does not exist."""
     if block is BlockTag.PENDING:
         return _pending_count(ctx)
     return _count(ctx, header_at(ctx, block))
@@ -89,7 +89,7 @@ def get_block_transaction_count_by_number(
     examples=[Example(["0x10aaf14a53caf27552325374429d3558398a36d3682ede6603c2c6511896e9f9"], "0x1")],
 )
 def get_block_transaction_count_by_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
-    """How many transactions a block has; null when it is not known."""
+    """Returns the number of transactions of a block; null if it is unknown."""
     return _count(ctx, ctx.queries.header(block_hash))
 
 
@@ -107,13 +107,13 @@ async def _pending_count(ctx: RpcContext) -> int:
 
 @method("eth_getUncleCountByBlockNumber", needs={"chain"}, examples=[Example(["0x1"], "0x0")])
 def get_uncle_count_by_block_number(ctx: RpcContext, block: BlockNumberParam) -> Quantity | None:
-    """How many uncles a block names; null when there is no such block."""
+    """Returns the number of uncles of a block; null if it does not exist."""
     return _uncle_count(ctx, header_at(ctx, block))
 
 
 @method("eth_getUncleCountByBlockHash", needs={"chain"})
 def get_uncle_count_by_block_hash(ctx: RpcContext, block_hash: HashParam) -> Quantity | None:
-    """How many uncles a block names; null when it is not known."""
+    """Returns the number of uncles of a block; null if it is unknown."""
     return _uncle_count(ctx, ctx.queries.header(block_hash))
 
 
@@ -121,13 +121,13 @@ def get_uncle_count_by_block_hash(ctx: RpcContext, block_hash: HashParam) -> Qua
 def get_uncle_by_block_number_and_index(
     ctx: RpcContext, block: BlockNumberParam, index: IndexParam
 ) -> BlockJson | None:
-    """An uncle of a block as a block without transactions; null when there is none."""
+    """Returns an uncle of a block, as a block without transactions; null if there is none."""
     return _uncle(ctx, header_at(ctx, block), index)
 
 
 @method("eth_getUncleByBlockHashAndIndex", needs={"chain"})
 def get_uncle_by_block_hash_and_index(ctx: RpcContext, block_hash: HashParam, index: IndexParam) -> BlockJson | None:
-    """An uncle of a block as a block without transactions; null when there is none."""
+    """Returns an uncle of a block, as a block without transactions; null if there is none."""
     return _uncle(ctx, ctx.queries.header(block_hash), index)
 
 
@@ -181,7 +181,7 @@ def _uncle(ctx: RpcContext, header: HashedHeader | None, index: int) -> bytes | 
     ],
 )
 def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> TransactionJson | None:
-    """A transaction from the pool or the chain; null when it is in neither. Pooled ones have no block members."""
+    """Returns a transaction from pool or chain; null if it is unknown. Pooled ones have no block members."""
     pooled = ctx.pool.get(transaction_hash)
     return ctx.queries.transaction_json(transaction_hash) if pooled is None else pooled.transaction.json()
 
@@ -190,7 +190,7 @@ def get_transaction_by_hash(ctx: RpcContext, transaction_hash: HashParam) -> Tra
 async def get_transaction_by_sender_and_nonce(
     ctx: RpcContext, sender: AddressParam, nonce: QuantityParam
 ) -> TransactionJson | None:
-    """A transaction by who sent it and its nonce, from the pool or the chain; null when there is none."""
+    """Returns a transaction by sender and nonce, from pool or chain; null if there is none."""
     pooled = ctx.pool.by_sender_nonce(sender, nonce)
     if pooled is not None:
         return pooled.transaction.json()
@@ -200,7 +200,7 @@ async def get_transaction_by_sender_and_nonce(
 
 
 def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
-    """The block that used a nonce is the first after which the account's nonce is higher: found by bisection."""
+    """Find the block that used a nonce by bisection: it is the first with a higher account nonce."""
     low, high = 0, ctx.queries.head_number
     while low < high:
         middle = (low + high) // 2
@@ -223,7 +223,7 @@ def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
 def get_transaction_by_block_number_and_index(
     ctx: RpcContext, block: BlockNumberParam, index: IndexParam
 ) -> TransactionJson | Awaitable[TransactionJson | None] | None:
-    """A transaction by its place; null when there is no such block or place."""
+    """Returns a transaction by block and index; null if the block or index does not exist."""
     if block is BlockTag.PENDING:
         return _pending_transaction(ctx, index)
     header = header_at(ctx, block)
@@ -234,7 +234,7 @@ def get_transaction_by_block_number_and_index(
 def get_transaction_by_block_hash_and_index(
     ctx: RpcContext, block_hash: HashParam, index: IndexParam
 ) -> TransactionJson | None:
-    """A transaction by its place; null when there is no such block or place."""
+    """Returns a transaction by block and index; null if the block or index does not exist."""
     header = ctx.queries.header(block_hash)
     return None if header is None else ctx.queries.store.transaction_at_json(header.hash, index)
 
@@ -242,7 +242,7 @@ def get_transaction_by_block_hash_and_index(
 @method("eth_getRawTransactionByHash", needs={"chain", "pool"})
 @method("debug_getRawTransaction", needs={"chain", "pool"})
 def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | None:
-    """A transaction, pooled or mined, in its EIP-2718 form; null when it is in neither place."""
+    """Returns a pooled or mined transaction in its EIP-2718 encoding; null if it is unknown."""
     pooled = ctx.pool.get(transaction_hash)
     if pooled is not None:
         return pooled.transaction.raw
@@ -254,7 +254,7 @@ def get_raw_transaction(ctx: RpcContext, transaction_hash: HashParam) -> Data | 
 def get_raw_transaction_by_block_number_and_index(
     ctx: RpcContext, block: BlockNumberParam, index: IndexParam
 ) -> Data | None:
-    """A mined transaction by its place, in its EIP-2718 form; null when there is no such block or place."""
+    """Returns a mined transaction by block and index in its EIP-2718 encoding; null if there is none."""
     header = header_at(ctx, block)
     return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
@@ -263,7 +263,7 @@ def get_raw_transaction_by_block_number_and_index(
 def get_raw_transaction_by_block_hash_and_index(
     ctx: RpcContext, block_hash: HashParam, index: IndexParam
 ) -> Data | None:
-    """A mined transaction by its place, in its EIP-2718 form; null when there is no such block or place."""
+    """Returns a mined transaction by block and index in its EIP-2718 encoding; null if there is none."""
     header = ctx.queries.header(block_hash)
     return None if header is None else ctx.queries.store.raw_transaction_at(header.hash, index)
 
@@ -277,10 +277,10 @@ async def _pending_transaction(ctx: RpcContext, index: int) -> bytes | None:
 def get_transaction_receipt(
     ctx: RpcContext, transaction_hash: HashParam
 ) -> ReceiptJson | Awaitable[ReceiptJson | None] | None:
-    """The receipt of a mined transaction; null for unknown and pending ones.
+    """Returns the receipt of a mined transaction; null if it is unknown or pending.
 
-    Where blocks are made at once, a transaction that has just been sent is waited for: clients that ask again only with
-    the next block would wait for ever on a chain that makes none without transactions.
+    With automine, the request waits for a transaction that has just been sent. Otherwise clients that retry only after
+    the next block would wait forever on a chain without further transactions.
     """
     receipt = mined_receipt(ctx, transaction_hash)
     if receipt is None and ctx.pool.get(transaction_hash) is not None:
@@ -297,7 +297,7 @@ async def _receipt_after(ctx: RpcContext, transaction_hash: Hash32, soon: Awaita
 
 @method("eth_getBlockReceipts", needs={"chain"}, examples=[Example(["0x0"], [])])
 def get_block_receipts(ctx: RpcContext, block: BlockParam) -> ReceiptsJson | Awaitable[ReceiptsJson | None] | None:
-    """All receipts of a block in order; null when there is no such block. `pending` has none yet and gives null."""
+    """Returns all receipts of a block in order; null for an unknown block and for `pending`."""
     if block is BlockTag.PENDING:
         return None
     header = header_at(ctx, block)

@@ -42,34 +42,34 @@ from ophion.rpc.services.subscriptions import AnyParam, OptionsParam, Subscriber
     ],
 )
 async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
-    """Logs of a range of blocks, or of one block by its hash, that match addresses and topics.
+    """Returns the logs of a block range, or of one block by hash, that match addresses and topics.
 
-    A range that reaches beyond the newest block ends there; one that goes backwards and an unknown hash are errors.
+    A range beyond the newest block ends there. A reversed range and an unknown hash are errors.
     """
     return await log_search.search(ctx, filter)
 
 
 @method("eth_newFilter", needs={"chain"})
 def new_filter(ctx: RpcContext, caller: Caller, filter: LogQueryParam) -> Text:
-    """Install a filter for logs of blocks that arrive from now on; its id."""
+    """Installs a filter for logs of new blocks; returns its id."""
     return ctx.filters.install(FilterKind.LOGS, filter, client_of(caller))
 
 
 @method("eth_newBlockFilter", needs={"chain"})
 def new_block_filter(ctx: RpcContext, caller: Caller) -> Text:
-    """Install a filter for hashes of blocks that arrive from now on; its id."""
+    """Installs a filter for hashes of new blocks; returns its id."""
     return ctx.filters.install(FilterKind.BLOCKS, client=client_of(caller))
 
 
 @method("eth_newPendingTransactionFilter", needs={"pool"})
 def new_pending_transaction_filter(ctx: RpcContext, caller: Caller) -> Text:
-    """Install a filter for hashes of transactions that enter the pool from now on; its id."""
+    """Installs a filter for hashes of transactions that enter the pool; returns its id."""
     return ctx.filters.install(FilterKind.PENDING, client=client_of(caller))
 
 
 @method("eth_uninstallFilter", examples=[Example(["0x31"], False)])
 def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean | Awaitable[Boolean]:
-    """Remove a filter, also one of `priv_newFilter`; whether there was one."""
+    """Removes a filter, also one of `priv_newFilter`; returns whether it existed."""
     is_removed = ctx.filters.uninstall(filter_id)
     if is_removed or ctx.private_filters is None:
         return is_removed
@@ -82,7 +82,7 @@ async def _uninstall_private(ctx: RpcContext, filter_id: str) -> bool:
 
 
 async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
-    """The group of a filter of `priv_newFilter`; None for an unknown filter and for one of another tenant."""
+    """Return the group of a `priv_newFilter` filter; None for an unknown filter and for one of another tenant."""
     group = None if ctx.private_filters is None else ctx.private_filters.group_of(filter_id)
     if group is None or ctx.privacy is None:
         return None
@@ -95,9 +95,9 @@ async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
 
 @method("eth_getFilterChanges", needs={"chain"})
 def get_filter_changes(ctx: RpcContext, filter_id: TextParam) -> FilterChangesJson | Awaitable[FilterChangesJson]:
-    """What a filter has found since the last call. A filter without a call for ten minutes is removed.
+    """Returns what a filter has found since the last call. A filter not polled for ten minutes is removed.
 
-    An id of `priv_newFilter` gives the private logs of its group, as Besu answers it.
+    For an id of `priv_newFilter`, returns the private logs of its group, as Besu does.
     """
     if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
         return _private_changes(ctx, filter_id)
@@ -125,16 +125,16 @@ async def _log_changes(ctx: RpcContext, changes: LogChanges) -> bytes:
 
 @method("eth_getFilterLogs", needs={"chain"})
 async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
-    """Every log that a log filter's range, addresses and topics match, asked before or not.
+    """Returns all logs that match a log filter, regardless of earlier polls.
 
-    A filter from the newest block to one that the chain has passed since has none left. An id of `priv_newFilter`
-    gives private logs.
+    Empty if the filter starts at the newest block and its `toBlock` has passed. For an id of `priv_newFilter`, returns
+    private logs.
     """
     if ctx.private_filters is not None and ctx.private_filters.group_of(filter_id) is not None:
         group = await _private_group(ctx, filter_id)
         if group is None:
             raise LOGS_FILTER_NOT_FOUND()
-        # a node without private transactions does not load it
+        # imported on nodes with privacy only
         from ophion.rpc.services import private_logs
 
         return encode_json(await private_logs.search(ctx, ctx.private_filters.query(group, filter_id)))
@@ -144,15 +144,15 @@ async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
 
 @method("eth_subscribe", transports={WEBSOCKET})
 def subscribe(ctx: RpcContext, caller: Caller, kind: AnyParam = None, options: OptionsParam = None) -> Quantity:
-    """Be told of new things on this connection; the id of the subscription.
+    """Subscribes this connection to notifications; returns the subscription id.
 
     Kinds: `newHeads`, `logs` (with a filter object), `newPendingTransactions`, `droppedPendingTransactions`, `syncing`,
-    `transactionReceipts` (for each block a list; `transactionHashes` names those that are wanted).
+    `transactionReceipts` (a list for each block; `transactionHashes` selects transactions).
     """
     return ctx.subscriptions.subscribe(cast(Subscriber, caller), kind, options)
 
 
 @method("eth_unsubscribe", transports={WEBSOCKET})
 def unsubscribe(ctx: RpcContext, caller: Caller, subscription: AnyParam = None) -> Boolean:
-    """End a subscription of this connection."""
+    """Ends a subscription of this connection."""
     return ctx.subscriptions.unsubscribe(caller, read_id(subscription))

@@ -1,4 +1,4 @@
-"""eth_*: the node, its chain and what gas costs (json-rpc.md 5.3, 7.1)."""
+"""eth_*: the node, its chain and gas prices (json-rpc.md 5.3, 7.1)."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ MAX_PERCENTILES: Final = 100
 
 @method("eth_blockNumber", needs={"chain"}, latest_read="number", examples=[Example([], "0x20")])
 def block_number(ctx: RpcContext) -> Quantity:
-    """Number of the newest block."""
+    """Returns the number of the newest block."""
     return ctx.queries.head_number
 
 
 @method("eth_chainId", needs={"chain"}, examples=[Example([], "0x1")])
 def chain_id(ctx: RpcContext) -> Quantity | None:
-    """Chain id that transactions are signed for; null when the genesis names none."""
+    """Returns the chain id for transaction signatures; null if the genesis file has none."""
     spec = ctx.queries.spec
     return spec.chain_id if spec.names_chain_id else None
 
 
 @method("eth_protocolVersion", examples=[Example([], "0x44")])
 def protocol_version(ctx: RpcContext) -> Quantity:
-    """Highest version of the eth protocol between nodes."""
+    """Returns the highest eth protocol version that this node supports."""
     return ctx.node.protocol_version
 
 
 @method("eth_syncing", needs={"chain"}, examples=[Example([], False)])
 def syncing(ctx: RpcContext) -> SyncResult:
-    """How far the node is behind the best block it knows of; false when it is not."""
+    """Returns the progress of synchronisation; false if the node is in sync."""
     status = ctx.sync_status()
     return False if status is None else status.fields()
 
 
 @method("eth_config", needs={"chain"})
 def config(ctx: RpcContext) -> ForkConfigResult:
-    """The rules of the newest block, the next rules to come and the last ones known (EIP-7910)."""
+    """Returns the current, the next and the last known fork configuration (EIP-7910)."""
     return fork_config(ctx.queries, ctx.node.genesis_hash)
 
 
@@ -58,32 +58,32 @@ _OF_STATE: Final = ("state", "stateproofs")
 
 @method("eth_capabilities", needs={"chain"})
 def capabilities(ctx: RpcContext) -> CapabilitiesResult:
-    """What this node can be asked about, for whoever spreads requests over several.
+    """Returns which blocks and states this node can serve, for load balancers.
 
-    Everything since genesis, but for the states that `--state-history` drops.
+    All since genesis, except the states that `--state-history` prunes.
     """
     head = ctx.queries.head
     everything = {"disabled": False, "oldestBlock": quantity(0)}
-    kept = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.oldest_state)}
-    said = dict.fromkeys(_HISTORIES, everything) | dict.fromkeys(_OF_STATE, kept)
-    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | said
+    states = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.oldest_state)}
+    histories = dict.fromkeys(_HISTORIES, everything) | dict.fromkeys(_OF_STATE, states)
+    return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | histories
 
 
 @method("eth_gasPrice", needs={"chain"}, examples=[Example([], "0x3e8")])
 async def gas_price(ctx: RpcContext) -> Quantity:
-    """A price per gas that should do: the median of the last blocks, not below what the next block takes."""
+    """Suggests a gas price: the median of recent blocks, at least what the next block requires."""
     return await ctx.fees.gas_price()
 
 
 @method("eth_maxPriorityFeePerGas", needs={"chain"})
 async def max_priority_fee_per_gas(ctx: RpcContext) -> Quantity:
-    """A priority fee that should do: the median of the last blocks, not below what this node takes."""
+    """Suggests a priority fee: the median of recent blocks, at least the minimum of this node."""
     return await ctx.fees.max_priority_fee()
 
 
 @method("eth_baseFee", needs={"chain"})
 def base_fee(ctx: RpcContext) -> Quantity:
-    """Base fee of the next block; not a method of networks before London."""
+    """Returns the base fee of the next block. Not available before London."""
     fee = ctx.queries.next_base_fee()
     if fee is None:
         raise METHOD_NOT_FOUND("there is no base fee before London")
@@ -92,7 +92,7 @@ def base_fee(ctx: RpcContext) -> Quantity:
 
 @method("eth_blobBaseFee", needs={"chain"})
 def blob_base_fee(ctx: RpcContext) -> Quantity:
-    """Price of a unit of blob gas in the next block; not a method of networks before Cancun."""
+    """Returns the blob gas price of the next block. Not available before Cancun."""
     fee = ctx.queries.next_blob_base_fee()
     if fee is None:
         raise METHOD_NOT_FOUND("there is no blob gas before Cancun")
@@ -105,7 +105,7 @@ def _decode_percentiles(value: object) -> list[float]:
     if not all(type(percentile) in (int, float) and 0 <= percentile <= 100 for percentile in value):
         raise invalid_params("percentiles: numbers from 0 to 100 are expected")
     if any(after < before for before, after in pairwise(value)):
-        raise invalid_params("percentiles: numbers that do not fall are expected")
+        raise invalid_params("percentiles: numbers in ascending order are expected")
     return value
 
 
@@ -140,10 +140,10 @@ PercentilesParam = Annotated[
 async def get_fee_history(
     ctx: RpcContext, block_count: IntegerParam, newest: BlockNumberParam, percentiles: PercentilesParam | None = None
 ) -> FeeHistoryResult:
-    """Base fees and fullness of a range of blocks and, for given percentiles, the priority fees paid in them.
+    """Returns base fees and gas used ratios of a block range and, for given percentiles, the priority fees paid.
 
-    The last base fee is that of the block after the range. Percentiles are weighted by gas used and must not fall. At
-    most 1024 blocks are shown, the newest of those asked for.
+    The last base fee is that of the block after the range. Percentiles are weighted by gas used and must be ascending.
+    At most 1024 blocks are returned, the newest of the range.
     """
     if block_count < 1:
         raise invalid_params("blockCount: a number above 0 is expected")

@@ -24,7 +24,7 @@ from ophion.rpc.schema.wire_types import (
 )
 from ophion.rpc.services.block_reference import read_at, read_in_lane
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.proofs import FEW, proof
+from ophion.rpc.services.proofs import MAX_INLINE_SLOTS, proof
 
 _MAX_VALUES = 1024
 
@@ -36,7 +36,7 @@ def _decode_slots(value: object) -> list[Hash32]:
 
 
 def _decode_named_slots(value: object) -> list[tuple[str, Hash32]]:
-    """Slots with the form in which they go back: all 32 bytes when they came so, else the number without zeros."""
+    """Decode slots together with the key that the response shows: 32 bytes if given so, else without leading zeros."""
     slots = _decode_slots(value)
     is_whole = [len(str(member).removeprefix("0x")) == 64 for member in value]  # type: ignore[attr-defined]
     return [
@@ -79,7 +79,7 @@ SlotsByAddressParam = Annotated[
 def get_balance(
     ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Quantity | Awaitable[Quantity | None] | None:
-    """Balance of an account in wei at a block; null when there is no such block."""
+    """Returns the balance of an account in wei at a block; null if the block does not exist."""
     return read_at(ctx, block, lambda view: view.state.balance(address))
 
 
@@ -92,9 +92,9 @@ def get_balance(
 def get_transaction_count(
     ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Quantity | Awaitable[Quantity | None] | None:
-    """Nonce of an account at a block.
+    """Returns the nonce of an account at a block.
 
-    With `pending` the first nonce that is free after the unbroken run of the account's pooled transactions.
+    `pending` returns the next nonce after the account's consecutive pooled transactions.
     """
     if block is BlockTag.LATEST:
         return ctx.queries.head_state.nonce(address)
@@ -111,7 +111,7 @@ def get_transaction_count(
 def get_code(
     ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Data | Awaitable[Data | None] | None:
-    """Code of a contract at a block; `0x` where there is none."""
+    """Returns the code of a contract at a block; `0x` if the account has none."""
     return read_at(ctx, block, lambda view: view.state.code(address))
 
 
@@ -128,7 +128,7 @@ def get_code(
 def get_storage_at(
     ctx: RpcContext, address: AddressParam, position: SlotParam, block: BlockParam = BlockTag.LATEST
 ) -> Data | Awaitable[Data | None] | None:
-    """A 32-byte word of an account's storage at a block; zero where nothing was written."""
+    """Returns a 32-byte storage slot of an account at a block; zero if it was never set."""
     return read_at(ctx, block, lambda view: view.state.storage(address, position))
 
 
@@ -136,11 +136,11 @@ def get_storage_at(
 def get_storage_values(
     ctx: RpcContext, slots: SlotsByAddressParam, block: BlockParam = BlockTag.LATEST
 ) -> StorageValuesResult | Awaitable[StorageValuesResult | None] | None:
-    """Several words of several accounts at one block."""
+    """Returns several storage slots of several accounts at one block."""
 
     def read(view: BlockView) -> dict[str, list[str]]:
         state = view.state
-        return {data(owner): [data(state.storage(owner, slot)) for slot in wanted] for owner, wanted in slots.items()}
+        return {data(owner): [data(state.storage(owner, slot)) for slot in keys] for owner, keys in slots.items()}
 
     return read_at(ctx, block, read)
 
@@ -149,10 +149,10 @@ def get_storage_values(
 def get_proof(
     ctx: RpcContext, address: AddressParam, storage_keys: SlotsParam, block: BlockParam = BlockTag.LATEST
 ) -> ProofJson | Awaitable[ProofJson | None] | None:
-    """Merkle proof of an account and of some of its storage (EIP-1186).
+    """Returns a Merkle proof of an account and some of its storage (EIP-1186).
 
-    An account that is not there gives a proof of its absence. Storage proofs come in the order of the request.
+    For a missing account, proves its absence. Storage proofs are in the order of the request.
     """
     max_bytes = ctx.limits.max_response_bytes
-    read = read_at if len(storage_keys) <= FEW else read_in_lane
+    read = read_at if len(storage_keys) <= MAX_INLINE_SLOTS else read_in_lane
     return read(ctx, block, lambda view: proof(view, address, storage_keys, max_bytes))

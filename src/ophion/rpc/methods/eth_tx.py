@@ -1,4 +1,4 @@
-"""eth_*: sending transactions, running calls, estimating gas (json-rpc.md 5.5, 7.1)."""
+"""eth_*: sends transactions, executes calls, estimates gas (json-rpc.md 5.5, 7.1)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ophion.runtime.eager_coroutine import awaited
 
 @method("eth_sendRawTransaction", needs={"pool"}, exact_count=True, sends_raw_transaction=True)
 def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[HashResult]:
-    """Check a signed transaction, put it into the pool and give its hash.
+    """Validates a signed transaction, adds it to the pool and returns its hash.
 
     Transactions that arrive together are decoded, and their senders recovered, as one batch on all cores.
     """
@@ -44,17 +44,17 @@ def send_raw_transaction(ctx: RpcContext, transaction: DataParam) -> Awaitable[H
 async def send_raw_transaction_sync(
     ctx: RpcContext, transaction: DataParam, timeout_ms: IntegerParam | None = None
 ) -> ReceiptJson:
-    """As `eth_sendRawTransaction`, and wait for the receipt (EIP-7966).
+    """Same as `eth_sendRawTransaction`, but waits for the receipt (EIP-7966).
 
-    Waits two seconds, or as many milliseconds as are asked for, at most as long as any request may take. Error 4 says
-    that the time is up, with the hash in `data`; error 6 that a nonce is missing before this one, with that nonce.
+    Waits two seconds or the given milliseconds, at most the request timeout. Error 4 is a timeout, with the hash in
+    `data`. Error 6 is a nonce gap, with the missing nonce in `data`.
     """
     return await receipt_of(ctx, await ctx.pool.send(transaction), timeout_ms)
 
 
 @method("eth_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
 async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, PENDING_LIST]:
-    """Every transaction that waits in the pool, in the order of arrival."""
+    """Returns all pooled transactions in the order of arrival."""
     return await listed(ctx, ctx.pool.transactions())
 
 
@@ -76,11 +76,11 @@ def eth_call(
     state_overrides: StateOverridesParam = None,
     block_overrides: BlockOverridesParam = None,
 ) -> Data | Awaitable[Data | None] | None:
-    """Run a call on the state after a block and give what it returns; nothing is kept.
+    """Executes a call on the state after a block and returns its output, without changing the state.
 
-    Without `to` a contract is created and its code is the result. A revert is error 3 with the revert data. Overrides
-    replace parts of accounts and of the block for this call. A call without a gas price sees a base fee of 0. Null when
-    there is no such block.
+    Without `to`, creates a contract and returns its code. A revert is error 3 with the revert data. Overrides replace
+    parts of accounts and of the block for this call. Without a gas price, the base fee is 0. Null if the block does not
+    exist.
     """
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
@@ -90,18 +90,18 @@ def eth_call(
             if not newest.has_terms:
                 cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
                 newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
-            # it leaves alone whatever names a price or a chain
+            # fast path: returns None for calls with a price or chain id, which take the slow path below
             output = newest.call(call)
             if output is not None:
                 return output
         names_price = call.get("gasPrice") or call.get("maxFeePerGas") or call.get("maxPriorityFeePerGas")
         env = queries.head_env if names_price else queries.latest.free_env
         return run_call(ctx, state, env, gas_limit, decode_call(call), state_overrides)
-    wanted = decode_call(call)
+    decoded = decode_call(call)
     if block is BlockTag.PENDING:
-        return _call_pending(ctx, wanted, state_overrides, block_overrides)
+        return _call_pending(ctx, decoded, state_overrides, block_overrides)
     view = view_at(ctx, block)
-    return None if view is None else _call_at(ctx, view, wanted, state_overrides, block_overrides)
+    return None if view is None else _call_at(ctx, view, decoded, state_overrides, block_overrides)
 
 
 def _call_at(
@@ -151,9 +151,9 @@ def eth_estimate_gas(
     block: BlockParam = BlockTag.PENDING,
     state_overrides: StateOverridesParam = None,
 ) -> Quantity | Awaitable[Quantity]:
-    """Gas with which a transaction would succeed in the next block, found by bisection to 1.5 percent.
+    """Estimates the gas with which a transaction succeeds in the next block, by bisection to 1.5 percent.
 
-    A supplied gas limit bounds the search, unless no transaction could have so little, and so does the cap of EIP-7825.
+    A given gas limit is the upper bound, unless it is below the minimum of any transaction; so is the cap of EIP-7825.
     A transaction that would fail gives the error of its failure.
     """
     if block is BlockTag.PENDING:
@@ -188,9 +188,9 @@ async def eth_create_access_list(
     block: BlockParam = BlockTag.LATEST,
     state_overrides: StateOverridesParam = None,
 ) -> AccessListResult:
-    """The storage a call touches as an access list, and the gas the call uses with it.
+    """Returns the accounts and slots that a call accesses as an access list, and the gas it uses with that list.
 
-    A call that fails still gives its list; why it failed is in `error`.
+    A failed call gives its list too, with the reason in `error`.
     """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else _known_view(ctx, block)
     return await list_access(ctx, view, call, state_overrides)

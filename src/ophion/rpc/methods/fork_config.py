@@ -1,7 +1,7 @@
-"""`eth_config`: the rules in force, the next ones and the last ones known (EIP-7910).
+"""`eth_config`: the current, the next and the last known fork configuration (EIP-7910).
 
-Tools compare this between nodes before a fork. An entry is named by the second at which its rules begin; rules that
-came into force by block number begin at 0.
+Tools compare it between nodes before a fork. An entry has the activation time of its fork; forks that were activated
+by block number have 0.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONSOLIDATION_REQUESTS: Final = bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a5
 
 
 def fork_config(queries: Queries, genesis_hash: Hash32) -> dict[str, Any]:
-    """Entries `current`, `next` and `last`; the latter two are null when no rules are to come."""
+    """Return the entries `current`, `next` and `last`; the latter two are null if no fork is scheduled."""
     spec, head = queries.spec, queries.head.header
     begun = [time for time in spec.fork_times if time <= head.timestamp]
     to_come = [time for time in spec.fork_times if time > head.timestamp]
@@ -60,7 +60,7 @@ def fork_config(queries: Queries, genesis_hash: Hash32) -> dict[str, Any]:
 
 
 def fork_id(genesis_hash: Hash32, passed: list[int]) -> bytes:
-    """Checksum of the genesis hash and of every fork that has been passed, in order (EIP-2124)."""
+    """Return the checksum of the genesis hash and all passed forks, in order (EIP-2124)."""
     checksum = zlib.crc32(genesis_hash)
     for point in passed:
         checksum = zlib.crc32(point.to_bytes(8, "big"), checksum)

@@ -1,4 +1,4 @@
-"""miner_* and what eth_* says about block production (json-rpc.md 5.3, 5.10, 6, 7.1)."""
+"""miner_* and methods of eth_* about block production (json-rpc.md 5.3, 5.10, 6, 7.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_FEE_BITS = 96
 
 @method("eth_coinbase", needs={"mining"})
 def coinbase(ctx: RpcContext) -> AddressResult:
-    """Account that is rewarded for blocks of this node; under proof of authority the node's own address."""
+    """Returns the account that is rewarded for blocks of this node; under proof of authority, the node's address."""
     address = ctx.mining.coinbase
     if address is None:
         raise COINBASE_UNKNOWN()
@@ -34,23 +34,23 @@ def coinbase(ctx: RpcContext) -> AddressResult:
 
 @method("eth_mining", needs={"mining"}, examples=[Example([], False)])
 def mining(ctx: RpcContext) -> Boolean:
-    """Whether this node is making blocks.
+    """Returns whether this node produces blocks.
 
-    Not after `miner_stop`, and not while it is far behind its network; this holds for IBFT 2.0 and QBFT too, where the
-    original client always said true.
+    False after `miner_stop` and while the node is far behind its network. That includes IBFT 2.0 and QBFT, where
+    Pantheon 1.2 always returns true.
     """
     return ctx.mining.is_mining
 
 
 @method("eth_hashrate", needs={"mining"}, examples=[Example([], "0x0")])
 def hashrate(ctx: RpcContext) -> Quantity:
-    """Hashes per second of this node's search and of external miners that report theirs."""
+    """Returns the hashes per second of this node and of external miners that report theirs."""
     return ctx.mining.hashrate
 
 
 @method("eth_getWork", needs={"mining"})
 async def get_work(ctx: RpcContext) -> WorkResult:
-    """Work for an external miner: hash to seal, seed of the epoch, and the target the result must not exceed."""
+    """Returns work for an external miner: the hash to seal, the seed of the epoch, and the target."""
     work = await ctx.mining.get_work()
     if work is None:
         raise NO_WORK()
@@ -59,7 +59,7 @@ async def get_work(ctx: RpcContext) -> WorkResult:
 
 @method("eth_submitWork", needs={"mining"})
 async def submit_work(ctx: RpcContext, nonce: DataParam, seal_hash: HashParam, mix_hash: HashParam) -> Boolean:
-    """A nonce found by an external miner. It is verified; true when it made a block."""
+    """Submits a nonce of an external miner; true if it is valid and sealed a block."""
     if len(nonce) != _NONCE_BYTES:
         raise invalid_params("nonce: exactly 8 bytes are expected")
     return await ctx.mining.submit_work(int.from_bytes(nonce, "big"), seal_hash, mix_hash)
@@ -67,13 +67,13 @@ async def submit_work(ctx: RpcContext, nonce: DataParam, seal_hash: HashParam, m
 
 @method("eth_submitHashrate", needs={"mining"})
 def submit_hashrate(ctx: RpcContext, rate: QuantityParam, miner: HashParam) -> Boolean:
-    """What an external miner says about its own speed; `miner` is an id of its choice."""
+    """Reports the hash rate of an external miner; `miner` is an id of its choice."""
     return ctx.mining.submit_hashrate(rate, miner)
 
 
 @method("miner_start", needs={"mining"})
 def start(ctx: RpcContext) -> Boolean:
-    """Make blocks from now on; true also when that was already so."""
+    """Starts block production; true also if it was running."""
     try:
         ctx.mining.start()
     except CoinbaseNotSet:
@@ -83,14 +83,14 @@ def start(ctx: RpcContext) -> Boolean:
 
 @method("miner_stop", needs={"mining"}, examples=[Example([], True)])
 def stop(ctx: RpcContext) -> Boolean:
-    """Make no more blocks; true also when that was already so."""
+    """Stops block production; true also if it was stopped."""
     ctx.mining.stop()
     return True
 
 
 @method("miner_setCoinbase", aliases=["miner_setEtherbase"], needs={"mining"})
 def set_coinbase(ctx: RpcContext, address: AddressParam) -> Boolean:
-    """Reward another account from the next block on; not under proof of authority."""
+    """Sets the account that is rewarded, from the next block on; not under proof of authority."""
     try:
         ctx.mining.set_coinbase(address)
     except CoinbaseFixed as error:
@@ -100,7 +100,7 @@ def set_coinbase(ctx: RpcContext, address: AddressParam) -> Boolean:
 
 @method("miner_changeTargetGasLimit", needs={"mining"})
 def change_target_gas_limit(ctx: RpcContext, gas_limit: QuantityParam) -> Boolean:
-    """Move the gas limit of this node's blocks towards another value, as fast as the rules allow."""
+    """Sets the target gas limit of this node's blocks. They approach it as fast as the rules allow."""
     if not 5000 <= gas_limit < 2**63:
         raise invalid_params("gasLimit: a value from 5000 on is expected")
     ctx.mining.set_target_gas_limit(gas_limit)
@@ -109,32 +109,32 @@ def change_target_gas_limit(ctx: RpcContext, gas_limit: QuantityParam) -> Boolea
 
 @method("miner_getMinGasPrice", needs={"mining"}, examples=[Example([], "0x3e8")])
 def get_min_gas_price(ctx: RpcContext) -> Quantity:
-    """Least price of a unit of gas that this node takes, in wei."""
+    """Returns the minimum gas price that this node accepts, in wei."""
     return ctx.mining.floor.min_gas_price
 
 
 @method("miner_setMinGasPrice", needs={"mining"})
 def set_min_gas_price(ctx: RpcContext, price: QuantityParam) -> Boolean:
-    """Change the least price of a unit of gas for pool and blocks of this node."""
+    """Sets the minimum gas price for pool and blocks of this node."""
     ctx.mining.floor.min_gas_price = _possible(price)
     return True
 
 
 @method("miner_getMinPriorityFee", needs={"mining"}, examples=[Example([], "0x0")])
 def get_min_priority_fee(ctx: RpcContext) -> Quantity:
-    """Least priority fee that this node takes, in wei per gas."""
+    """Returns the minimum priority fee that this node accepts, in wei per gas."""
     return ctx.mining.floor.min_priority_fee
 
 
 @method("miner_setMinPriorityFee", needs={"mining"})
 def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
-    """Change the least priority fee for pool and blocks of this node."""
+    """Sets the minimum priority fee for pool and blocks of this node."""
     ctx.mining.floor.min_priority_fee = _possible(fee)
     return True
 
 
 def _possible(fee: int) -> int:
-    """A fee that transactions can have, also with a base fee on top: they have 128 bits for it."""
+    """Check that a fee fits the 128 bits of a transaction, also with a base fee added."""
     if fee.bit_length() > _MAX_FEE_BITS:
         raise invalid_params(f"a fee of at most {_MAX_FEE_BITS} bits is expected")
     return fee
@@ -142,13 +142,13 @@ def _possible(fee: int) -> int:
 
 @method("miner_getExtraData", needs={"mining"}, examples=[Example([], "0x")])
 def get_extra_data(ctx: RpcContext) -> Data:
-    """What this node writes into the extra data of its blocks."""
+    """Returns the extra data of this node's blocks."""
     return ctx.mining.extra_data
 
 
 @method("miner_setExtraData", needs={"mining"})
 def set_extra_data(ctx: RpcContext, extra_data: DataParam) -> Boolean:
-    """Write something else into the extra data of this node's blocks; at most 32 bytes."""
+    """Sets the extra data of this node's blocks; at most 32 bytes."""
     try:
         ctx.mining.set_extra_data(extra_data)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""perm_*: who is permitted, by the lists of this node (json-rpc.md 5.11, operations.md 10.3).
+"""perm_*: local allowlists of accounts and nodes (json-rpc.md 5.11, operations.md 10.3).
 
-Later releases of the original client renamed the methods, and what their errors call the list: each name has its own
-texts here (json-rpc.md 7.1).
+Later Besu releases renamed the methods from whitelist to allowlist, also in their error messages. Each name returns its
+own messages (json-rpc.md 7.1).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCH
 
 
 def _later(error: OphionError) -> OphionError:
-    """An error in the words of the later names."""
+    """Return the error with the wording of the allowlist names."""
     if not isinstance(error, RulesError):
         return error
     text = error.message.replace("whitelisting", "allowlist").replace("whitelist", "allowlist")
@@ -45,36 +45,36 @@ def _later(error: OphionError) -> OphionError:
 
 @method("perm_addAccountsToWhitelist", aliases=["perm_addAccountsToAllowlist"], alias_error=_later)
 async def add_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
-    """Let more accounts send transactions, all of them or none."""
+    """Adds accounts to the allowlist, all or none; they may then send transactions."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare(requested_accounts(accounts), ()))
 
 
 @method("perm_removeAccountsFromWhitelist", aliases=["perm_removeAccountsFromAllowlist"], alias_error=_later)
 async def remove_accounts(ctx: RpcContext, accounts: TextsParam) -> Text:
-    """Let accounts send transactions no longer, all of them or none."""
+    """Removes accounts from the allowlist, all or none; they may then no longer send transactions."""
     permitted = ctx.permissions.accounts
     return await _changed(ctx, lambda: permitted.prepare((), requested_accounts(accounts)))
 
 
 @method("perm_getAccountsWhitelist", aliases=["perm_getAccountsAllowlist"], alias_error=_later)
 def get_accounts(ctx: RpcContext) -> Texts:
-    """The accounts that may send transactions."""
+    """Returns the accounts that may send transactions."""
     return [ACCOUNTS.write(account) for account in ctx.permissions.accounts]
 
 
 @method("perm_addNodesToWhitelist", aliases=["perm_addNodesToAllowlist"], alias_error=_later)
 async def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
-    """Let more nodes connect, all of them or none."""
+    """Adds nodes to the allowlist, all or none; they may then connect."""
     permitted = _nodes(ctx)
     return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes), ()))
 
 
 @method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"], alias_error=_later)
 async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
-    """Let nodes connect no longer, all of them or none; connections with them end at once.
+    """Removes nodes from the allowlist, all or none, and disconnects them at once.
 
-    Bootnodes and static nodes stay.
+    Bootnodes and static nodes stay allowed.
     """
     _nodes(ctx)
     permissions = ctx.permissions
@@ -83,7 +83,7 @@ async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
 
 @method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"], alias_error=_later)
 def get_nodes(ctx: RpcContext) -> Texts:
-    """The nodes that may connect, beside this one."""
+    """Returns the nodes that may connect, besides this node."""
     return [node.url for node in _nodes(ctx)]
 
 
@@ -95,11 +95,11 @@ def _nodes(ctx: RpcContext) -> AllowList[Enode]:
 
 @method("perm_reloadPermissionsFromFile")
 async def reload(ctx: RpcContext) -> Text:
-    """Read the lists from their files again; they stay as they are when something is wrong there."""
+    """Reloads the allowlists from their files. They stay unchanged if a file is invalid."""
     return await _changed(ctx, ctx.permissions.reloading)
 
 
 async def _changed(ctx: RpcContext, prepare: Callable[[], Callable[[], None]]) -> str:
-    """Thousands of entries take a while to read, to compare and to write: the loop does not wait for that."""
+    """Apply a change off the event loop: lists may have thousands of entries."""
     await ctx.permissions.change(ctx.lanes.read, prepare)
     return _SUCCESS

@@ -1,4 +1,4 @@
-"""perm_explain, perm_dryRun and txpool_explain: why not, and what if? (methods of Ophion's own)"""
+"""perm_explain, perm_dryRun and txpool_explain: explain decisions and preview changes (Ophion only)."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ TransactionExplainResult = Annotated[
 
 @method("perm_explain")
 async def explain(ctx: RpcContext, subject: SubjectParam, block: BlockParam = BlockTag.LATEST) -> ExplainResult:
-    """Whether an account may send (a transaction), or a node may connect (with another), by which rule and since when.
+    """Returns whether an account may send a transaction or a node may connect, by which rule and since when.
 
-    Every rule in force is asked and listed: `file` with its line, `contract` with its address and, where it began
-    within the last 256 blocks, the first block with this answer. Rules in files are those of now, whatever the block. A
-    node alone is asked about together with this node.
+    Lists all rules in force: `file` with its line, `contract` with its address. If a contract's answer began within the
+    last 256 blocks, `since` is its first block. Rules in files are always the current ones. A single node is checked
+    against this node.
     """
     header = header_at(ctx, block)
     if header is None:
@@ -132,9 +132,9 @@ def _rule(answer: RuleAnswer) -> dict[str, Any]:
 
 
 _DEPARTED = {
-    DropReason.REPLACED: "another transaction of the same sender with the same nonce took its place",
-    DropReason.EVICTED: "the pool was full and it paid least",
-    DropReason.EXPIRED: "it waited longer than transactions are kept",
+    DropReason.REPLACED: "replaced by another transaction with the same sender and nonce",
+    DropReason.EVICTED: "evicted from the full pool because it paid least",
+    DropReason.EXPIRED: "expired: it was in the pool for too long",
     DropReason.STALE: "its nonce was used by another transaction",
     DropReason.INVALID: "no block could be built with it",
     DropReason.NOT_PERMITTED: "its sender is not permitted",
@@ -143,10 +143,10 @@ _DEPARTED = {
 
 @method("txpool_explain", needs={"pool", "chain"})
 async def explain_transaction(ctx: RpcContext, hash: HashParam) -> TransactionExplainResult:
-    """Where a transaction is, and why it is not mined: state and reason.
+    """Returns the state of a transaction, and why it is not mined.
 
-    `mined`, `waiting` (for the next block), `queued` (behind a missing nonce), `too-cheap`, `not-permitted`, `dropped`
-    or `unknown`. What was dropped is remembered for the last 4096 transactions.
+    States: `mined`, `waiting` (for the next block), `queued` (behind a missing nonce), `too-cheap`, `not-permitted`,
+    `dropped` or `unknown`. The node remembers the last 4096 dropped transactions.
     """
     item = ctx.pool.get(hash)
     if item is not None:
@@ -164,7 +164,7 @@ async def explain_transaction(ctx: RpcContext, hash: HashParam) -> TransactionEx
             }
     departure = ctx.pool.departures.get(hash)
     if departure is None:
-        return {"state": "unknown", "reason": "this node has not seen it, or has forgotten it"}
+        return {"state": "unknown", "reason": "this node has not received it, or no longer remembers it"}
     return {
         "state": "dropped",
         "reason": departure.detail or _DEPARTED[departure.reason],
@@ -199,7 +199,7 @@ async def _waiting(ctx: RpcContext, item: PooledTransaction) -> dict[str, Any]:
     if item.max_fee < needed:
         return {
             "state": "too-cheap",
-            "reason": f"it pays at most {item.max_fee} wei for a unit of gas; the next block takes {needed}",
+            "reason": f"its maximum fee is {item.max_fee} wei per gas; the next block requires {needed}",
         }
     return {"state": "waiting", "reason": "it can be in the next block"}
 
@@ -229,7 +229,7 @@ def _is_call(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _called(calls: Sequence[bytes]) -> Change:
-    """The change that calls to rules contracts would make, one after the other: of an entry the last call counts."""
+    """Return the change that these calls to rules contracts would make; for each entry the last call counts."""
     accounts: dict[Address, bool] = {}
     nodes: dict[Enode, bool] = {}
     for call in calls:
@@ -273,11 +273,11 @@ DryRunResult = Annotated[dict[str, Any], object_result("dry run", "what would ch
 
 @method("perm_dryRun", aliases=["perm_rehearse"], needs={"chain", "pool"})
 async def dry_run_change(ctx: RpcContext, change: ChangeParam) -> DryRunResult:
-    """Dry run of a change of rules: what it would do; nothing is changed.
+    """Dry run of a permission change: returns its effects without changing anything.
 
-    Which connections of this node would close, whether it would still reach enough validators for a decision, and which
-    senders with pooled transactions would be shut out. The change is thought of in the lists of this node where it has
-    them, else in the contracts of the network. `problem` says why it would be refused as a whole.
+    Shows which connections would close, whether this node would still reach a quorum of validators, and which senders
+    with pooled transactions would be rejected. Applies to the allowlists of this node if it has any, else to the
+    contracts of the network. `problem` says why the whole change would be rejected.
     """
     queries, peers = ctx.queries, ctx.peers
     connections = [PeerConnection(one.enode, one.address, one.is_inbound) for one in peers.peers] if peers else []
@@ -305,7 +305,7 @@ async def dry_run_change(ctx: RpcContext, change: ChangeParam) -> DryRunResult:
 
 
 def _quorum(ctx: RpcContext, count: int) -> int:
-    """How many must work together for a block: two thirds where they vote, more than half where they take turns."""
+    """Return how many validators a block needs: two thirds with IBFT 2.0 and QBFT, more than half with Clique."""
     if not count:
         return 0
     return (2 * count + 2) // 3 if ctx.ibft is not None or ctx.qbft is not None else count // 2 + 1

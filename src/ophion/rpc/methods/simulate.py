@@ -39,7 +39,7 @@ SimulatedBlocks = Annotated[
 async def simulate(
     ctx: RpcContext, simulation: SimulationParam, block: BlockParam = BlockTag.LATEST
 ) -> SimulatedBlocks:
-    """Run calls in blocks on top of a block, each on the state the ones before have left; nothing is kept."""
+    """Executes blocks of calls on top of a block, each on the state of the previous, without storing anything."""
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     if view is None:
         raise BLOCK_NOT_FOUND()

@@ -1,4 +1,4 @@
-"""trace_*: calls and creations as flat lists, and transactions replayed with their effects (json-rpc.md 7.3)."""
+"""trace_*: flat call traces, and replayed transactions with their effects (json-rpc.md 7.3)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _decode_address_in_trace(value: object) -> list[int]:
 
 
 class TraceFilter(Struct, frozen=True):
-    """Which entries of which blocks."""
+    """Block range, addresses and paging of `trace_filter`."""
 
     first: BlockTag | int
     last: BlockTag | int
@@ -125,13 +125,13 @@ TypesParam = Annotated[
 ]
 CallsParam = Annotated[
     list[tuple[Call, TraceKind]],
-    Wire("calls", "calls, each with what to trace of it", {"type": "array", "items": {"type": "array"}}, _decode_calls),
+    Wire("calls", "calls, each with its trace types", {"type": "array", "items": {"type": "array"}}, _decode_calls),
 ]
 TraceAddressParam = Annotated[
     list[int],
     Wire(
         "trace address",
-        "place of an entry in the tree of calls",
+        "index path of an entry in the call tree",
         {"type": "array", "items": {"type": "string"}},
         _decode_address_in_trace,
     ),
@@ -140,7 +140,7 @@ FilterParam = Annotated[
     TraceFilter,
     Wire(
         "trace filter",
-        "range of blocks, senders, recipients, how many entries to pass over and to give",
+        "block range, senders, recipients, number of entries to skip and to return",
         {
             "type": "object",
             "properties": {
@@ -162,7 +162,7 @@ FilterParam = Annotated[
 
 @method("trace_block", needs={"state"})
 async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceResult | None:
-    """Every call, creation, self-destruction and reward of a block; `[]` for genesis, null where there is no block."""
+    """Returns all calls, creations, self-destructs and rewards of a block; `[]` for genesis, null if unknown."""
     header = header_at(ctx, block)
     if header is not None and header.number == 0:
         return _EMPTY
@@ -176,7 +176,7 @@ async def trace_whole_block(ctx: RpcContext, block: BlockNumberParam) -> TraceRe
 
 @method("trace_transaction", needs={"state"})
 async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
-    """Every call, creation and self-destruction of a mined transaction; `[]` when it is not mined."""
+    """Returns all calls, creations and self-destructs of a mined transaction; `[]` if it is not mined."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
@@ -187,7 +187,7 @@ async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
 
 @method("trace_get", needs={"state"})
 async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> TraceEntry | None:
-    """The entry of a mined transaction at a place in its tree of calls; null where there is none."""
+    """Returns one entry of a mined transaction by its trace address; null if there is none."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
@@ -202,10 +202,10 @@ async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> T
 
 @method("trace_filter", needs={"state"})
 async def filter_traces(ctx: RpcContext, filter: FilterParam) -> TraceResult:
-    """Entries of a range of blocks by sender and recipient, in order.
+    """Returns trace entries of a block range by sender and recipient, in order.
 
-    A range that reaches beyond the newest block ends there; one that goes backwards is an error, and so is one with
-    blocks whose states are not kept: what could be found would look like all there is.
+    A range beyond the newest block ends there. A reversed range is an error. So is a range with pruned states, because
+    an incomplete result would look complete.
     """
     numbers = block_range(ctx, filter.first, filter.last)
     most = ctx.limits.max_trace_range
@@ -243,7 +243,7 @@ def _canonical(ctx: RpcContext, number: int) -> TracedBlock:
 
 @method("trace_replayBlockTransactions", needs={"state"})
 async def replay_block_transactions(ctx: RpcContext, block: BlockNumberParam, types: TypesParam) -> TraceResult | None:
-    """Replay every transaction of a block with the traces asked for."""
+    """Replays all transactions of a block with the given trace types."""
     header = header_at(ctx, block)
     if header is not None and header.number == 0:
         return _EMPTY
@@ -252,7 +252,7 @@ async def replay_block_transactions(ctx: RpcContext, block: BlockNumberParam, ty
 
 @method("trace_replayTransaction", needs={"state"})
 async def replay_transaction(ctx: RpcContext, hash: HashParam, types: TypesParam) -> TraceResult | None:
-    """Replay a mined transaction with the traces asked for; null when it is not mined."""
+    """Replays a mined transaction with the given trace types; null if it is not mined."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)
@@ -265,7 +265,7 @@ async def replay_transaction(ctx: RpcContext, hash: HashParam, types: TypesParam
 async def call(
     ctx: RpcContext, call: CallParam, types: TypesParam, block: BlockParam = BlockTag.LATEST
 ) -> TraceResult | None:
-    """Run a call on the state after a block with the traces asked for."""
+    """Executes a call on the state after a block with the given trace types."""
 
     def start() -> TraceStream:
         view = _view(ctx, block)
@@ -284,7 +284,7 @@ def _view(ctx: RpcContext, block: BlockId) -> BlockView:
 
 @method("trace_callMany", needs={"state"})
 async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> TraceResult | None:
-    """Run several calls, each on the state that the one before has left; none is traced when one may not be made."""
+    """Executes several calls, each on the state of the previous; traces none if one of them is invalid."""
 
     def start() -> TraceStream:
         view = _view(ctx, block)
@@ -302,7 +302,7 @@ async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> Tr
 
 @method("trace_rawTransaction", needs={"state"})
 async def raw_transaction(ctx: RpcContext, transaction: DataParam, types: TypesParam) -> TraceResult | None:
-    """Run a signed transaction on the state of the head, without sending it, with the traces asked for."""
+    """Executes a signed transaction on the state of the head, without sending it, with the given trace types."""
     try:
         (decoded,) = decode_transactions([transaction])
     except DecodeError as error:

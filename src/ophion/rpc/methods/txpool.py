@@ -1,4 +1,4 @@
-"""txpool_*: what waits to be mined (json-rpc.md 5.12, 7.1)."""
+"""txpool_*: pending transactions (json-rpc.md 5.12, 7.1)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Condition = Callable[[PooledTransaction], bool]
     examples=[Example([], {"maxSize": 4096, "localCount": 0, "remoteCount": 0})],
 )  # fmt: skip
 def statistics(ctx: RpcContext) -> PoolStatisticsResult:
-    """How many transactions the pool may hold, and how many it holds from clients and from other nodes."""
+    """Returns the maximum size of the pool, and its number of local and remote transactions."""
     figures = ctx.pool.statistics()
     return {"maxSize": figures.max_size, "localCount": figures.local_count, "remoteCount": figures.remote_count}
 
@@ -46,27 +46,27 @@ def statistics(ctx: RpcContext) -> PoolStatisticsResult:
     examples=[Example([], [])],
 )  # fmt: skip
 async def transactions(ctx: RpcContext) -> PoolEntriesResult:
-    """Every pooled transaction with its origin and the time of its arrival."""
+    """Returns all pooled transactions with origin and time of arrival."""
     items = ctx.pool.transactions()
     return await rendered(ctx, items, lambda: [render.pool_entry(item) for item in items])
 
 
 @method("txpool_status", needs={"pool"}, examples=[Example([], {"pending": "0x0", "queued": "0x0"})])
 def status(ctx: RpcContext) -> PoolStatusResult:
-    """How many transactions could be mined next, and how many wait behind a missing nonce."""
+    """Returns the number of executable transactions, and of those queued behind a missing nonce."""
     pending, queued = ctx.pool.counts()
     return {"pending": quantity(pending), "queued": quantity(queued)}
 
 
 @method("txpool_content", needs={"pool"}, examples=[Example([], {"pending": {}, "queued": {}})])
 async def content(ctx: RpcContext) -> PoolContentResult:
-    """Every pooled transaction, by sender and nonce."""
+    """Returns all pooled transactions by sender and nonce."""
     return await _content(ctx, _object)
 
 
 @method("txpool_inspect", needs={"pool"}, examples=[Example([], {"pending": {}, "queued": {}})])
 async def inspect(ctx: RpcContext) -> PoolTextResult:
-    """Every pooled transaction as one line of text, by sender and nonce."""
+    """Returns all pooled transactions by sender and nonce, each as a line of text."""
     return await _content(ctx, lambda item: render.pool_summary(item.transaction))
 
 
@@ -76,7 +76,7 @@ async def inspect(ctx: RpcContext) -> PoolTextResult:
     examples=[Example(["0xa94f5374fce5edbc8e2a8697c15331677e6ebf0b"], {"pending": {}, "queued": {}})],
 )
 async def content_from(ctx: RpcContext, sender: AddressParam) -> SenderContentResult:
-    """The pooled transactions of one sender, by nonce."""
+    """Returns the pooled transactions of one sender by nonce."""
     found = ctx.pool.content(sender)
     pending, queued = found.pending.get(sender, {}), found.queued.get(sender, {})
     items = [*pending.values(), *queued.values()]
@@ -104,7 +104,7 @@ def _object(item: PooledTransaction) -> orjson.Fragment:
     return orjson.Fragment(item.transaction.json())
 
 
-# --- the list explorers ask for ------------------------------------------------------------------
+# --- filtered list -------------------------------------------------------------------------------
 
 _NUMBERS: Final[Mapping[str, Callable[[PooledTransaction], int]]] = {
     "gas": lambda item: item.gas_limit,
@@ -120,7 +120,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 
 
 def _decode_conditions(value: object) -> list[Condition]:
-    """`{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison for each member, all of which must hold."""
+    """Decode `{"from": {"eq": ...}, "gas": {"gt": ...}}`: one comparison per member; all must hold."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
     return [_condition(name, comparison) for name, comparison in value.items()]
@@ -157,6 +157,6 @@ ConditionsParam = Annotated[
 async def pending_transactions(
     ctx: RpcContext, limit: IntegerParam | None = None, filter: ConditionsParam | None = None
 ) -> Annotated[bytes | Streamed, PENDING_LIST]:
-    """Pooled transactions, all or the first `limit`, that meet every condition of a filter."""
+    """Returns pooled transactions that match a filter, all or the first `limit`."""
     found = [item for item in ctx.pool.transactions() if all(holds(item) for holds in filter or ())]
     return await listed(ctx, found if limit is None else found[: max(0, limit)])

@@ -1,7 +1,7 @@
 """The registry as an OpenRPC document (`rpc.discover`) and as the pages of docs/rpc.
 
-Nothing is written down twice: names, parameters, schemas, descriptions and examples come from the `MethodSpec`s. The
-pages in the repository are generated; a test fails when they differ from what the registry says.
+Names, parameters, schemas, descriptions and examples all come from the `MethodSpec`s. The pages in the repository are
+generated; a test fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from ophion.rpc.schema.wire_types import Wire
 
 _SPECIFICATION: Final = "1.3.2"
 _GROUPS: Final[Mapping[str, str]] = {
-    "admin": "the operator's methods",
-    "anvil": "cheat codes of development nodes, by the names of Anvil",
+    "admin": "administration of the node",
+    "anvil": "cheat codes of development nodes, with the names of Anvil",
     "clique": "signers and votes on networks with Clique",
-    "debug": "traces, raw data and what lies beneath",
+    "debug": "traces, raw data and state by hash",
     "eea": "private transactions",
     "eth": "chain, state, transactions, logs",
-    "evm": "cheat codes of development nodes that all of them have",
-    "hardhat": "cheat codes of development nodes, by the names of Hardhat",
+    "evm": "cheat codes that all development nodes have",
+    "hardhat": "cheat codes of development nodes, with the names of Hardhat",
     "ibft": "validators and votes on networks with IBFT 2.0",
     "miner": "block production",
-    "net": "the network",
+    "net": "peers and network",
     "perm": "local permissions",
     "priv": "privacy groups",
-    "privx": "groups whose members a contract keeps",
-    "personal": "what wallets call, on nodes that sign",
+    "privx": "privacy groups with members in a contract",
+    "personal": "methods of wallets, on nodes that sign",
     "qbft": "validators and votes on networks with QBFT",
     "rpc": "the interface itself",
     "trace": "traces of calls",
     "txpool": "pending transactions",
-    "web3": "the client",
+    "web3": "the client version",
 }
 
 
 def document(specs: Iterable[MethodSpec], version: str) -> bytes:
-    """An OpenRPC document of these methods."""
+    """Return the OpenRPC document of these methods."""
     return orjson.dumps(
         {
             "openrpc": _SPECIFICATION,
@@ -94,7 +94,7 @@ def _pairing(spec: MethodSpec, number: int, example: Example) -> dict[str, Any]:
 
 
 def pages(registry: Registry) -> dict[str, str]:
-    """Markdown by file name: an index of all methods, and one page for each group."""
+    """Return Markdown by file name: an index of all methods, and a page for each group."""
     groups = group_names(registry.specs)
     written = {"README.md": _index(groups)}
     for group, specs in groups.items():
@@ -106,9 +106,9 @@ def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
     lines = [
         "# JSON-RPC methods",
         "",
-        "Generated from the source; `make docs` writes these pages. Every method is described in one place, its",
-        "decorator in `src/ophion/rpc/methods`; `rpc.discover` gives the same as an OpenRPC document. Groups other",
-        "than eth, net and web3 are off until they are named in `--rpc-http-api` or `--rpc-ws-api`.",
+        "`make docs` generates these pages from `src/ophion/rpc/methods`. `rpc.discover` returns them as an OpenRPC",
+        "document. Only eth, net and web3 are enabled by default; enable other groups with",
+        "`--rpc-http-api` or `--rpc-ws-api`.",
     ]
     for group, specs in groups.items():
         lines += ["", f"## {group}: {_GROUPS[group]}", "", "| Method | |", "| --- | --- |"]
@@ -117,7 +117,7 @@ def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
 
 
 def table(registry: Registry, folder: str) -> str:
-    """One row for each group: its page in `folder`, how many methods it has, what they are for."""
+    """Return a table of all groups: the page in `folder`, the number of methods, the purpose."""
     rows = ["| Group | Methods | |", "| --- | --- | --- |"]
     for group, specs in group_names(registry.specs).items():
         rows.append(f"| [{group}]({folder}/{group}.md) | {len(specs)} | {_GROUPS[group]} |")
@@ -131,9 +131,9 @@ def _page(group: str, specs: Sequence[MethodSpec]) -> str:
         if spec.description:
             lines += ["", spec.description]
         if spec.aliases:
-            lines += ["", "Also answers to " + ", ".join(f"`{alias}`" for alias in spec.aliases) + "."]
+            lines += ["", "Aliases: " + ", ".join(f"`{alias}`" for alias in spec.aliases) + "."]
         if spec.transports == {WEBSOCKET}:
-            lines += ["", "Over WebSocket only, whichever groups are on."]
+            lines += ["", "WebSocket only; enabled regardless of groups."]
         if "clique" in spec.needs:
             lines += ["", "On networks with Clique only."]
         lines += [
@@ -153,7 +153,7 @@ def _parameters(parameters: Sequence[Parameter]) -> list[str]:
     lines = ["| Parameter | | |", "| --- | --- | --- |"]
     for parameter in parameters:
         if parameter.is_repeated:
-            need = "any number of them"
+            need = "any number"
         else:
             need = "required" if parameter.default is REQUIRED else _default(parameter.default)
         lines.append(f"| `{parameter.name}` | {parameter.wire.description} | {need} |")

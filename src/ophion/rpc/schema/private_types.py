@@ -16,7 +16,7 @@ _KEY_SCHEMA: Final = {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"}
 
 
 def decode_key(value: object) -> bytes:
-    """32 bytes in base64."""
+    """Decode 32 bytes in base64."""
     try:
         return read_key(value)
     except ValueError:
@@ -24,14 +24,14 @@ def decode_key(value: object) -> bytes:
 
 
 def decode_keys(value: object) -> tuple[bytes, ...]:
-    """An array of keys."""
+    """Decode an array of keys."""
     if not isinstance(value, list) or len(value) > MAX_MEMBERS:
         raise invalid_params(f"an array of at most {MAX_MEMBERS} keys is expected")
     return tuple(decode_key(member) for member in value)
 
 
 def decode_signed(value: object) -> bytes:
-    """A signed transaction in hexadecimal; what is not gives no bytes, and is then no transaction."""
+    """Decode a signed transaction in hexadecimal; malformed text gives no bytes, which is no valid transaction."""
     try:
         return decode_data(value)
     except RpcError:
@@ -39,7 +39,7 @@ def decode_signed(value: object) -> bytes:
 
 
 class GroupRequest(Struct, frozen=True):
-    """A group that somebody wants: the object form, or the array that begins the positional one."""
+    """A privacy group to create."""
 
     addresses: tuple[bytes, ...]
     name: str | None = None
@@ -47,7 +47,7 @@ class GroupRequest(Struct, frozen=True):
 
 
 def decode_group_wish(value: object) -> GroupRequest:
-    """`{addresses, name, description}`, or the addresses alone."""
+    """Decode `{addresses, name, description}`, or the addresses alone, the first of the positional parameters."""
     if not isinstance(value, dict):
         return GroupRequest(decode_keys(value))
     return GroupRequest(decode_keys(value.get("addresses")), _text(value.get("name")), _text(value.get("description")))

@@ -119,7 +119,9 @@ class Registry:
 
     def bind(self, context: ServiceContext, groups: Collection[str], transport: str) -> MethodTable:
         """Return the method table of one transport: every known name, offered or not."""
-        return MethodTable(_Names(self, context), lambda name: bind(name, self._by_name[name], context, groups, transport))
+        return MethodTable(
+            _Names(self, context), lambda name: bind(name, self._by_name[name], context, groups, transport)
+        )
 
     def _load(self, file: MethodFile) -> None:
         self._files.remove(file)

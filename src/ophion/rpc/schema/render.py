@@ -1,7 +1,7 @@
-"""Domain values as JSON objects: the only Python file that knows names such as `sha3Uncles`.
+"""Renders domain values as JSON objects.
 
-Blocks, receipts and logs of the chain are rendered by the extension; here is what exists only in Python: the pending
-block, uncles, the node itself, proofs, and what the pool holds.
+The extension renders blocks, receipts and logs of the chain. This module renders what exists only in Python: the
+pending block, uncles, node information and pool entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def block_object(
     transactions: Sequence[Any],
     withdrawals: Sequence[Withdrawal] | None,
 ) -> dict[str, Any]:
-    """A block object; the block being built has neither hash nor nonce. Fields of later forks only where they are."""
+    """Return a block object. A pending block has neither hash nor nonce. Fields of later forks appear only if set."""
     block: dict[str, Any] = {
         "number": quantity(header.number),
         "hash": None if block_hash is None else data(block_hash),
@@ -75,7 +75,7 @@ def block_object(
 
 
 def pending_block(view: BlockView, in_full: bool, parent_difficulty: int | None) -> bytes:
-    """The block being built."""
+    """Return the pending block."""
     header, body = view.header, view.body
     transactions = body.transactions
     shown = [orjson.Fragment(one.json()) if in_full else data(one.hash) for one in transactions]
@@ -85,7 +85,7 @@ def pending_block(view: BlockView, in_full: bool, parent_difficulty: int | None)
 
 
 def uncle(header: Header, block_hash: Hash32, total_difficulty: int | None) -> bytes:
-    """A block object made from a header alone: no transactions, no uncles of its own."""
+    """Return a block object from a header alone: no transactions, no uncles."""
     empty = Body.of([], [], None if header.withdrawals_root is None else [])
     size = len(empty.encode_block(header.encode()))
     return orjson.dumps(block_object(header, block_hash, total_difficulty, size, (), (), None))
@@ -101,7 +101,7 @@ def _withdrawal(withdrawal: Withdrawal) -> dict[str, str]:
 
 
 def fee_history(history: FeeHistory) -> dict[str, Any]:
-    """What blocks charged and what was paid on top."""
+    """Return the result of `eth_feeHistory`."""
     shown: dict[str, Any] = {
         "oldestBlock": quantity(history.oldest),
         "baseFeePerGas": [quantity(fee) for fee in history.base_fees],
@@ -115,14 +115,14 @@ def fee_history(history: FeeHistory) -> dict[str, Any]:
 
 
 def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dict[str, Any]]:
-    """An access list with its slots."""
+    """Return an access list object."""
     return [{"address": data(address), "storageKeys": [data(slot) for slot in slots]} for address, slots in entries]
 
 
 def unsigned_transaction(
     transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
 ) -> dict[str, Any]:
-    """A transaction that is in no pool yet; prices of other types than its own are null."""
+    """Return the object of an unsigned transaction; fee members of other types are null."""
     kind = transaction.type
     price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
     parity, chain_id = signature[64], transaction.chain_id
@@ -168,7 +168,7 @@ def unsigned_transaction(
 
 
 def checksum_address(address: Address) -> str:
-    """The address in the mixed case of EIP-55."""
+    """Return the address with the mixed-case checksum of EIP-55."""
     digits = address.hex()
     digest = keccak256(digits.encode()).hex()
     return "0x" + "".join(
@@ -177,7 +177,7 @@ def checksum_address(address: Address) -> str:
 
 
 def pool_entry(item: PooledTransaction) -> dict[str, Any]:
-    """One entry of `txpool_clientTransactions`; the time has as many digits of a second as it needs."""
+    """Return one entry of `txpool_clientTransactions`; the time has only as many decimals as needed."""
     arrived = datetime.fromtimestamp(item.added_at, UTC)
     fraction = f".{arrived.microsecond:06d}".rstrip("0").rstrip(".")
     return {
@@ -188,7 +188,7 @@ def pool_entry(item: PooledTransaction) -> dict[str, Any]:
 
 
 def pool_summary(transaction: Transaction) -> str:
-    """One line of `txpool_inspect`."""
+    """Return one line of `txpool_inspect`."""
     to = "contract creation" if transaction.to is None else checksum_address(transaction.to)
     return f"{to}: {transaction.value} wei + {transaction.gas_limit} gas × {transaction.max_fee_per_gas} wei"
 
@@ -237,7 +237,7 @@ _FORK_MEMBERS = (
 
 
 def chain_config(spec: ChainSpec) -> dict[str, Any]:
-    """The fork settings of the genesis file that are set, and the one consensus member in use (json-rpc.md 5.1)."""
+    """Return the fork settings of the genesis file, and its consensus member (json-rpc.md 5.1)."""
     given: Mapping[str, Any] = {name.lower(): value for name, value in spec.config.items()}
     config: dict[str, Any] = {}
     for name in _FORK_MEMBERS:

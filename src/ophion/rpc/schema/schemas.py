@@ -1,4 +1,4 @@
-"""JSON schemas of the objects the node answers with; the fields and their order are those of json-rpc.md 4 and 7.2."""
+"""JSON schemas of result objects, with the fields and order of json-rpc.md 4 and 7.2."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ SyncResult = Annotated[
     "dict[str, str] | bool",
     object_result(
         "sync status",
-        "how far synchronisation has come, or false",
+        "progress of synchronisation, or false",
         {
             "anyOf": [
                 {"enum": [False]},
@@ -186,7 +186,7 @@ FeeHistoryResult = Annotated[
     dict[str, Any],
     object_result(
         "fee history",
-        "base fees, how full blocks were, and priority fees paid",
+        "base fees, gas used ratios and priority fees",
         _object(
             {
                 "oldestBlock": _QUANTITY,
@@ -213,7 +213,7 @@ ForkConfigResult = Annotated[
     dict[str, Any],
     object_result(
         "fork configuration",
-        "rules in force, next and last rules",
+        "current, next and last fork configuration",
         _object({"current": _FORK_CONFIG, "next": _or_null(_FORK_CONFIG), "last": _or_null(_FORK_CONFIG)}),
     ),
 ]
@@ -222,7 +222,7 @@ CapabilitiesResult = Annotated[
     dict[str, Any],
     object_result(
         "capabilities",
-        "the head, and from which block on there is what",
+        "the head, and the oldest block of each kind of data",
         _object(
             {"head": _object({"number": _QUANTITY, "hash": _HASH})}
             | dict.fromkeys(("state", "tx", "logs", "receipts", "blocks", "stateproofs"), _RETENTION)
@@ -233,7 +233,7 @@ AccessListResult = Annotated[
     dict[str, Any],
     object_result(
         "access list",
-        "storage a call touches, and the gas it uses with that list",
+        "access list of a call, and the gas it uses with that list",
         _object(
             {"accessList": _array(_object({"address": _ADDRESS, "storageKeys": _array(_HASH)})), "gasUsed": _QUANTITY},
             {"error": _TEXT},
@@ -287,7 +287,7 @@ ConsensusStatusResult = Annotated[
     dict[str, Any],
     object_result(
         "consensus status",
-        "what consensus is doing and what it waits for",
+        "state of consensus and missing messages",
         _object(
             {
                 "protocol": _TEXT,
@@ -329,7 +329,7 @@ PoolStatisticsResult = Annotated[
     dict[str, int],
     object_result(
         "pool statistics",
-        "size of the pool and what is in it",
+        "maximum size and number of transactions",
         _object({"maxSize": _NUMBER, "localCount": _NUMBER, "remoteCount": _NUMBER}),
     ),
 ]
@@ -367,7 +367,7 @@ FilledResult = Annotated[
     dict[str, Any],
     object_result(
         "filled transaction",
-        "the transaction with nothing missing, encoded and as an object",
+        "the complete transaction, encoded and as an object",
         _object({"raw": _DATA, "tx": {"type": "object"}}),
     ),
 ]

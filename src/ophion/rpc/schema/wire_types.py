@@ -1,9 +1,9 @@
-"""The scalar types of the wire: each carries its decoder, its encoder, its JSON schema and one line of description.
+"""Scalar wire types, each with decoder, encoder, JSON schema and description.
 
 A handler names them in its signature (`address: AddressParam`, `-> Quantity`) and receives plain Python values; the
-registry reads the `Wire` out of the annotation. What is accepted and what is refused follows json-rpc.md 3.1 and 3.2:
-the decoders forgive what the original forgave (missing `0x`, short addresses, decimal block numbers) and nothing
-else. A decoder raises the -32602 error itself, with the reason in `data`.
+registry reads the `Wire` from the annotation. The decoders accept what Pantheon 1.2 accepts (missing `0x`, short
+addresses, decimal block numbers) and nothing else (json-rpc.md 3.1 and 3.2). A decoder raises the -32602 error itself,
+with the reason in `data`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NULL: Final = b"null"
 
 
 class Wire(Struct, frozen=True, eq=False):
-    """One wire type, as the registry, the OpenRPC document and the pages in docs/rpc see it."""
+    """One wire type, used by the registry, the OpenRPC document and the pages in docs/rpc."""
 
     name: str
     description: str
@@ -39,13 +39,13 @@ class Wire(Struct, frozen=True, eq=False):
 
 
 class CanonicalHash(Struct, frozen=True):
-    """A block hash that must lie on the canonical chain (EIP-1898, `requireCanonical`)."""
+    """A block hash that must be on the canonical chain (EIP-1898, `requireCanonical`)."""
 
     hash: Hash32
 
 
 BlockId: TypeAlias = BlockTag | int | Hash32 | CanonicalHash
-"""What a decoded block parameter can be; a negative number names no block."""
+"""A decoded block parameter; a negative number matches no block."""
 
 _TAGS: Final[Mapping[str, BlockTag]] = {tag.value: tag for tag in BlockTag}
 
@@ -54,7 +54,7 @@ _TAGS: Final[Mapping[str, BlockTag]] = {tag.value: tag for tag in BlockTag}
 
 
 def _digits(value: object, what: str) -> str:
-    """The hex digits of a string, without the optional prefix; only the lower-case prefix counts (json-rpc.md 3.1)."""
+    """Return the hex digits of a string without the optional prefix `0x`; `0X` is not accepted (json-rpc.md 3.1)."""
     if type(value) is not str:
         raise invalid_params(f"{what}: a string is expected")
     return value[2:] if value[:2] == "0x" else value
@@ -68,8 +68,8 @@ def _bytes_of(digits: str, what: str) -> bytes:
 
 
 def decode_address(value: object) -> Address:
-    """20 bytes; shorter input is padded on the left, the checksum of mixed case is not verified."""
-    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # what every client sends
+    """Decode 20 bytes; pads shorter input on the left; does not verify the EIP-55 checksum."""
+    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # common case
         return _bytes_of(value[2:], "address")
     digits = _digits(value, "address")
     if len(digits) > 40:
@@ -78,7 +78,7 @@ def decode_address(value: object) -> Address:
 
 
 def decode_hash(value: object) -> Hash32:
-    """Exactly 32 bytes."""
+    """Decode exactly 32 bytes."""
     digits = _digits(value, "hash")
     if len(digits) != 64:
         raise invalid_params("hash: exactly 32 bytes are expected")
@@ -86,7 +86,7 @@ def decode_hash(value: object) -> Hash32:
 
 
 def decode_slot(value: object) -> Hash32:
-    """A storage position: at most 32 bytes, padded on the left."""
+    """Decode a storage slot: at most 32 bytes, padded on the left."""
     digits = _digits(value, "storage position")
     if len(digits) > 64:
         raise invalid_params("storage position: more than 32 bytes")
@@ -94,12 +94,12 @@ def decode_slot(value: object) -> Hash32:
 
 
 def decode_data(value: object) -> bytes:
-    """Any number of whole bytes."""
+    """Decode any number of whole bytes."""
     return _bytes_of(_digits(value, "data"), "data")
 
 
 def decode_quantity(value: object) -> int:
-    """A number as `0x` text or JSON integer, at most 256 bits, not negative."""
+    """Decode a number of at most 256 bits: `0x` text or a JSON integer."""
     if type(value) is str and value[:2] == "0x":
         return _number(value, _QUANTITY_BITS, "quantity")
     if type(value) is int and value >= 0:
@@ -108,14 +108,14 @@ def decode_quantity(value: object) -> int:
 
 
 def decode_gas(value: object) -> int:
-    """Gas is also accepted as decimal text."""
+    """Like `decode_quantity`, but also accepts decimal text."""
     if type(value) is str and value[:2] != "0x":
         return _number(value, _QUANTITY_BITS, "gas")
     return decode_quantity(value)
 
 
 def decode_index(value: object) -> int:
-    """Position in a block, 0 to 2**31 - 1: hex, decimal or octal text, or a JSON integer."""
+    """Decode an index from 0 to 2**31 - 1: hex, decimal or octal text, or a JSON integer."""
     if type(value) is str:
         return _number(value, _INDEX_BITS, "index")
     if type(value) is int and 0 <= value < 1 << _INDEX_BITS:
@@ -124,7 +124,7 @@ def decode_index(value: object) -> int:
 
 
 def decode_integer(value: object) -> int:
-    """A small JSON integer; the same in decimal or hexadecimal text is taken too."""
+    """Decode a small JSON integer, or the same in decimal or hexadecimal text."""
     if type(value) is int:
         return value
     if type(value) is str:
@@ -133,7 +133,7 @@ def decode_integer(value: object) -> int:
 
 
 def decode_decimal(value: object) -> int:
-    """A small JSON integer, or the same in decimal text; no hexadecimal (json-rpc.md 3.1)."""
+    """Decode a small JSON integer, or the same in decimal text; no hexadecimal (json-rpc.md 3.1)."""
     if type(value) is int:
         return value
     if type(value) is str and len(value) <= _MAX_DIGITS and value.isascii() and value.removeprefix("-").isdecimal():
@@ -142,7 +142,7 @@ def decode_decimal(value: object) -> int:
 
 
 def decode_boolean(value: object) -> bool:
-    """`true` and `false`, also as text."""
+    """Decode `true` or `false`, also as text."""
     if value is True or value == "true":
         return True
     if value is False or value == "false":
@@ -151,14 +151,14 @@ def decode_boolean(value: object) -> bool:
 
 
 def decode_text(value: object) -> str:
-    """Any string."""
+    """Decode a string."""
     if type(value) is str:
         return value
     raise invalid_params("a string is expected")
 
 
 def decode_block_number(value: object) -> BlockTag | int:
-    """A tag or a number in any of the original's forms; no hash."""
+    """Decode a tag or a number in any form that Pantheon 1.2 accepts; no hash."""
     if type(value) is str:
         tag = _TAGS.get(value) or _TAGS.get(value.lower())
         return tag if tag is not None else _signed_number(value)
@@ -168,7 +168,7 @@ def decode_block_number(value: object) -> BlockTag | int:
 
 
 def decode_block(value: object) -> BlockId:
-    """A tag, a number, a 32-byte hash, or the object of EIP-1898."""
+    """Decode a tag, a number, a 32-byte hash, or an EIP-1898 object."""
     if type(value) is str:
         tag = _TAGS.get(value)
         if tag is not None:
@@ -208,27 +208,27 @@ def _number(text: str, bits: int, what: str) -> int:
 
 
 def encode_quantity(value: int) -> bytes:
-    """No leading zeros; zero is `0x0`."""
+    """Encode without leading zeros; zero is `0x0`."""
     return b'"%#x"' % value
 
 
 def encode_data(value: bytes) -> bytes:
-    """All bytes, empty is `0x`."""
+    """Encode all bytes; empty is `0x`."""
     return f'"0x{value.hex()}"'.encode()
 
 
 def encode_spliced(value: bytes) -> bytes:
-    """JSON text that the extension has rendered already."""
+    """Return JSON text of the extension unchanged."""
     return value
 
 
 def encode_json(value: object) -> bytes:
-    """Everything else; fragments of rendered JSON inside are spliced in."""
+    """Encode any JSON value; embedded fragments of JSON text are kept."""
     return orjson.dumps(value)
 
 
 def optional(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """The same encoder with None as `null`."""
+    """Return the same encoder, with None as `null`."""
 
     def encode_optional(value: Any) -> bytes:
         return _NULL if value is None else encode(value)
@@ -295,10 +295,10 @@ Text = Annotated[str, Wire("string", "text", {"type": "string"}, encode=encode_j
 
 
 def object_result(name: str, description: str, schema: Schema) -> Wire:
-    """A result built in Python as a JSON value."""
+    """Return the wire type of a result that is built in Python as a JSON value."""
     return Wire(name, description, schema, encode=encode_json)
 
 
 def spliced_result(name: str, description: str, schema: Schema) -> Wire:
-    """A result that arrives as JSON text."""
+    """Return the wire type of a result that is JSON text already."""
     return Wire(name, description, schema, encode=encode_spliced)

@@ -1,14 +1,13 @@
-"""Questions that take more than a lookup: those that outlive a request, and those that run something.
+"""Services behind RPC methods: state that outlives a request, and code that executes calls.
 
-context       what a method may use
-blocks        from a block parameter to a view of the chain        rendered    blocks kept as JSON
-filters       asked for changes                                    subscriptions  told of changes
-log_query     which logs                                           log_search  where a search runs
-allowances    what one client may keep                             proofs      of accounts and storage
-call_object   what is to be run                                    calls       running it; light_calls: where
-simulation    blocks of calls that nobody keeps                    tracing     what happened in a transaction
-pool_listing  all transactions that wait                           transaction_request  what a client leaves out
-receipts      of one that was just sent; receipt_waits
-
-private_filters, private_logs and private_subscriptions are the same for the states of groups.
+context               what a method may use
+block_reference       resolves a block parameter to a view of the chain
+block_json_cache      large blocks as JSON text
+filters, subscriptions, log_*, receipt_subscriptions    polling filters, push notifications, log searches
+client_quotas         limits of filters and subscriptions per client
+call_object, calls, call_cost, simulation       decode and execute calls; decide where they run
+tracing, proofs       traces of transactions; Merkle proofs
+pool_listing          all pooled transactions as a stream
+transaction_request   fills in missing transaction fields
+receipts, receipt_waits                         receipts of mined and of just sent transactions
 """

@@ -1,7 +1,7 @@
-"""Large blocks as JSON text, kept for the next who asks.
+"""Cache of large blocks as JSON text.
 
-A block of some thousand transactions takes a millisecond or two to render and is asked for by every explorer and
-indexer at about the same time. A block never changes, so its text can be kept by hash; total size bounds the memory.
+Rendering a block of some thousand transactions takes one or two milliseconds, and all explorers and indexers request
+it at about the same time. A block never changes, so the hash is the key. The total size is bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 class BlockJsonCache:
-    """Block objects by hash; for the loop and for lanes."""
+    """JSON block objects by hash. Thread-safe: used by the loop and by lanes."""
 
     def __init__(self, store: Store, with_total_difficulty: bool, max_bytes: int = _MAX_BYTES) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class BlockJsonCache:
         self._lock = Lock()
 
     def kept(self, block_hash: Hash32, in_full: bool) -> bytes | None:
-        """A block object that somebody has asked for before."""
+        """Return a cached block object, or None."""
         with self._lock:
             text = self._texts.get((block_hash, in_full))
             if text is not None:
@@ -37,7 +37,7 @@ class BlockJsonCache:
             return text
 
     def block(self, block_hash: Hash32, in_full: bool) -> bytes | None:
-        """A block object; None when the block is not known."""
+        """Return a block object; None if the block is unknown."""
         text = self.kept(block_hash, in_full)
         if text is None:
             text = self._store.block_json(block_hash, in_full, self._with_total_difficulty)
@@ -47,7 +47,7 @@ class BlockJsonCache:
 
     def _keep(self, key: tuple[Hash32, bool], text: bytes) -> None:
         with self._lock:
-            if key not in self._texts:  # two may have rendered it at the same time
+            if key not in self._texts:  # two threads may have rendered it at the same time
                 self._bytes += len(text)
             self._texts[key] = text
             while self._bytes > self._max_bytes:

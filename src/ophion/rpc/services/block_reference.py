@@ -1,8 +1,8 @@
-"""From a block parameter to a view of the chain, for handlers that read at a block.
+"""Resolves a block parameter to a view of the chain (json-rpc.md 3.3).
 
-Two rules of json-rpc.md 3.3 live here: a block that is not there, or whose state is not kept, gives null; and `pending`
-is the real pending block, which has to be built when nobody has asked for it since head or pool changed. Reading at any
-other block needs no wait, so the result is a plain value there and an awaitable only for `pending`.
+The result is null if the block is unknown or its state is pruned. `pending` is the real pending block, which is built
+if
+head or pool have changed since the last request. So reads at `pending` return an awaitable, all others a plain value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
-    """The header a parameter names; the head for `pending`, None when there is no such block."""
+    """Return the header of a block parameter: the head for `pending`, None for an unknown block."""
     if isinstance(block, CanonicalHash):
         header = ctx.queries.header(block.hash)
         if header is not None and not ctx.queries.is_canonical(header):
@@ -33,7 +33,7 @@ def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
 
 
 def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
-    """The block with state and environment; not for `pending`."""
+    """Return the block with state and environment; not for `pending`."""
     if isinstance(block, CanonicalHash):
         header = header_at(ctx, block)
         return None if header is None else ctx.queries.view(header.hash)
@@ -41,12 +41,12 @@ def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
 
 
 def is_long(header: Header) -> bool:
-    """Whether it may take too long for the loop to tell everything that happened in a block."""
+    """Whether rendering everything in a block may take too long for the event loop."""
     return header.gas_used > SHORT_GAS
 
 
 def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | Awaitable[T | None] | None:
-    """Read something at a block; None when the block or its state is not there."""
+    """Read something at a block; None if the block or its state is missing."""
     if block is BlockTag.PENDING:
         pending = ctx.queries.pending_now
         return _read_pending(ctx, read) if pending is None else read(pending)
@@ -55,7 +55,7 @@ def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> 
 
 
 async def read_in_lane(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | None:
-    """The same in the read lane, for what would hold the loop too long."""
+    """Like `read_at`, but in the read lane, for reads that would block the loop too long."""
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     return None if view is None else await ctx.lanes.read.run(lambda: _read(view, read))
 
@@ -67,18 +67,18 @@ async def _read_pending(ctx: RpcContext, read: Callable[[BlockView], T]) -> T | 
 def _read(view: BlockView, read: Callable[[BlockView], T]) -> T | None:
     try:
         return read(view)
-    except (MissingState, MissingStateError):  # the former when it was dropped while somebody read it
+    except (MissingState, MissingStateError):  # MissingState: pruned during the read
         return None
 
 
 def block_range(ctx: RpcContext, first: BlockTag | int, last: BlockTag | int) -> range:
-    """The blocks from one to another, both included, as far as the chain has come; empty beyond its head.
+    """Return the blocks from `first` to `last`, both included, up to the head; empty beyond it.
 
-    A range that goes backwards is -32602: whoever asks for it expects something else than nothing.
+    Raises -32602 if `first` is above `last`.
     """
     start, end = _number(ctx, first), _number(ctx, last)
     head = ctx.queries.head_number
-    is_ahead = start > head and not isinstance(last, int)  # after the newest block, until the newest block
+    is_ahead = start > head and not isinstance(last, int)  # from a future block to a tag such as latest: empty
     if start > end and not is_ahead:
         raise invalid_params("Invalid block range params: fromBlock is above toBlock")
     return range(start, min(end, head) + 1) if start >= 0 else range(0)

@@ -1,7 +1,7 @@
-"""Call objects and overrides: what `eth_call`, `eth_estimateGas` and `eth_createAccessList` are asked to run.
+"""Call objects and overrides of `eth_call`, `eth_estimateGas` and `eth_createAccessList`.
 
 `Call` is the decoded object of json-rpc.md 3.4; its gas is filled in when the block is known. Overrides replace parts
-of accounts and of the block for one call (json-rpc.md 7.1). Members nobody knows are ignored.
+of accounts and of the block for one call (json-rpc.md 7.1). Unknown members are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ophion.rpc.schema.wire_types import (
 
 @dataclass
 class Call:
-    """A call object. Neither frozen nor slotted: its decoder fills in only what was given, the rest are defaults."""
+    """A call object. Neither frozen nor slotted, because its decoder sets only the given members."""
 
     sender: Address | None = None
     to: Address | None = None
@@ -47,14 +47,14 @@ class Call:
     is_strict: bool | None = None
 
     def paying_for_blobs(self, price: int) -> Call:
-        """The same call with this price of blob gas."""
+        """Return the same call with this blob gas price."""
         return replace(self, max_fee_per_blob_gas=price)
 
     def request(self, gas: int, strict: bool = True) -> CallRequest:
-        """The call as the extension wants it, with this much gas.
+        """Return the call for the extension, with this much gas.
 
-        Only a caller that is named must be able to pay: nobody in particular has no balance to speak of. `strict` is
-        for calls that do not say so themselves. Where both forms of fees are given, those of EIP-1559 win.
+        The balance is checked only if the call names a sender. `strict` is the default for calls without that member.
+        If both forms of fees are given, those of EIP-1559 apply.
         """
         sender = self.sender
         is_strict = strict if self.is_strict is None else self.is_strict
@@ -86,11 +86,11 @@ class Call:
 
 
 _PLAIN: Final = frozenset({"sender", "to", "gas", "value", "input"})
-"""Members of a call that most calls make do with."""
+"""Members of a plain call."""
 
 
 def _narrow(bits: int) -> Callable[[Any], int]:
-    """A decoder for quantities that have less room than 256 bits."""
+    """Return a decoder for quantities of fewer than 256 bits."""
 
     def decode(value: Any) -> int:
         number = decode_quantity(value)
@@ -152,7 +152,7 @@ _MEMBERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
 
 
 def decode_call(value: object) -> Call:
-    """A call object; `data` and `input` mean the same and must not contradict each other."""
+    """Decode a call object; `data` and `input` are synonyms and must not differ."""
     if type(value) is not dict:
         raise invalid_params("call: an object is expected")
     fields: dict[str, Any] = {}
@@ -171,7 +171,7 @@ def decode_call(value: object) -> Call:
 
 
 def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:
-    """Address to replaced parts; `state` replaces all storage, `stateDiff` some of it, and both together contradict."""
+    """Decode replaced parts by address; `state` replaces all storage, `stateDiff` some slots; both are an error."""
     if type(value) is not dict or not all(type(raw) is dict for raw in value.values()):
         raise invalid_params("state overrides: an object with an object for each address is expected")
     return tuple(_account_override(decode_address(name), raw) for name, raw in value.items())
@@ -192,7 +192,7 @@ def _account_override(address: Address, raw: Mapping[str, Any]) -> AccountOverri
 
 
 def decode_block_overrides(value: object) -> EnvOverrides:
-    """Fields of the block as one call sees them."""
+    """Decode block fields that one call sees."""
     if type(value) is not dict:
         raise invalid_params("block overrides: an object is expected")
     return EnvOverrides(
@@ -246,7 +246,7 @@ CALL_SCHEMA: Final[dict[str, Any]] = {
         "maxFeePerBlobGas": {"type": "string"},
         "blobVersionedHashes": {"type": "array"},
         "authorizationList": {"type": "array"},
-        "chainId": {"type": "string", "description": "must be the chain id of this node where it is given"},
+        "chainId": {"type": "string", "description": "if given, must be the chain id of this node"},
         "strict": {"type": "boolean", "description": "false: do not compare the cost with the balance of the caller"},
     },
 }
@@ -261,7 +261,7 @@ _STATE_OVERRIDES_SCHEMA: Final = {
             "code": {"type": "string"},
             "state": {"type": "object", "description": "replaces the whole storage"},
             "stateDiff": {"type": "object", "description": "replaces some slots"},
-            "movePrecompileToAddress": {"type": "string", "description": "where this precompiled contract shall be"},
+            "movePrecompileToAddress": {"type": "string", "description": "new address of this precompile"},
         },
     },
 }
@@ -275,7 +275,7 @@ _BLOCK_OVERRIDES_SCHEMA: Final = {
 
 
 def _call_object(value: Any) -> dict[str, Any]:
-    """A call object that is decoded only when its usual form is not enough."""
+    """Check the type only; the fast path decodes plain calls, and `decode_call` all others."""
     if type(value) is not dict:
         raise invalid_params("call: an object is expected")
     return value
@@ -285,9 +285,9 @@ CallParam = Annotated[Call, Wire("call", "call object", CALL_SCHEMA, decode_call
 CallObjectParam = Annotated[dict[str, Any], Wire("call", "call object", CALL_SCHEMA, _call_object)]
 StateOverridesParam = Annotated[
     tuple[AccountOverride, ...] | None,
-    Wire("state overrides", "accounts as the call shall see them", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),
+    Wire("state overrides", "replaced parts of accounts, by address", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),
 ]
 BlockOverridesParam = Annotated[
     EnvOverrides | None,
-    Wire("block overrides", "block as the call shall see it", _BLOCK_OVERRIDES_SCHEMA, decode_block_overrides),
+    Wire("block overrides", "replaced fields of the block", _BLOCK_OVERRIDES_SCHEMA, decode_block_overrides),
 ]

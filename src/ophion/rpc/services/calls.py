@@ -1,9 +1,8 @@
-"""Running call objects: on the event loop when they are known to be small, in the read lane otherwise.
+"""Executes call objects: small ones on the event loop, all others in the read lane.
 
-The usual call takes a few microseconds, and handing it to a thread would cost more than running it. Which calls are
-small is learned (`CallCosts`): the first of its kind runs in the lane. One that was small and is not any more is
-stopped by a very short deadline where the extension can do so, and run again in the lane with the deadline of the
-request. Gas and state are the same in both places, so the result cannot depend on where a call ran.
+A plain call takes a few microseconds, less than the hand-over to a thread. `CallCosts` learns which calls are small. A
+call that exceeds its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
+are the same in both places, so the result does not depend on where a call runs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
 
 INLINE_S: Final = 0.002
-"""How long a call may hold the loop."""
+"""Deadline of a call on the event loop."""
 
 _MIN_GAS: Final = 21_000
 _OUT_OF_GAS: Final = "out of gas"
@@ -53,76 +52,76 @@ Overrides = Sequence[AccountOverride]
 T = TypeVar("T")
 
 
-def gas_for(ctx: RpcContext, wanted: Call, block_gas_limit: int) -> int:
-    """Gas a call runs with: what it asks for or the block's limit, below the cap of this node."""
-    gas = wanted.gas
+def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
+    """Return the gas limit of a call: its own or the block's, at most the cap of this node."""
+    gas = requested.gas
     cap = ctx.limits.gas_cap or block_gas_limit
     if gas is None:
         gas = block_gas_limit
     return gas if gas < cap else cap
 
 
-def check_chain(ctx: RpcContext, wanted: Call) -> None:
-    """Refuse a call that is meant for another chain."""
-    if wanted.chain_id is not None and wanted.chain_id != ctx.queries.spec.chain_id:
+def check_chain(ctx: RpcContext, requested: Call) -> None:
+    """Reject a call with another chain id."""
+    if requested.chain_id is not None and requested.chain_id != ctx.queries.spec.chain_id:
         raise WRONG_CHAIN_ID()
 
 
-def checked(ctx: RpcContext, wanted: Call) -> Call:
-    """A call that is meant for this chain; with blobs and no price for them, at the price of the next block."""
-    check_chain(ctx, wanted)
-    if wanted.blob_hashes and wanted.max_fee_per_blob_gas is None:
-        return wanted.paying_for_blobs(ctx.queries.next_blob_base_fee() or 1)
-    return wanted
+def checked(ctx: RpcContext, requested: Call) -> Call:
+    """Check the chain id; set the next block's blob gas price if the call has blobs but no price."""
+    check_chain(ctx, requested)
+    if requested.blob_hashes and requested.max_fee_per_blob_gas is None:
+        return requested.paying_for_blobs(ctx.queries.next_blob_base_fee() or 1)
+    return requested
 
 
 def run_call(
-    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
+    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, requested: Call, overrides: Overrides | None
 ) -> bytes | Awaitable[bytes]:
-    """The output of a call; `RpcError` when it reverts, halts or may not be made."""
-    wanted = checked(ctx, wanted)
-    request = wanted.request(gas_for(ctx, wanted, gas_limit))
+    """Return the output of a call; raises `RpcError` if it reverts, halts or is invalid."""
+    requested = checked(ctx, requested)
+    request = requested.request(gas_for(ctx, requested, gas_limit))
     accounts = overrides or ()
-    if ctx.light_calls.knows(wanted.to, wanted.input):
+    if ctx.light_calls.knows(requested.to, requested.input):
         outcome = call(state, env, request, accounts, INLINE_S)
         kind = outcome.kind
         if kind == "returned":
             return outcome.output
         if kind != "timeout":
             return output_of(outcome)
-        assert wanted.to is not None, "a creation is not known to be light"
-        ctx.light_calls.tried.wasted(wanted.to, wanted.input, INLINE_S)
-    return _call_in_lane(ctx, state, env, request, wanted, accounts)
+        assert requested.to is not None, "a creation is not known to be light"
+        ctx.light_calls.tried.wasted(requested.to, requested.input, INLINE_S)
+    return _call_in_lane(ctx, state, env, request, requested, accounts)
 
 
 async def _call_in_lane(
-    ctx: RpcContext, state: State, env: BlockEnv, request: CallRequest, wanted: Call, overrides: Overrides
+    ctx: RpcContext, state: State, env: BlockEnv, request: CallRequest, requested: Call, overrides: Overrides
 ) -> bytes:
     outcome = await ctx.lanes.read.run(lambda: call(state, env, request, overrides, ctx.limits.timeout_s))
-    ctx.light_calls.note(wanted.to, wanted.input, outcome.gas_used)
+    ctx.light_calls.note(requested.to, requested.input, outcome.gas_used)
     return output_of(outcome)
 
 
 def output_of(outcome: CallOutcome) -> bytes:
-    """What a call returned, or the error that says why it returned nothing."""
+    """Return the output of a call, or raise the error of a failed one."""
     if outcome.kind == "returned":
         return outcome.output
     raise failure_of(outcome, outcome.reason)
 
 
 async def run_estimate(
-    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, wanted: Call, overrides: Overrides | None
+    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, requested: Call, overrides: Overrides | None
 ) -> int:
-    """Gas with which a call succeeds.
+    """Return the gas with which a call succeeds.
 
-    The search ends where a transaction would end: at the gas it names, at the limit of the block, and from Osaka on at
-    the cap of EIP-7825. A given gas that is not enough for any transaction bounds nothing, as with the original.
+    The upper bound is the given gas, the gas limit of the block, and from Osaka on the cap of EIP-7825. A given gas
+    below the minimum of any transaction is ignored, as in Pantheon 1.2.
     """
-    wanted = checked(ctx, wanted)
-    cap, bound = _max_gas(ctx, env, gas_limit, wanted)
-    request = wanted.request(cap)
+    requested = checked(ctx, requested)
+    cap, bound = _max_gas(ctx, env, gas_limit, requested)
+    request = requested.request(cap)
     gas, outcome = await _repeated(
-        ctx, wanted, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s)
+        ctx, requested, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s)
     )
     if gas:
         return gas
@@ -133,10 +132,10 @@ async def run_estimate(
 
 
 async def _repeated(
-    ctx: RpcContext, wanted: Call, run: Callable[[float], tuple[T, CallOutcome]]
+    ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """What runs a call several times with a deadline for all of them: on the loop where that is soon done."""
-    to, input, repeated = wanted.to, wanted.input, ctx.light_calls.repeated
+    """Run a request that executes a call several times: on the loop if it is expected to be quick, else in the lane."""
+    to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)
         is_late = found[1].kind == "timeout"
@@ -147,25 +146,25 @@ async def _repeated(
     return await ctx.lanes.read.run(lambda: run(ctx.limits.timeout_s))
 
 
-def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, wanted: Call) -> tuple[int, str]:
-    """The most gas an estimate may find, and what that is."""
+def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) -> tuple[int, str]:
+    """Return the upper bound of an estimate, and its name for the error message."""
     bounds = [(gas_limit, "the gas limit of the block")]
     if ctx.limits.gas_cap:
         bounds.append((ctx.limits.gas_cap, "what this node lets a call use (--rpc-gas-cap)"))
     if ctx.queries.spec.fork_of(ctx.queries.next_block().header).has(Milestone.OSAKA):
-        bounds.append((TRANSACTION_GAS_CAP, "the most a transaction may have (EIP-7825)"))
-    if wanted.gas is not None and wanted.gas >= _MIN_GAS:
-        bounds.append((wanted.gas, "what was asked for"))
+        bounds.append((TRANSACTION_GAS_CAP, "the maximum of a transaction (EIP-7825)"))
+    if requested.gas is not None and requested.gas >= _MIN_GAS:
+        bounds.append((requested.gas, "the given gas limit"))
     return min(bounds)
 
 
-async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides: Overrides | None) -> dict[str, Any]:
-    """The access list of a call; a call that fails has one too."""
-    wanted = checked(ctx, wanted)
+async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrides: Overrides | None) -> dict[str, Any]:
+    """Return the access list of a call, also of a failed one."""
+    requested = checked(ctx, requested)
     state, env = view.state, view.env
-    request = wanted.request(gas_for(ctx, wanted, view.header.gas_limit))
+    request = requested.request(gas_for(ctx, requested, view.header.gas_limit))
     entries, outcome = await _repeated(
-        ctx, wanted, lambda limit_s: create_access_list(state, env, request, overrides or (), limit_s)
+        ctx, requested, lambda limit_s: create_access_list(state, env, request, overrides or (), limit_s)
     )
     if outcome.kind in ("invalid", "timeout"):
         raise failure_of(outcome, outcome.reason)
@@ -176,7 +175,7 @@ async def list_access(ctx: RpcContext, view: BlockView, wanted: Call, overrides:
 
 
 def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
-    """The error of a call that did not return; `halted` is the text for one that stopped in the middle."""
+    """Return the error of a failed call; `halted` is the message for a call that halted."""
     if outcome.kind == "reverted":
         return reverted(outcome.output)
     if outcome.kind == "timeout":
@@ -199,7 +198,7 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
 
 
 def refused(reason: str) -> RpcError:
-    """A call that breaks a rule of transactions: `code: reason` from the extension."""
+    """Return the error of a call that breaks a transaction rule: `code: reason` from the extension."""
     code, _, text = reason.partition(": ")
     answer = _INVALID.get(code)
     return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)

@@ -1,4 +1,4 @@
-"""What the methods of development nodes share: their declaration, and parameters in every spelling that tools use."""
+"""Shared by the methods of development nodes: their declaration, and lenient parameter decoders."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _GROUPS = ("anvil", "evm", "hardhat")
 
 
 def cheat_code(*names: str) -> Callable[[F], F]:
-    """Declare a method of development nodes under all of its names, each in its own group.
+    """Declare a method of development nodes under all its names, each in the group of its prefix.
 
-    A name with another prefix (`tenderly_`) belongs to the group of the name before it.
+    A name with a prefix that is not a group (`tenderly_`) belongs to the group of the name before it.
     """
 
     def declare(function: F) -> F:
@@ -41,13 +41,13 @@ def cheat_code(*names: str) -> Callable[[F], F]:
 
 
 def dev_of(ctx: RpcContext) -> DevNode:
-    """The development node; the methods that ask for it are enabled where there is one."""
+    """Return the development node; methods that use it are enabled only where there is one."""
     assert ctx.dev is not None
     return ctx.dev
 
 
 def decode_number(value: object) -> int:
-    """A number as JSON integer, hexadecimal or decimal text."""
+    """Decode a number: JSON integer, hexadecimal or decimal text."""
     if type(value) is int and value >= 0:
         number = value
     elif type(value) is str:
@@ -63,14 +63,14 @@ def decode_number(value: object) -> int:
 
 
 def decode_word(value: object) -> bytes:
-    """32 bytes, padded on the left; also a number."""
+    """Decode 32 bytes, padded on the left, or a number."""
     if type(value) is str and value[:2] == "0x" and len(value) % 2 == 0 and len(value) <= 66:
         return decode_data(value).rjust(32, b"\0")
     return decode_number(value).to_bytes(32, "big")
 
 
 def decode_flag(value: object) -> bool:
-    """True or false."""
+    """Decode a boolean."""
     if type(value) is not bool:
         raise invalid_params("flag: true or false is expected")
     return value

@@ -1,7 +1,7 @@
-"""What one client may keep at this node beyond its requests, and what all of them may: so many things, so many bytes.
+"""Limits of what clients keep on the node, such as filters: number and bytes, per client and in total.
 
-A client is who it says it is where tokens are asked for, and a machine elsewhere (`Caller.client`). Without a share for
-each, one of them could take all places there are, or fill the memory with what it keeps in them.
+A client is the user of a token, or without authentication an IP address (`Caller.client`). Without the limit per client
+one of them could use up the total.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ MEBIBYTE: Final = 2**20
 
 
 class ClientQuotas:
-    """Who keeps how much of one kind of thing."""
+    """Number and bytes of one kind of object, by client."""
 
-    def __init__(self, most: int, most_of_one: int, max_bytes: int, most_bytes_of_one: int) -> None:
-        self._most = most
-        self._most_of_one = most_of_one
+    def __init__(self, max_count: int, max_count_per_client: int, max_bytes: int, max_bytes_per_client: int) -> None:
+        self._max_count = max_count
+        self._max_count_per_client = max_count_per_client
         self._max_bytes = max_bytes
-        self._most_bytes_of_one = most_bytes_of_one
-        self._kept: dict[str, tuple[int, int]] = {}
+        self._max_bytes_per_client = max_bytes_per_client
+        self._usage: dict[str, tuple[int, int]] = {}
         self._count = 0
         self._bytes = 0
 
     def __len__(self) -> int:
-        """Clients that keep something."""
-        return len(self._kept)
+        """Number of clients that keep something."""
+        return len(self._usage)
 
     def has_room(self, size: int) -> bool:
-        """Whether one more thing of this size fits into what all may keep."""
-        return self._count < self._most and self._bytes + size <= self._max_bytes
+        """Whether one more object of this size fits the total limit."""
+        return self._count < self._max_count and self._bytes + size <= self._max_bytes
 
     def has_room_for(self, client: str, size: int) -> bool:
-        """Whether it fits into what this client may keep."""
-        count, held = self._kept.get(client, (0, 0))
-        return count < self._most_of_one and held + size <= self._most_bytes_of_one
+        """Whether it fits the limit of this client."""
+        count, held = self._usage.get(client, (0, 0))
+        return count < self._max_count_per_client and held + size <= self._max_bytes_per_client
 
     def keep(self, client: str, size: int) -> None:
-        """One thing more."""
-        count, held = self._kept.get(client, (0, 0))
-        self._kept[client] = (count + 1, held + size)
+        """Count one more object."""
+        count, held = self._usage.get(client, (0, 0))
+        self._usage[client] = (count + 1, held + size)
         self._count += 1
         self._bytes += size
 
     def drop(self, client: str, size: int) -> None:
-        """One thing less."""
-        count, held = self._kept[client]
+        """Count one object less."""
+        count, held = self._usage[client]
         if count == 1:
-            del self._kept[client]
+            del self._usage[client]
         else:
-            self._kept[client] = (count - 1, held - size)
+            self._usage[client] = (count - 1, held - size)
         self._count -= 1
         self._bytes -= size

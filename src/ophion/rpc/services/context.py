@@ -1,8 +1,8 @@
-"""`RpcContext`: the services a method may use, and nothing else.
+"""`RpcContext`: the services that methods may use.
 
-Handlers receive it as their first argument. It is frozen and the same for every request; the transports differ only in
-`groups`. A service that is None is not there on this node or this network, and methods that need it are not enabled
-(`@method(needs=...)`): `clique` where the chain runs another consensus, `privacy` where it is off.
+Handlers receive it as their first argument. It is frozen and shared by all requests; transports differ only in
+`groups`. A service is None if the node or network does not have it, such as `clique` or `privacy`. Methods that need it
+are then disabled (`@method(needs=...)`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # only development nodes pay for loading it
+    from ophion.dev.node import DevNode  # imported on development nodes only
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
-    from ophion.privacy.service import Privacy  # only nodes with privacy pay for loading it
-    from ophion.producer.bft_driver import BftDriver  # only BFT networks pay for loading it
+    from ophion.privacy.service import Privacy  # imported on nodes with privacy only
+    from ophion.producer.bft_driver import BftDriver  # imported on BFT networks only
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.wallet.keyring import Keyring
@@ -45,7 +45,7 @@ _ALWAYS: Final = frozenset({"chain", "state"})
 
 
 class NodeInfo(Struct, frozen=True):
-    """Who this node is to others."""
+    """Identity of this node, as peers see it."""
 
     client_version: str
     node_id: bytes
@@ -53,18 +53,18 @@ class NodeInfo(Struct, frozen=True):
     network_id: int
     genesis_hash: Hash32
     protocol_version: int = 68
-    """The highest version of the eth protocol that is offered on this network."""
+    """Highest eth protocol version that this node offers."""
 
 
 class SyncStatus(Struct, frozen=True):
-    """How far a synchronisation has come."""
+    """Progress of a synchronisation."""
 
     starting_block: int
     current_block: int
     highest_block: int
 
     def fields(self) -> dict[str, str]:
-        """As clients see it."""
+        """Return the members of `eth_syncing`."""
         return {
             "startingBlock": hex(self.starting_block),
             "currentBlock": hex(self.current_block),
@@ -73,31 +73,31 @@ class SyncStatus(Struct, frozen=True):
 
 
 class Endpoint(Struct, frozen=True):
-    """Where a service of this node listens."""
+    """Address of a listening service of this node."""
 
     host: str
     port: int
 
 
 class RpcLimits(Struct, frozen=True):
-    """What a single request may ask for."""
+    """Limits of a single request."""
 
     gas_cap: int = 50_000_000
-    """Most gas of a simulated call; 0: no limit but the block's."""
+    """Maximum gas of a simulated call; 0: only the block's limit."""
     max_logs_range: int = 0
-    """Most blocks between the ends of a log query; 0: no limit."""
+    """Maximum blocks of a log query; 0: no limit."""
     max_trace_range: int = 1000
-    """Most blocks between the ends of a trace filter; 0: no limit."""
+    """Maximum blocks of a trace filter; 0: no limit."""
     max_logs: int = 250_000
-    """Most logs in one answer."""
+    """Maximum logs of one response."""
     max_response_bytes: int = 64 * 1024 * 1024
-    """Most bytes of an answer that is not sent while it is made."""
+    """Maximum bytes of a response that is not streamed."""
     timeout_s: float = 30.0
     shows_revert_reason: bool = False
 
 
 class RpcContext(Struct, frozen=True):
-    """Everything a method may touch."""
+    """Services and settings that methods may use."""
 
     queries: Queries
     pool: TxPool
@@ -114,49 +114,49 @@ class RpcContext(Struct, frozen=True):
     streams: Streams = field(default_factory=Streams)
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None
-    """Keys of accounts that this node signs for; None where it holds none."""
+    """Keys of accounts that this node signs for; None if it has none."""
     dev: DevNode | None = None
     """Cheat codes of a development network; None on any other."""
     bad_blocks: BadBlocks | None = None
-    """Blocks that broke a rule."""
+    """Invalid blocks that this node has seen."""
     clique: LocalProposals | None = None
-    """What the operator wants voted; None where the chain does not run Clique."""
+    """Votes of the operator; None if the chain does not run Clique."""
     ibft: BftDriver | None = None
-    """Consensus of an IBFT 2.0 network."""
+    """Consensus driver of an IBFT 2.0 network."""
     qbft: BftDriver | None = None
-    """Consensus of a QBFT network; beside `ibft` where a network moves from one to the other."""
+    """Consensus driver of a QBFT network; set together with `ibft` on networks that migrate."""
     privacy: Privacy | None = None
-    """Private transactions; None where they are switched off."""
+    """Private transactions; None if they are off."""
     private_filters: PrivateFilters | None = None
     """Polling filters on private logs."""
     private_subscriptions: PrivateSubscriptions | None = None
-    """Private logs that are pushed."""
+    """Subscriptions to private logs."""
     peers: PeerService | None = None
-    """Connections with other nodes; None where the node was told to have none."""
+    """Peer connections; None if P2P is off."""
     eth_peers: EthPeers | None = None
-    """Those of them that follow the same chain."""
+    """Peers of the eth protocol on the same chain."""
     sync_status: Callable[[], SyncStatus | None] = lambda: None
     """None while the node is in sync."""
     endpoints: Callable[[], Mapping[str, Endpoint]] = dict
-    """Services that listen now, by the name `net_services` uses."""
+    """Listening services, by their name in `net_services`."""
     metrics: Callable[[], Nested] = dict
-    """What is measured now, as `debug_metrics` shows it; nothing where metrics are off."""
+    """Current metrics as `debug_metrics` returns them; empty if metrics are off."""
     data_path: str = ""
-    """Where the node keeps what it has."""
+    """Data directory of the node."""
     discover: Callable[[], bytes] = lambda: b"{}"
-    """The OpenRPC document of the method table this context is used with."""
+    """Returns the OpenRPC document of the method table that uses this context."""
     groups: tuple[str, ...] = ()
-    """Groups that are on for the transport this context is used with."""
+    """RPC groups that are enabled for the transport that uses this context."""
 
     def provides(self, service: str) -> bool:
         """Whether methods that need this service can work."""
         return service in _ALWAYS or getattr(self, service, None) is not None
 
     def latest_read(self, name: str) -> LatestRead:
-        """What answers a question about the newest block without a handler."""
+        """Return the fast path of a read at the newest block, which needs no handler."""
         return self.queries.newest.reading(name)
 
     @property
     def submit(self) -> SubmitTransaction:
-        """Where transactions go that need no handler on their way."""
+        """Return the fast path for raw transactions, which needs no handler."""
         return self.pool.bring

@@ -1,12 +1,12 @@
-"""Polling filters: installed by a client, asked for changes, forgotten after ten idle minutes (json-rpc.md 5.6).
+"""Polling filters of `eth_newFilter` and its relatives; removed after ten idle minutes (json-rpc.md 5.6).
 
-Filters do not collect anything. Chain and pool each leave one journal of what happened, a filter remembers how far it
-has read, and what it has missed is worked out when somebody asks. So a thousand filters cost a block no more than one,
-and a journal without readers is not kept. Journals are bounded: a filter that is asked too rarely loses the oldest
-entries. What could not be delivered, because a search failed, is there for the next question.
+Filters collect nothing themselves. Chain and pool append events to one journal each, and a filter stores its read
+position. The matching entries are computed when the client polls, so a thousand filters cost no more per block than
+one. Journals are bounded: a filter that is polled too rarely loses the oldest entries. After a failed search the same
+entries are returned by the next poll. A journal without readers is not kept.
 
-Filters belong to the node, not to a connection, and live in the event loop; expiry is decided by the injected clock.
-Each counts for the client that installed it, which may have a share of all places and of all bytes (allowances.py).
+Filters belong to the node, not to a connection, and are used on the event loop only. The injected clock decides expiry.
+Each filter counts against the quota of the client that installed it (client_quotas.py).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from ophion.runtime.clock import Clock, Entropy
 IDLE_TIMEOUT_S: Final = 600.0
 MAX_FILTERS: Final = 10_000
 _IN_USE_S: Final = 60.0
-"""A filter that was asked in this time does not make room for another."""
+"""A filter polled within this time is in use: it is not evicted for a new one."""
 _ID_BYTES: Final = 16
 _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
 _SHARE: Final = 4
-"""One client may have one in so many of all places, and of all bytes."""
+"""One client may use a quarter of all filters and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")
 
 
 class FilterKind(Enum):
-    """What a filter yields."""
+    """What a filter returns."""
 
     BLOCKS = "blocks"
     PENDING = "pending"
@@ -58,22 +58,22 @@ class ChainChange(Struct, frozen=True):
 
 
 class LogChanges(Struct, frozen=True):
-    """Blocks whose logs a log filter has not delivered yet, in order; `Filters.delivered` when they have been."""
+    """Blocks whose logs a log filter has not delivered yet, in order. Call `Filters.delivered` after delivery."""
 
     filter_id: str
     query: LogQuery
     blocks: tuple[ChainChange, ...]
-    """Also those that the query does not want."""
+    """Includes blocks outside the range of the query."""
     start: int
-    """Position of the first of them."""
+    """Journal position of the first block."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Those of the first ones that the query wants."""
+        """Return the first `most` blocks, without those outside the range of the query."""
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
 class Journal(Generic[T]):
-    """A bounded record with positions that never repeat."""
+    """A bounded event log; positions never repeat."""
 
     def __init__(self, limit: int) -> None:
         self._entries: deque[T] = deque(maxlen=limit)
@@ -84,21 +84,21 @@ class Journal(Generic[T]):
         return len(self._entries)
 
     def append(self, entry: T) -> None:
-        """Add the newest entry; the oldest one goes when the journal is full."""
+        """Add the newest entry; drop the oldest if the journal is full."""
         self._entries.append(entry)
         self.end += 1
 
     def since(self, position: int) -> list[T]:
-        """Entries from a position on, as far as they are still here."""
+        """Return the entries from a position on that are still kept."""
         count = min(self.end - position, len(self._entries))
         return [self._entries[index] for index in range(len(self._entries) - count, len(self._entries))]
 
     def clear(self) -> None:
-        """Drop everything: nobody reads it."""
+        """Drop all entries: the journal has no reader."""
         self._entries.clear()
 
     def forget_before(self, position: int) -> None:
-        """Drop what nobody will read again."""
+        """Drop entries that all filters have read."""
         while self._entries and self.end - len(self._entries) < position:
             self._entries.popleft()
 
@@ -107,13 +107,13 @@ class _Filter(Struct):
     kind: FilterKind
     query: LogQuery
     position: int
-    """Where the next question begins."""
+    """Position of the next poll."""
     used_at: float
     client: str
     kept_from: int
-    """What lies before it has been delivered."""
+    """Entries before this position have been delivered."""
     deliveries: int = 0
-    """Searches that are under way."""
+    """Running searches."""
 
 
 class Filters:
@@ -122,21 +122,21 @@ class Filters:
     def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
         self._clock = clock
         self._entropy = entropy
-        self._allowances = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        self._quotas = ClientQuotas(most, max(1, most // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
-        """Those of them for pending transactions, which come by the thousand: none may look through all filters."""
+        """Number of filters for pending transactions; lets pool events skip the scan of all filters."""
         self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
         self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
 
     def __len__(self) -> int:
         return len(self._filters)
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
-        """Listener of the chain."""
-        self._expire()  # whoever has left his filters behind asks for nothing any more
+        """Record the blocks of a chain event."""
+        self._expire()  # abandoned filters are never polled again
         if not self._filters:
             return
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
@@ -145,45 +145,44 @@ class Filters:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
     def note(self, change: ChainChange) -> None:
-        """A block that joined or left, from somebody who is not the chain."""
+        """Record a block that joined or left the chain, from a source other than the chain."""
         self._expire()
         if self._filters:
             self._chain.append(change)
 
     def on_pool_event(self, event: PoolEvent) -> None:
-        """Listener of the pool."""
+        """Record a pending transaction."""
         if self._pending and isinstance(event, Added):
             for item in event.transactions:
                 self._pool.append(item.hash)
 
-    # --- what clients ask ------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
-        """A new filter that knows nothing of the past.
+        """Install a filter for events from now on.
 
-        When there are too many, or too many of one client, the one idle longest goes, of that client; when all are in
-        use, there is no new one (`RpcError`).
+        At a limit the longest idle filter is evicted, of this client or of all. Raises `RpcError` if it is in use.
         """
         self._expire()
-        wanted = query or LogQuery()
-        while not self._allowances.has_room_for(client, wanted.weight):
-            self._make_room(name for name, one in self._filters.items() if one.client == client)
-        while not self._allowances.has_room(wanted.weight):
-            self._make_room(self._filters)
+        log_query = query or LogQuery()
+        while not self._quotas.has_room_for(client, log_query.weight):
+            self._evict_first(name for name, one in self._filters.items() if one.client == client)
+        while not self._quotas.has_room(log_query.weight):
+            self._evict_first(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
-        self._filters[filter_id] = _Filter(kind, wanted, journal.end, self._clock.monotonic(), client, journal.end)
+        self._filters[filter_id] = _Filter(kind, log_query, journal.end, self._clock.monotonic(), client, journal.end)
         self._pending += kind is FilterKind.PENDING
-        self._allowances.keep(client, wanted.weight)
+        self._quotas.keep(client, log_query.weight)
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:
-        """Whether there was such a filter; ids are compared as text."""
+        """Remove a filter; return whether it existed. Ids are compared as text."""
         self._expire()
         return self._remove(filter_id)
 
     def changes(self, filter_id: str) -> list[Hash32] | LogChanges:
-        """Hashes of new blocks or transactions, or the blocks a log filter must look at, since the last call."""
+        """Return the hashes of new blocks or transactions, or the blocks to search for logs, since the last call."""
         found = self._use(filter_id)
         if found is None:
             raise FILTER_NOT_FOUND()
@@ -201,7 +200,7 @@ class Filters:
         return [entry.hash for entry in entries if not entry.is_removed]
 
     def delivered(self, changes: LogChanges, count: int) -> None:
-        """The logs of the first `count` of these blocks were found; those of the others are asked for again."""
+        """Record that the logs of the first `count` blocks were found. The next poll returns the other blocks again."""
         found = self._filters.get(changes.filter_id)
         if found is None:
             return
@@ -212,25 +211,25 @@ class Filters:
         self._trim()
 
     def find(self, filter_id: str) -> LogQuery | None:
-        """What a filter looks for; None where there is no such filter. Asking keeps it alive."""
+        """Return the query of a filter, or None if it does not exist; keeps the filter alive."""
         found = self._use(filter_id)
         return None if found is None else found.query
 
     def log_query(self, filter_id: str) -> LogQuery:
-        """What a log filter looks for; asking keeps it alive."""
+        """Return the query of a log filter; keeps the filter alive."""
         found = self._use(filter_id)
         if found is None or found.kind is not FilterKind.LOGS:
             raise LOGS_FILTER_NOT_FOUND()
         return found.query
 
-    # --- upkeep ----------------------------------------------------------------------------------
+    # --- eviction --------------------------------------------------------------------------------
 
     def _use(self, filter_id: str) -> _Filter | None:
         self._expire()
         found = self._filters.get(filter_id)
         if found is not None:
             found.used_at = self._clock.monotonic()
-            # in order of use, oldest first, so that expiry looks at the front only
+            # ordered by last use, oldest first, so that expiry checks the front only
             self._filters[filter_id] = self._filters.pop(filter_id)
         return found
 
@@ -247,22 +246,22 @@ class Filters:
         if found is None:
             return False
         self._pending -= found.kind is FilterKind.PENDING
-        self._allowances.drop(found.client, found.query.weight)
+        self._quotas.drop(found.client, found.query.weight)
         if not self._pending:
             self._pool.clear()
         if len(self._filters) == self._pending:
             self._chain.clear()
         return True
 
-    def _make_room(self, candidates: Iterable[str]) -> None:
-        """The first of these goes, unless it is in use."""
+    def _evict_first(self, candidates: Iterable[str]) -> None:
+        """Evict the first of these, unless it is in use."""
         idlest = next(iter(candidates), None)
         if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:
             raise TOO_MANY_FILTERS()
         self._remove(idlest)
 
     def _trim(self) -> None:
-        """Drop what every filter has read, once it is worth the look at all of them."""
+        """Drop entries that all filters have read, but only when there are enough to justify the scan."""
         for journal, is_pool in ((self._chain, False), (self._pool, True)):
             if len(journal) < _WORTH_TRIMMING:
                 continue

@@ -1,7 +1,7 @@
-"""The logs of a block for many queries at the same time, some at a time.
+"""Searches the logs of one block for many queries, in batches.
 
-A block may have ten thousands of logs, and hundreds of queries may want all of them: searched for at once they were
-gigabytes. So a search ends when it has found as much as may be held, and the next one goes on when that has been used.
+A block may have ten thousands of logs, and hundreds of subscriptions may match all of them, which together would take
+gigabytes. So a batch ends at a byte limit, and the next one starts when its results have been sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_QUERIES: Final = 64
 
 
 def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[LogQuery]) -> list[bytes]:
-    """What the first of these find, each a list in JSON; the others are for another time."""
+    """Return the results of the first of these queries, each a JSON list; the caller repeats it for the rest."""
     texts, left = list[bytes](), MAX_BYTES
     for query in queries:
         text = store.block_logs_json(block, query.addresses, query.topics, is_removed)
@@ -30,8 +30,8 @@ def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[Log
 
 
 def logs_of(text: bytes) -> Iterator[bytes]:
-    """Each log of such a list. In a log are hexadecimal texts and a list of them, so what stands between two logs is
-    known; reading all of them as JSON would keep everybody else waiting, in whichever thread it is done."""
+    """Split such a list into its logs. Logs contain only hexadecimal strings and one array of them, so the separator is
+    unambiguous. Parsing the JSON would hold the GIL too long, in any thread."""
     start, end = 1, 0
     while len(text) > 2 and end >= 0:
         end = text.find(b"},{", start)

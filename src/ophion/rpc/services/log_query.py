@@ -1,7 +1,7 @@
-"""Filter objects: which logs a client wants (json-rpc.md 3.5).
+"""Filter objects of log queries (json-rpc.md 3.5).
 
-One decoder serves `eth_getLogs`, `eth_newFilter` and the `logs` subscription, so a filter means the same wherever it is
-used. Matching itself happens in the extension; `matches` is the same rule for private logs, which are in Python.
+`eth_getLogs`, `eth_newFilter` and the `logs` subscription share one decoder. The extension matches public logs;
+`LogQuery.matches` applies the same rule to private logs, which are in Python.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BYTES_OF_A_QUERY: Final = 512
 _BYTES_OF_A_WORD: Final = 80
 
 Topics: TypeAlias = tuple[tuple[Hash32, ...] | None, ...]
-"""By position: alternatives, or None for any topic. A log with fewer topics than positions never matches."""
+"""By position: alternatives, or None for any topic. A log with fewer topics than positions does not match."""
 
 
 class LogQuery(Struct, frozen=True):
-    """Which blocks, which contracts, which topics."""
+    """Block range or hash, addresses and topics of a query."""
 
     from_block: BlockTag | int = BlockTag.LATEST
     to_block: BlockTag | int = BlockTag.LATEST
@@ -36,20 +36,20 @@ class LogQuery(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """Bytes that it takes to keep this."""
+        """Return the memory size in bytes."""
         words = len(self.addresses) + sum(len(position or ()) for position in self.topics)
         return _BYTES_OF_A_QUERY + _BYTES_OF_A_WORD * words
 
     def takes_block(self, number: int) -> bool:
-        """Whether a block arriving from now on can be of interest: `toBlock` ends it, `fromBlock` plays no part."""
+        """Whether a new block is in range; only `toBlock` is checked."""
         return not isinstance(self.to_block, int) or number <= self.to_block
 
     def is_passed(self, head: int) -> bool:
-        """Whether the chain has left the range behind: it began at the newest block and ended at an older one."""
+        """Whether no future block can match: the range starts at the newest block and ends at an older one."""
         return self.from_block in (BlockTag.LATEST, BlockTag.PENDING) and not self.takes_block(head)
 
     def matches(self, address: Address, topics: Sequence[Hash32]) -> bool:
-        """Whether a log with these is wanted, wherever it stands."""
+        """Whether a log matches, regardless of its block."""
         if self.addresses and address not in self.addresses:
             return False
         if len(self.topics) > len(topics):
@@ -58,7 +58,7 @@ class LogQuery(Struct, frozen=True):
 
 
 def decode_log_query(value: object) -> LogQuery:
-    """A filter object as filters and subscriptions read it: no block hash, and unknown members are ignored."""
+    """Decode a filter object of filters and subscriptions: no block hash; unknown members are ignored."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
     from_block, to_block = value.get("fromBlock"), value.get("toBlock")
@@ -71,14 +71,14 @@ def decode_log_query(value: object) -> LogQuery:
 
 
 class ReadAhead(Struct, frozen=True):
-    """Options of a subscription that are a wide filter object, read where parameters are: beside the loop."""
+    """A large filter object of a subscription, decoded off the event loop together with the parameters."""
 
     given: object
     query: LogQuery | RpcError
 
 
 def read_ahead(value: Any) -> Any:
-    """Options of a subscription. What is wrong with them is said where it is known which kind is wanted."""
+    """Decode a filter object off the event loop; errors are raised later, when the kind of subscription is known."""
     if type(value) is not dict or not ("address" in value or "topics" in value):
         return value
     try:
@@ -88,7 +88,7 @@ def read_ahead(value: Any) -> Any:
 
 
 def query_of(options: object) -> LogQuery:
-    """The filter object of a subscription to logs."""
+    """Return the query of a `logs` subscription."""
     if type(options) is not ReadAhead:
         return decode_log_query({} if options is None else options)
     if isinstance(options.query, RpcError):
@@ -97,7 +97,7 @@ def query_of(options: object) -> LogQuery:
 
 
 def decode_ranged_or_hashed(value: object) -> LogQuery:
-    """As `eth_getLogs` reads it: a block hash in place of a range, never beside one that says something."""
+    """Decode a filter object of `eth_getLogs`: a range or a block hash, not both."""
     query = decode_log_query(value)
     assert isinstance(value, dict)
     block_hash = value.get("blockHash", value.get("blockhash"))
@@ -109,7 +109,7 @@ def decode_ranged_or_hashed(value: object) -> LogQuery:
 
 
 def decode_addresses(value: Any) -> tuple[Address, ...]:
-    """One address, an array of them, or nothing."""
+    """Decode one address, an array of them, or null."""
     if value is None:
         return ()
     if type(value) is list:
@@ -118,7 +118,7 @@ def decode_addresses(value: Any) -> tuple[Address, ...]:
 
 
 def decode_topics(value: Any) -> Topics:
-    """Topics by position; a bare string stands for the first position."""
+    """Decode topics by position; a bare string is the first position."""
     if value is None:
         return ()
     if type(value) is str:
@@ -129,7 +129,7 @@ def decode_topics(value: Any) -> Topics:
 
 
 def _position(value: Any) -> tuple[Hash32, ...] | None:
-    """Alternatives for one position; null, an empty array, and an array with null in it mean any topic."""
+    """Decode the alternatives of one position; null, an empty array, or a null inside the array match any topic."""
     if value is None:
         return None
     if type(value) is not list:

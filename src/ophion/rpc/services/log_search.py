@@ -1,7 +1,7 @@
-"""Log searches: the limits of a query, and where it runs.
+"""Log searches: their limits, and where they run.
 
-A few blocks are searched at once, unless much has happened in them; others go to the read lane with the deadline of the
-request. The result is JSON text from the extension and is spliced into the answer as it is.
+Searches of a few small blocks run on the event loop. All others run in the read lane with the deadline of the request.
+The result is JSON text from the extension and goes into the response unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FEW_BLOCKS: Final = 16
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
-    """Logs of a range, as far as the chain has come, or of one block (json-rpc.md 5.6)."""
+    """Return the logs of a range, up to the head, or of one block (json-rpc.md 5.6)."""
     if query.block_hash is not None:
         return await _in_block(ctx, query)
     blocks = block_range(ctx, query.from_block, query.to_block)
@@ -71,7 +71,7 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
 
 
 def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
-    """Whether a range is searched sooner than a thread could begin with it."""
+    """Whether searching a range takes less time than starting a thread."""
     if last - first >= _FEW_BLOCKS:
         return False
     headers = [ctx.queries.header(number) for number in range(first, last + 1)]
@@ -79,8 +79,7 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """What a filter has found, and in how many of the blocks: in fewer than all where that would be too much for one
-    answer."""
+    """Return the logs for a filter, and how many of its blocks they cover: fewer if the response gets too large."""
     count = len(changes.blocks)
     while True:
         try:
@@ -95,9 +94,9 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 
 
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
-    """Logs of blocks that joined or left the chain, in that order.
+    """Return the logs of blocks that joined or left the chain, in that order.
 
-    Runs of canonical blocks, which is nearly always all of them, are searched as one range.
+    Consecutive canonical blocks, nearly always all of them, are searched as one range.
     """
     parts = []
     for run in _runs(blocks):
@@ -113,7 +112,7 @@ async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, .
 
 
 def _runs(blocks: tuple[ChainChange, ...]) -> list[list[ChainChange]]:
-    """Blocks that follow each other on one branch, together."""
+    """Group consecutive blocks of one branch."""
     if not blocks:
         return []
     runs = [[blocks[0]]]

@@ -1,8 +1,8 @@
-"""All transactions of the pool as one JSON array, however large the pool is.
+"""All pooled transactions as one JSON array, streamed if the pool is large.
 
-A few are rendered at once. Many are rendered piece by piece in a lane, as the client takes them
-(transport/streaming.py). Between two pieces only their hashes are kept, and what has left the pool meanwhile is left
-out: a client that reads slowly, or not at all, keeps no transaction alive.
+A few are rendered at once. Many are rendered piece by piece in a lane as the client reads (transport/streaming.py).
+Between pieces only hashes are kept, so a slow reader holds no transaction in memory. Transactions that have left the
+pool meanwhile are omitted.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from ophion.rpc.errors import RESPONSE_TOO_LARGE
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.streaming import Streamed, opened
 
-_FEW: Final = 64
-_LITTLE: Final = 64 * 1024
-"""So many, and so many bytes of them, take about a millisecond."""
+_MAX_INLINE_COUNT: Final = 64
+_MAX_INLINE_BYTES: Final = 64 * 1024
+"""Limits of a listing that is rendered on the event loop, in about a millisecond."""
 _PIECE: Final = 256 * 1024
 
 T = TypeVar("T")
 
 
 class PoolListing:
-    """A source of pieces (`streaming.Source`)."""
+    """Renders the array piece by piece (`streaming.Source`)."""
 
     def __init__(self, pool: TxPool, hashes: Iterable[Hash32]) -> None:
         self._pool = pool
         self._hashes = deque(hashes)
         self._separator = b"["
         self._left = memoryview(b"")
-        """What is rendered and not handed out: a transaction may be longer than a piece."""
+        """Rendered bytes not yet returned; a transaction may be longer than a piece."""
         self._has_ended = False
 
     def next(self) -> bytes | None:
-        """The next part of the array; None after its end."""
+        """Return the next piece of the array; None after the last."""
         if not self._left:
             if self._has_ended:
                 return None
@@ -62,15 +62,15 @@ class PoolListing:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Nobody wants the rest."""
+        """Drop the rest: the client does not need it."""
         self._hashes.clear()
         self._left, self._has_ended = memoryview(b""), True
 
 
 async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | Streamed:
-    """The array of these transactions."""
+    """Return the JSON array of these transactions."""
     source = PoolListing(ctx.pool, [item.hash for item in items])
-    if _is_little(items):
+    if _is_small(items):
         text = source.next()
         assert text is not None, "so few are one piece"
         return text
@@ -78,14 +78,14 @@ async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes |
 
 
 async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: Callable[[], T]) -> T:
-    """What is made of these transactions in another form; `RpcError` when it would be too long for one piece."""
-    if _is_little(items):
+    """Render these transactions in another form, which is not streamed; raises `RpcError` if it would be too long."""
+    if _is_small(items):
         return render()
-    # as text in hexadecimal, and some members beside
+    # estimated size: hexadecimal text doubles the bytes
     if sum(2 * item.size for item in items) > ctx.streams.max_bytes:
         raise RESPONSE_TOO_LARGE()
     return await ctx.lanes.read.run(render)
 
 
-def _is_little(items: Sequence[PooledTransaction]) -> bool:
-    return len(items) <= _FEW and sum(item.size for item in items) <= _LITTLE
+def _is_small(items: Sequence[PooledTransaction]) -> bool:
+    return len(items) <= _MAX_INLINE_COUNT and sum(item.size for item in items) <= _MAX_INLINE_BYTES

@@ -1,7 +1,6 @@
-"""Merkle proofs of an account and of some of its storage (EIP-1186), as JSON text.
+"""Merkle proofs of an account and its storage slots (EIP-1186), as JSON text.
 
-Proofs of thousands of slots come in portions, each of which is JSON before the next is asked for: as objects they would
-take several times the memory of the answer, and there may be many who ask.
+Proofs of thousands of slots are rendered in batches, because Python objects take several times the memory of the text.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, Hash32
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, STATE_UNAVAILABLE
 
-FEW: Final = 16
-"""So many slots are looked up at once; more of them in a lane."""
+MAX_INLINE_SLOTS: Final = 16
+"""Up to this many slots are proven on the event loop, more in a lane."""
 _PORTION: Final = 256
 
 NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
-"""Slots with the form in which their names go back."""
+"""Slots, each with its key as the response shows it."""
 
 
 def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) -> bytes:
-    """A proof at a block; of an account that is not there, a proof of its absence, and no storage."""
+    """Return a proof at a block; for a missing account, a proof of its absence without storage."""
     try:
         state = view.state
     except MissingStateError:
@@ -55,7 +54,7 @@ def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) 
 
 
 def _portion(state: State, address: Address, slots: NamedSlots) -> bytes:
-    """Entries of the list of storage proofs, in the order of the request."""
+    """Return entries of the list of storage proofs, in the order of the request."""
     _, proofs = state.proof(address, [slot for _, slot in slots])
     entries = [
         {"key": name, "value": quantity(int.from_bytes(value, "big")), "proof": [data(node) for node in nodes]}

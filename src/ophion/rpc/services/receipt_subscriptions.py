@@ -1,7 +1,7 @@
-"""Receipts of the transactions that subscribers have named.
+"""Receipts for subscriptions that name transactions.
 
-Thousands may have named the same one, and its receipt may be megabytes: so it is known who wants the same, and what
-they are told is put together when it is sent.
+Thousands of subscriptions may name the same transaction, and its receipt may have megabytes. So equal requests are
+grouped, and a message is rendered when it is sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def named_hashes(options: object) -> frozenset[Hash32] | None:
-    """`{"transactionHashes": [...]}`, or nothing for all transactions."""
+    """Decode `{"transactionHashes": [...]}`; None means all transactions."""
     hashes = options.get("transactionHashes") if isinstance(options, Mapping) else options
     if hashes is None or hashes == []:
         return None
@@ -30,20 +30,20 @@ def named_hashes(options: object) -> frozenset[Hash32] | None:
 
 
 class ReceiptSubscriptions(Generic[T]):
-    """What of the receipts of a block somebody has named."""
+    """Groups subscriptions by the receipts of one block that they name."""
 
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
     ) -> None:
-        """`hashes`: the transactions of a block; `named`: who has named which; `read`: the receipt at a place."""
-        places = {hash: place for place, hash in enumerate(hashes)}
+        """`hashes`: transactions of the block; `named`: subscriptions with their hashes; `read`: receipt by index."""
+        indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}
-        """Who wants the same ones, by their places in the block."""
+        """Subscriptions by the transaction indexes that they name."""
         for one, names in named:
-            if chosen := sorted(places[name] for name in names if name in places):
+            if chosen := sorted(indexes[name] for name in names if name in indexes):
                 self.wanted.setdefault(tuple(chosen), []).append(one)
-        self._texts = {place: read(place) for place in {place for chosen in self.wanted for place in chosen}}
+        self._texts = {index: read(index) for index in {index for chosen in self.wanted for index in chosen}}
 
-    def text(self, places: Sequence[int]) -> bytes:
-        """Some of them, a list in JSON."""
-        return b"[%b]" % b",".join([self._texts[place] for place in places])
+    def text(self, indexes: Sequence[int]) -> bytes:
+        """Return the receipts at these indexes as a JSON list."""
+        return b"[%b]" % b",".join([self._texts[index] for index in indexes])

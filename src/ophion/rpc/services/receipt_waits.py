@@ -1,4 +1,4 @@
-"""Requests that wait until a transaction is in a block."""
+"""Requests that wait until a transaction is mined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.primitives.types import Hash32
 
 
 class ReceiptWaits:
-    """Who waits for which transaction; told of every new head."""
+    """Waiting requests by transaction; `on_head` completes them."""
 
     def __init__(self) -> None:
         self._waiting: dict[Hash32, list[asyncio.Future[None]]] = {}
@@ -18,7 +18,7 @@ class ReceiptWaits:
         return len(self._waiting)
 
     async def wait(self, hash: Hash32, timeout_s: float) -> None:
-        """Return when the transaction is in a block, or when the time is up."""
+        """Return when the transaction is mined or the timeout expires."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(hash, []).append(waiter)
         try:
@@ -31,7 +31,7 @@ class ReceiptWaits:
                 del self._waiting[hash]
 
     def on_head(self, is_mined: Callable[[Hash32], bool]) -> None:
-        """The chain has a new head: let those go on whose transactions are in it or before it."""
+        """Complete the requests whose transactions are mined."""
         for hash, waiters in self._waiting.items():
             if is_mined(hash):
                 for waiter in waiters:

@@ -1,4 +1,4 @@
-"""The receipt of a transaction: of one that is mined, and of one that has just been sent (EIP-7966)."""
+"""Receipts of mined transactions, and of transactions that have just been sent (EIP-7966)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from ophion.runtime.eager_coroutine import awaited
 TIMEOUT_CODE: Final = 4
 NONCE_GAP_CODE: Final = 6
 
-_DEFAULT_S: Final = 2.0
-_SHARE_OF_REQUEST: Final = 0.9
-"""The answer must be there before the request itself runs out of time."""
+_DEFAULT_TIMEOUT_S: Final = 2.0
+_MAX_WAIT_FRACTION: Final = 0.9
+"""Fraction of the request timeout after which waiting ends, so that the response is sent in time."""
 _SHORT_BYTES: Final = 64 * 1024
-"""A receipt that takes no more in the database is rendered in a millisecond or two."""
+"""Receipts of at most this size in the database render in one or two milliseconds."""
 
 
 def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | None] | None:
-    """The receipt of a mined transaction; from a lane where it is long, as that of a transaction that does nothing but
-    write logs."""
+    """Return the receipt of a mined transaction; long ones are rendered in a lane."""
     queries, with_reason = ctx.queries, ctx.limits.shows_revert_reason
     try:
         return queries.receipt_json(hash, with_reason, _SHORT_BYTES)
@@ -36,7 +35,7 @@ def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | No
 
 
 async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
-    """The receipt once the transaction is in a block; errors 4 and 6 where it will not be."""
+    """Wait for the transaction to be mined and return its receipt; raises errors 4 and 6 (EIP-7966) otherwise."""
     receipt = await awaited(mined_receipt(ctx, hash))
     if receipt is not None:
         return receipt
@@ -50,7 +49,7 @@ async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> b
                 f"The transaction {data(hash)} waits in the pool for an earlier one with nonce {missing}.",
                 quantity(missing),
             )
-    timeout_s = min(_DEFAULT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _most_s(ctx))
+    timeout_s = min(_DEFAULT_TIMEOUT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _max_wait_s(ctx))
     await ctx.receipt_waits.wait(hash, timeout_s)
     receipt = await awaited(mined_receipt(ctx, hash))
     if receipt is None:
@@ -62,5 +61,5 @@ async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> b
     return receipt
 
 
-def _most_s(ctx: RpcContext) -> float:
-    return ctx.limits.timeout_s * _SHARE_OF_REQUEST
+def _max_wait_s(ctx: RpcContext) -> float:
+    return ctx.limits.timeout_s * _MAX_WAIT_FRACTION

@@ -1,9 +1,9 @@
-"""eth_simulateV1: many blocks of calls on top of a block that exists, none of which is kept (json-rpc.md 7.1).
+"""eth_simulateV1: executes blocks of calls on top of an existing block without storing them (json-rpc.md 7.1).
 
     request -> blocks in order, gaps filled -> header, overrides, calls -> extension -> header complete -> object
 
-Each simulated block is a real one in all but its seal: it has a hash, its successor names it as parent, and BLOCKHASH
-finds it. Headers are hashed in the common form whatever the consensus of the network, since nobody seals them.
+A simulated block is complete except for its seal: it has a hash, its successor names it as parent, and BLOCKHASH finds
+it. Headers are hashed in the standard form on all networks, because they have no seal.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from ophion.rpc.services.context import RpcContext
 
 MAX_BLOCKS: Final = 256
 GAS_BUDGET: Final = 50_000_000
-"""Gas that all calls of a simulation may use together; the node's own cap may be lower."""
+"""Total gas of all calls of a simulation; the cap of the node may be lower."""
 _SECONDS_PER_BLOCK: Final = 12
 _VM_ERROR_CODE: Final = -32015
 _ZERO_HASH: Final = bytes(32)
-_MOST: Final = 2**64 - 1
+_MAX_UINT64: Final = 2**64 - 1
 
 _REFUSALS: Final[Mapping[str, int]] = {
     "nonce-low": -38010,
@@ -61,11 +61,11 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Codes of whole-request errors by the extension's names; a nonce at its maximum has none of its own."""
+"""Error codes of the whole request, by the extension's names; a nonce overflow has no code of its own."""
 
 
 class BlockRequest(Struct, frozen=True):
-    """One block as it is asked for."""
+    """One block of the request."""
 
     overrides: EnvOverrides
     beacon_root: Hash32 | None
@@ -77,7 +77,7 @@ class BlockRequest(Struct, frozen=True):
 
 
 class Simulation(Struct, frozen=True):
-    """The whole request."""
+    """The decoded request."""
 
     blocks: Sequence[BlockRequest]
     with_transfers: bool
@@ -89,7 +89,7 @@ class Simulation(Struct, frozen=True):
 
 
 def decode_simulation(value: object) -> Simulation:
-    """The payload of eth_simulateV1."""
+    """Decode the payload of eth_simulateV1."""
     if type(value) is not dict:
         raise invalid_params("simulation: an object is expected")
     blocks = value.get("blockStateCalls")
@@ -142,7 +142,7 @@ def _decode_withdrawal(raw: object) -> Withdrawal:
     if type(raw) is not dict:
         raise invalid_params("withdrawals: an array of objects is expected")
     index, validator, amount = (decode_quantity(raw.get(name)) for name in ("index", "validatorIndex", "amount"))
-    if max(index, validator, amount) > _MOST:
+    if max(index, validator, amount) > _MAX_UINT64:
         raise invalid_params("withdrawals: numbers of at most 64 bits are expected")
     return Withdrawal(index, validator, decode_address(raw.get("address")), amount)
 
@@ -151,33 +151,33 @@ def _decode_withdrawal(raw: object) -> Withdrawal:
 
 
 def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]:
-    """The blocks with numbers and times of their own, and empty ones where numbers were left out."""
+    """Return the blocks with number and time set, and with empty blocks in the gaps."""
     empty = BlockRequest(EnvOverrides(), None, (), (), (), (), ())
     ordered: list[BlockRequest] = []
     number, timestamp = base.number, base.timestamp
     for block in blocks:
-        wanted = block.overrides.number
-        wanted = number + 1 if wanted is None else wanted
-        if wanted <= number:
-            raise RpcError(-38020, f"block numbers must be in order: {wanted} <= {number}")
-        if wanted - base.number > MAX_BLOCKS:
+        next_number = block.overrides.number
+        next_number = number + 1 if next_number is None else next_number
+        if next_number <= number:
+            raise RpcError(-38020, f"block numbers must be in order: {next_number} <= {number}")
+        if next_number - base.number > MAX_BLOCKS:
             raise RpcError(LIMIT_EXCEEDED_CODE, "too many blocks")
-        while number + 1 < wanted:
+        while number + 1 < next_number:
             number, timestamp = number + 1, timestamp + _SECONDS_PER_BLOCK
             ordered.append(replace(empty, overrides=EnvOverrides(number=number, timestamp=timestamp)))
-        time_wanted = block.overrides.timestamp
-        time_wanted = timestamp + _SECONDS_PER_BLOCK if time_wanted is None else time_wanted
-        if time_wanted <= timestamp:
-            raise RpcError(-38021, f"block timestamps must be in order: {time_wanted} <= {timestamp}")
-        if time_wanted > _MOST:
-            raise RpcError(-38021, f"block timestamps end with {_MOST}")
-        number, timestamp = wanted, time_wanted
+        next_timestamp = block.overrides.timestamp
+        next_timestamp = timestamp + _SECONDS_PER_BLOCK if next_timestamp is None else next_timestamp
+        if next_timestamp <= timestamp:
+            raise RpcError(-38021, f"block timestamps must be in order: {next_timestamp} <= {timestamp}")
+        if next_timestamp > _MAX_UINT64:
+            raise RpcError(-38021, f"block timestamps must be at most {_MAX_UINT64}")
+        number, timestamp = next_number, next_timestamp
         ordered.append(replace(block, overrides=replace(block.overrides, number=number, timestamp=timestamp)))
     return ordered
 
 
 class Simulator:
-    """One simulation at work; runs in a lane."""
+    """Runs one simulation, in a lane."""
 
     def __init__(self, ctx: RpcContext, base: BlockView, simulation: Simulation) -> None:
         self._ctx = ctx
@@ -192,7 +192,7 @@ class Simulator:
         self._end = time.monotonic() + ctx.limits.timeout_s
 
     def run(self) -> bytes:
-        """The array of block objects as JSON text."""
+        """Return the array of block objects as JSON text."""
         return orjson.dumps([self._block(block) for block in in_order(self._simulation.blocks, self._parent)])
 
     def _block(self, block: BlockRequest) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class Simulator:
         return shown
 
     def _draft(self, block: BlockRequest) -> Header:
-        """The header as far as it is known before anything runs."""
+        """Return the header fields that are known before execution."""
         parent, overrides = self._parent, block.overrides
         assert overrides.number is not None
         assert overrides.timestamp is not None
@@ -251,10 +251,10 @@ class Simulator:
             parent_beacon_block_root=(block.beacon_root or _ZERO_HASH) if is_cancun else None,
         )
 
-    def _base_fee(self, wanted: int | None) -> int:
-        """The one asked for; otherwise that of the rules when they are enforced, and nothing when they are not."""
-        if wanted is not None:
-            return wanted
+    def _base_fee(self, requested: int | None) -> int:
+        """Return the requested base fee; by default the protocol's if validation is on, else 0."""
+        if requested is not None:
+            return requested
         if not self._simulation.is_validating or self._spec.zero_base_fee:
             return 0
         return next_base_fee(self._parent, self._spec)
@@ -281,7 +281,7 @@ class Simulator:
             raise TIMEOUT_EXPIRED() from error
 
     def _priced(self, call: Call, draft: Header) -> Call:
-        """A call with blobs that does not price them pays what they cost, unless the rules are enforced."""
+        """Set the blob gas price of a call with blobs but no price, unless validation is on."""
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
         return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)
@@ -300,8 +300,8 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """A call with what may be left open: gas, nonce, and which kind of fees."""
-    gas = None if call.gas is None else min(call.gas, _MOST)
+    """Return a call for the extension, in which gas, nonce and fee type may be None."""
+    gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 
 
@@ -316,7 +316,7 @@ def _check_moves(block: BlockRequest, env: BlockEnv) -> None:
 
 
 def _completed(draft: Header, done: SimulatedBlock, fork: Fork) -> Header:
-    """The header with everything that only execution tells."""
+    """Return the header with the fields that execution determines."""
     execution, body = done.execution, done.body
     header = replace(
         draft,

@@ -1,9 +1,9 @@
 """Push notifications over WebSocket: `eth_subscribe` (json-rpc.md 1.10).
 
-`Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each thing once however many
-clients want it, and hands the bytes to the connections. Nothing here waits for a client: a connection that does not
-read is cut off by itself (`Caller.notify`). Should the node fall so far behind its own chain that a queue overflows,
-clients would miss something without knowing; they are disconnected instead, and connect again.
+`Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each message once for all
+subscribers, and passes the bytes to the connections. It never waits for a client: a connection closes itself if its
+client is a slow reader (`Caller.notify`). If a queue overflows, subscribers would miss events without notice, so the
+service disconnects them and they reconnect.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _QUEUE: Final = 4096
-_MAX_IN_ALL: Final = 65_536
+_MAX_SUBSCRIPTIONS: Final = 65_536
 _SHARE: Final = 4
-"""One client may have one in so many of all subscriptions, and of all bytes."""
+"""One client may use a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
-_AT_A_TIME: Final = 256
+_BATCH_SIZE: Final = 256
 _SHORT_BYTES: Final = 4096
-"""Messages that are sent before others get their turn on the loop; a long one counts as many of so many bytes."""
-_FEW: Final = 64
-"""So many subscriptions are looked through at once."""
+"""The loop yields after a batch of short messages; a longer one counts as several of this size."""
+_MAX_INLINE: Final = 64
+"""Up to this many subscriptions are served in one loop step."""
 
 
 class Kind(Enum):
-    """What can be subscribed to, by its wire name."""
+    """Subscription types by their wire names."""
 
     NEW_HEADS = "newHeads"
     LOGS = "logs"
@@ -63,7 +63,7 @@ class Kind(Enum):
 
 
 class Subscriber(NotifiedCaller, Protocol):
-    """A connection that can be ended."""
+    """A connection that can be closed."""
 
     def close(self) -> None: ...
 
@@ -75,12 +75,12 @@ class _Subscription(Struct, frozen=True, eq=False):
     in_full: bool
     query: LogQuery
     hashes: frozenset[Hash32] | None
-    """Transactions whose receipts are wanted; None for those of all."""
+    """Transactions whose receipts are sent; None for all."""
     client: str
 
     @property
     def weight(self) -> int:
-        """Bytes that it takes to keep this."""
+        """Return the memory size in bytes."""
         return self.query.weight + _BYTES_OF_A_HASH * len(self.hashes or ())
 
     def send(self, result: bytes) -> None:
@@ -91,13 +91,13 @@ class _Subscription(Struct, frozen=True, eq=False):
 
 
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
-"""What is wrong with a subscription is `Invalid Request`, so its parameters are read where it is made or ended."""
+"""Not decoded here: invalid subscription parameters must give `Invalid Request`, so `subscribe` decodes them."""
 OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
-"""A hundred thousand addresses are too much for the loop."""
+"""Filters with up to a hundred thousand addresses are decoded off the event loop."""
 
 
 def read_id(value: object) -> int:
-    """The id of a subscription, as it was given out."""
+    """Decode a subscription id."""
     try:
         subscription_id = parse_number(value, 63) if type(value) is str else None
     except HexError:
@@ -108,17 +108,17 @@ def read_id(value: object) -> int:
 
 
 class Subscribed(Protocol):
-    """Subscriptions of one kind of service."""
+    """Subscriptions of one service."""
 
     name: str
 
     def __len__(self) -> int: ...
 
     def callers(self) -> set[Subscriber]:
-        """Who has any."""
+        """Return the connections with subscriptions."""
 
     def drop(self, caller: Caller) -> None:
-        """The connection is gone."""
+        """Remove the subscriptions of a closed connection."""
 
 
 async def follow(
@@ -127,7 +127,7 @@ async def follow(
     handle: Callable[[T], Awaitable[None]],
     concerns: Callable[[T], bool] = lambda event: True,
 ) -> None:
-    """Tell subscribers of what concerns any, until cancelled; when this falls behind, they are disconnected."""
+    """Send events to subscribers until cancelled; disconnect them if the event queue overflows."""
     while True:
         events = topic.subscribe(
             subscribed.name, _QUEUE, WhenFull.DISCONNECT, lambda event: len(subscribed) and concerns(event)
@@ -137,7 +137,7 @@ async def follow(
                 if len(subscribed):
                     await handle(event)
         except SubscriptionLagged as error:
-            logger.warning("subscribers are disconnected: %s", error)
+            logger.warning("disconnecting subscribers error=%s", error)
             for caller in subscribed.callers():
                 caller.close()
                 subscribed.drop(caller)
@@ -171,28 +171,30 @@ class Subscriptions:
         self._shows_revert_reason = shows_revert_reason
         self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
         self._of_query: dict[LogQuery, dict[int, _Subscription]] = {}
-        """Those to logs: whoever wants the same is told the same."""
-        self._allowances = ClientQuotas(_MAX_IN_ALL, max(most, _MAX_IN_ALL // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE)
+        """Log subscriptions by query: equal queries share their messages."""
+        self._quotas = ClientQuotas(
+            _MAX_SUBSCRIPTIONS, max(most, _MAX_SUBSCRIPTIONS // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE
+        )
         self._sent = 0
         self._by_id: dict[int, _Subscription] = {}
         self.subscribed = dict.fromkeys(Kind, 0)
-        """How often each kind was asked for so far."""
+        """Total subscriptions so far, by kind."""
         self.unsubscribed = dict.fromkeys(Kind, 0)
         self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
         self._last_id = 0
         self._unfinished: ChainEvent | None = None
-        """The last event, while not everybody has been told of everything in it."""
-        self._told: ChainEvent | None = None
-        """The event whose heads are known already."""
+        """The last event, until all its notifications have been sent."""
+        self._heads_sent_for: ChainEvent | None = None
+        """The event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    # --- what clients ask ------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
     def subscribe(self, caller: Subscriber, kind: object, options: object) -> int:
-        """A new subscription of this connection; whatever is wrong with the request is `Invalid Request`."""
+        """Add a subscription to this connection; invalid parameters raise `Invalid Request`."""
         try:
             wanted = Kind(kind)
         except ValueError:
@@ -205,13 +207,13 @@ class Subscriptions:
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
-        count, allowances = len(self._of_caller.get(caller, ())) + 1, self._allowances
-        has_room = allowances.has_room(one.weight) and allowances.has_room_for(one.client, one.weight)
-        if count > self._most or not has_room:
+        count, quotas = len(self._of_caller.get(caller, ())) + 1, self._quotas
+        fits = quotas.has_room(one.weight) and quotas.has_room_for(one.client, one.weight)
+        if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # nobody was there to be told
-        allowances.keep(one.client, one.weight)
+            self._unfinished = None  # there were no subscribers before
+        quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
         self._by_id[one.id] = one
@@ -220,7 +222,7 @@ class Subscriptions:
         return one.id
 
     def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
-        """End a subscription; one of another connection is as unknown as none."""
+        """End a subscription; a subscription of another connection counts as unknown."""
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller:
             raise SUBSCRIPTION_NOT_FOUND()
@@ -229,12 +231,12 @@ class Subscriptions:
         return True
 
     def callers(self) -> set[Subscriber]:
-        """Who has subscriptions."""
+        """Return the connections with subscriptions."""
         return set(self._of_caller)
 
     def drop(self, caller: Caller) -> None:
-        """The connection is gone."""
-        # others never subscribed; thousands that go at the same moment must not look through all subscriptions each
+        """Remove the subscriptions of a closed connection."""
+        # connections without subscriptions return at once: thousands may close in the same moment
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 
@@ -246,19 +248,19 @@ class Subscriptions:
             del self._of_caller[found.caller]
         if found.kind is Kind.LOGS and not self._of_query[found.query]:
             del self._of_query[found.query]
-        self._allowances.drop(found.client, found.weight)
+        self._quotas.drop(found.client, found.weight)
 
     def _places(self, one: _Subscription) -> Iterator[dict[int, _Subscription]]:
-        """Where it is found: among those of its connection, of its kind, and of its query."""
+        """Yield the indexes that contain it: by connection, by kind, and by query."""
         yield self._of_caller.setdefault(one.caller, {})
         yield self._of_kind[one.kind]
         if one.kind is Kind.LOGS:
             yield self._of_query.setdefault(one.query, {})
 
-    # --- what happens ----------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Follow chain and pool until cancelled."""
+        """Send chain and pool events until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(follow(self._chain_events, self, self._on_chain_event), name="subscriptions-chain")
             group.create_task(
@@ -267,17 +269,17 @@ class Subscriptions:
             ready()
 
     def _concerns(self, event: PoolEvent) -> bool:
-        """Whether somebody wants to hear of it: there are thousands a second."""
+        """Whether an event has subscribers; there are thousands of events per second."""
         return bool(self._of_kind[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING])
 
     def _on_new_head(self, event: ChainEvent) -> None:
-        """In the step in which the head moves: a few are told of it before the pool and others look at the block.
+        """Send heads to a few subscribers in the loop step of the new head, before the pool processes the block.
 
-        Whatever they ask then is answered after that step. Where something of an earlier block is still to be told, or
-        there is much to tell, heads come in their turn.
+        Requests that follow are answered after that step. If earlier notifications are unsent, or there are many
+        subscribers, heads are sent in order by `_on_chain_event`.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
-        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _FEW
+        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _MAX_INLINE
         if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) != 1:
             return
         heads = self._of(Kind.NEW_HEADS)
@@ -286,17 +288,17 @@ class Subscriptions:
         try:
             text = self._head(event.blocks[0], False)
         except NativeError:
-            return  # whose turn it is will say it
+            return  # `_on_chain_event` sends it
         for one in heads:
             one.send(text)
-        self._told = event
+        self._heads_sent_for = event
 
     async def _on_chain_event(self, event: ChainEvent) -> None:
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
         for block in removed:
             await self._send_logs(block, True)
         for block in added:
-            if event is not self._told:
+            if event is not self._heads_sent_for:
                 await self._send_heads(block)
             await self._send_logs(block, False)
             await self._send_receipts(block)
@@ -305,7 +307,7 @@ class Subscriptions:
             self._unfinished = None
 
     async def _send_heads(self, block: ChainBlock) -> None:
-        """The block, to each with as much of its transactions as it wants."""
+        """Send the block to each subscriber, with transaction hashes or objects."""
         heads = self._of(Kind.NEW_HEADS)
         await self._send([one for one in heads if not one.in_full], lambda: self._head(block, False))
         of_objects = [one for one in heads if one.in_full]
@@ -331,7 +333,7 @@ class Subscriptions:
             del waiting[: len(found)]
 
     async def _send_receipts(self, block: ChainBlock) -> None:
-        """The receipts of a block as one list: all of them, or those of the transactions somebody named."""
+        """Send the receipts of a block as one list: all, or those of the named transactions."""
         subscriptions = self._of(Kind.RECEIPTS)
         if not subscriptions or not block.body.transaction_count:
             return
@@ -352,7 +354,7 @@ class Subscriptions:
             await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read in the lane; on the loop where it is full, because nobody may miss anything."""
+        """Read in the lane, or on the loop if the lane is full, because no notification may be lost."""
         try:
             return await self._lanes.read.run(read)
         except LaneFull:
@@ -375,13 +377,13 @@ class Subscriptions:
         return list(self._of_kind[kind].values())
 
     async def _send(self, subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
-        """The same to all of these, in portions: others want something of the loop too."""
+        """Send the same message to these in batches, and yield to the loop between them."""
         text: bytes | None = None
         for one in subscriptions:
             if text is None:
                 text = render()
             self._sent += 1 + len(text) // _SHORT_BYTES
-            if self._sent >= _AT_A_TIME:
+            if self._sent >= _BATCH_SIZE:
                 self._sent = 0
                 await asyncio.sleep(0)
             if one.id in self._by_id:
@@ -389,7 +391,7 @@ class Subscriptions:
 
 
 def _wants_objects(options: object) -> bool:
-    """`{"includeTransactions": bool}`, a bare boolean, or nothing."""
+    """Decode `{"includeTransactions": bool}`, a bare boolean, or null."""
     if isinstance(options, Mapping):
         options = options.get("includeTransactions")
     return False if options is None else decode_boolean(options)

@@ -1,7 +1,6 @@
-"""From the parameters of a tracing method to a stream of its answer.
+"""Streams the results of tracing methods.
 
-Everything that reads the database happens in the trace lane, never on the event loop; the EVM itself runs in a thread
-of the extension.
+All database reads run in the trace lane, never on the event loop. The EVM runs in a thread of the extension.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from ophion.rpc.services.calls import refused
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.streaming import Streamed, opened, whole_of
 
-TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "what was traced, in the form asked for", {})]
+TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
 
 
-class Nothing(Exception):  # not an error: the answer is null
-    """There is no such block, or its state is not kept."""
+class Nothing(Exception):  # not an error: the result is null
+    """The block is unknown or its state is pruned."""
 
 
 async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | Streamed | None:
-    """The answer that a stream makes; None (null) where there is nothing to trace."""
+    """Return the result of a trace stream; None (null) if there is nothing to trace."""
     try:
         return await opened(ctx.lanes.trace, ctx.streams, start)
     except (Nothing, MissingState, MissingStateError):
@@ -51,9 +50,9 @@ async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes |
 async def traced(
     ctx: RpcContext, options: TraceOptions, start: Callable[[TraceKind], TraceStream], is_list: bool = False
 ) -> bytes | Streamed | None:
-    """The answer that a tracer makes; of several, one after the other, each under its name.
+    """Return the result of a tracer. Several tracers run one after another, each result under its name.
 
-    `is_list`: the answer has an entry `{txHash, result}` for each transaction.
+    `is_list`: the result has an entry `{txHash, result}` for each transaction.
     """
     if options.several is None:
         return await streamed(ctx, lambda: start(options.kind))
@@ -66,18 +65,18 @@ async def traced(
     return orjson.dumps(_together(parts, options.several, is_list))
 
 
-def _together(parts: Mapping[str, Any], wanted: Mapping[str, TraceKind], is_list: bool) -> Any:
+def _together(parts: Mapping[str, Any], tracers: Mapping[str, TraceKind], is_list: bool) -> Any:
     if not is_list:
-        return {name: parts[name] for name in wanted}
+        return {name: parts[name] for name in tracers}
     entries = next(iter(parts.values()))
     return [
-        {**entry, "result": {name: parts[name][index]["result"] for name in wanted}}
+        {**entry, "result": {name: parts[name][index]["result"] for name in tracers}}
         for index, entry in enumerate(entries)
     ]
 
 
 def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
-    """A block with the state it was built on; `Nothing` for an unknown one and for genesis."""
+    """Return a block with its parent state; raises `Nothing` for an unknown block and for genesis."""
     if header is None or header.number == 0:
         raise Nothing
     chain = ctx.queries.chain
@@ -97,13 +96,13 @@ def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None
 
 
 def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Address, int]]:
-    """What the block and its ommers earn; where nothing is paid the block's own entry says so."""
+    """Return the rewards of the block and its ommers; without rewards, an entry of 0 for the block."""
     engine = ctx.queries.engine
     return engine.rewards(header, ommers_of(body)) or [(engine.beneficiary(header), 0)]
 
 
 def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
-    """The block of a mined transaction and its place there; `Nothing` when it is not mined."""
+    """Return the block of a mined transaction and its index; raises `Nothing` if it is not mined."""
     position = ctx.queries.transaction_position(hash)
     if position is None:
         raise Nothing
@@ -114,19 +113,19 @@ def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
 
 
 class TraceOptions(Struct, frozen=True):
-    """How to trace; `is_named` when a tracer was asked for by its name."""
+    """Trace options; `is_named` is True if the request names a tracer."""
 
     kind: TraceKind
-    """Where there are several, the first; where there is none, one whose result nobody sees."""
+    """The tracer; with several, the first; with `noopTracer`, any, since its result is discarded."""
     is_named: bool
     members: Mapping[str, Any]
-    """The options object itself, for the members that belong to one method alone."""
+    """The options object, for members that only one method reads."""
     several: Mapping[str, TraceKind] | None = None
-    """The tracers of `muxTracer` by name; empty for `noopTracer`, which runs and shows nothing."""
+    """The tracers of `muxTracer` by name; empty for `noopTracer`."""
 
 
 def decode_trace_options(value: object) -> TraceOptions:
-    """The options object of debug_trace*; members nobody knows are ignored."""
+    """Decode the options object of debug_trace*; unknown members are ignored."""
     if type(value) is not dict:
         raise invalid_params("options: an object is expected")
     name = value.get("tracer")
@@ -157,13 +156,13 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
 
 
 def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
-    """Rows in the original form; in today's for whoever uses an option that came with it (json-rpc.md 9, line 20)."""
+    """Return the format of Pantheon 1.2, or today's if the request uses a newer option (json-rpc.md 9, line 20)."""
     storage, stack = not _flag(members, "disableStorage"), not _flag(members, "disableStack")
     if all(members.get(name) is None for name in _STANDARD_OPTIONS):
         return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)
     limit, opcodes = members.get("limit"), members.get("opcodes")
     if limit is not None and (type(limit) is not int or limit < 0):
-        raise invalid_params("limit: a number that is not negative is expected")
+        raise invalid_params("limit: a non-negative number is expected")
     if opcodes is not None and (type(opcodes) is not list or not all(type(name) is str for name in opcodes)):
         raise invalid_params("opcodes: an array of names is expected")
     is_memory_named = members.get("enableMemory") is not None or members.get("disableMemory") is None

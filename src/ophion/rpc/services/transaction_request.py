@@ -1,7 +1,7 @@
-"""What a client leaves out of a transaction: nonce, gas, fees and type, filled in as it would want them.
+"""Fills in the fields that a transaction request omits: nonce, gas, fees and type.
 
-`eth_fillTransaction` shows the result, `eth_signTransaction` signs it and `eth_sendTransaction` sends it. A request is
-a call object that may say which type it shall have (json-rpc.md 3.4).
+`eth_fillTransaction` returns the result, `eth_signTransaction` signs it and `eth_sendTransaction` sends it. A request
+is a call object with an optional type (json-rpc.md 3.4).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ophion.rpc.services.context import RpcContext
 from ophion.wallet.unsigned import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 
 _MAX_FEE: Final = 2**128 - 1
-_BASE_FEE_ROOM: Final = 2
-"""A filled-in fee stands a base fee that many times as high."""
+_BASE_FEE_HEADROOM: Final = 2
+"""A filled-in maximum fee covers a base fee this many times as high."""
 
 
 class TransactionRequest(Struct, frozen=True):
-    """A transaction that may lack most of its parts."""
+    """A transaction of which most fields may be missing."""
 
     call: Call
     type: int | None
@@ -39,7 +39,7 @@ class TransactionRequest(Struct, frozen=True):
 
 
 def decode_transaction_request(value: object) -> TransactionRequest:
-    """A call object, and which type of transaction it shall be."""
+    """Decode a call object with an optional transaction type."""
     call = decode_call(value)
     assert isinstance(value, dict)
     kind = value.get("type")
@@ -72,7 +72,7 @@ def _check_parts(request: TransactionRequest) -> None:
 
 
 async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransaction:
-    """The transaction with everything it needs; `RpcError` when it would fail."""
+    """Return the complete transaction; raises `RpcError` if it would fail."""
     call = request.call
     check_chain(ctx, call)
     kind = _type(ctx, request)
@@ -83,7 +83,7 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
         gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None)
-    # before Spurious Dragon no signature names its chain, and one that does is refused
+    # before Spurious Dragon, signatures with a chain id are invalid
     names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
         type=kind,
@@ -101,12 +101,12 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
 
 
 def next_nonce(ctx: RpcContext, sender: Address) -> int:
-    """The first nonce of an account that neither chain nor pool have used."""
+    """Return the next nonce of an account, after chain and pool."""
     return max(ctx.queries.head_state.nonce(sender), ctx.pool.next_nonce(sender) or 0)
 
 
 def _type(ctx: RpcContext, request: TransactionRequest) -> int:
-    """The given type, the one that can hold what is given, or the usual one of the next block."""
+    """Return the given type, else the type that its fields require, else the default type of the next block."""
     call = request.call
     if request.type is not None:
         return request.type
@@ -136,13 +136,13 @@ async def _fees(ctx: RpcContext, call: Call, kind: int) -> dict[str, Any]:
         tip = await ctx.fees.max_priority_fee()
         tip = tip if fee is None else min(tip, fee)
     if fee is None:
-        fee = min(tip + _BASE_FEE_ROOM * (ctx.queries.next_base_fee() or 0), _MAX_FEE)
+        fee = min(tip + _BASE_FEE_HEADROOM * (ctx.queries.next_base_fee() or 0), _MAX_FEE)
     if tip > fee:
         raise invalid_params(f"maxFeePerGas ({fee}) < maxPriorityFeePerGas ({tip})")
     prices: dict[str, Any] = {"max_fee_per_gas": fee, "max_priority_fee_per_gas": tip}
     if kind == BLOB:
         blob_fee = call.max_fee_per_blob_gas
-        suggested = _BASE_FEE_ROOM * (ctx.queries.next_blob_base_fee() or 1)
+        suggested = _BASE_FEE_HEADROOM * (ctx.queries.next_blob_base_fee() or 1)
         prices["max_fee_per_blob_gas"] = suggested if blob_fee is None else blob_fee
     return prices
 
@@ -151,11 +151,11 @@ _SCHEMA: Final[dict[str, Any]] = {
     **CALL_SCHEMA,
     "properties": {
         **CALL_SCHEMA["properties"],
-        "type": {"type": "string", "description": "type of the transaction; by default what its members ask for"},
+        "type": {"type": "string", "description": "transaction type; by default derived from the members"},
     },
 }
 TransactionRequestParam = Annotated[
     TransactionRequest, Wire("transaction", "transaction object", _SCHEMA, decode_transaction_request)
 ]
 UnreadRequestParam = Annotated[Any, Wire("transaction", "transaction object", _SCHEMA, lambda value: value)]
-"""For the method that has the same answer to everything where the node holds no keys."""
+"""For the method that returns the same error for every request if the node holds no keys."""

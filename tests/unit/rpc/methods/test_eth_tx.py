@@ -112,9 +112,9 @@ def test_an_estimate_ends_where_a_transaction_ends(dev: Interface) -> None:
     """EIP-7825, and the gas that was asked for; too little for any transaction bounds nothing."""
     code, message = dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(LOOP))
     assert code == -32000
-    assert "16777216 gas do not suffice, which is the most a transaction may have (EIP-7825)" in message
+    assert "16777216 gas do not suffice, which is the maximum of a transaction (EIP-7825)" in message
     code, message = dev.error("eth_estimateGas", {"to": CONTRACT, "gas": "0x10000"}, "latest", at(LOOP))
-    assert "65536 gas do not suffice, which is what was asked for" in message
+    assert "65536 gas do not suffice, which is the given gas limit" in message
     assert dev.ask("eth_estimateGas", {"to": CONTRACT, "gas": "0x1"}) == "0x5208"
     needed = int(dev.ask("eth_estimateGas", {"to": CONTRACT}, "latest", at(WRITING)), 16)
     assert int(dev.ask("eth_estimateGas", {"to": CONTRACT, "gas": hex(needed)}, "latest", at(WRITING)), 16) <= needed

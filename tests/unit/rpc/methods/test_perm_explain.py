@@ -176,7 +176,7 @@ def test_too_cheap(dev: Interface) -> None:
     dev.ask("miner_setMinGasPrice", hex(2 * 10**9))
     answer = dev.ask("txpool_explain", hash)
     assert answer["state"] == "too-cheap"
-    assert answer["reason"] == "it pays at most 1000000000 wei for a unit of gas; the next block takes 2000000000"
+    assert answer["reason"] == "its maximum fee is 1000000000 wei per gas; the next block requires 2000000000"
 
 
 def test_a_sender_that_is_not_permitted(ruled: Interface) -> None:
