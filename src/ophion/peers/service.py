@@ -22,16 +22,15 @@ from msgspec import Struct, field
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
-from ophion.peers.connection.connection import Connection, Ending, Surroundings
+from ophion.peers.connection.connection import Connection, Ending, PeerContext
 from ophion.peers.connection.listener import Listener
 from ophion.peers.connection.pre_handshake import PreHandshake
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.dialer import Dialer
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.discovery.discovery import ChainMark, Discovery
-from ophion.peers.discovery.discovery import Surroundings as DiscoverySurroundings
+from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
@@ -158,7 +157,7 @@ class PeerService:
         self._has_left = asyncio.Event()
         self._port: int | None = None
         self._identity: Identity | None = None
-        self._around: Surroundings | None = None
+        self._context: PeerContext | None = None
         self._tasks: asyncio.TaskGroup | None = None
         for enode in settings.static:
             self.plan.add_static(enode, clock.monotonic())
@@ -245,18 +244,18 @@ class PeerService:
     async def run(self, ready: Callable[[], None]) -> None:
         """Listen and dial until cancelled."""
         loop = asyncio.get_running_loop()
-        around = Surroundings(
+        context = PeerContext(
             loop,
             self._clock,
-            Turns(loop, self._clock),
+            ReceiveScheduler(loop, self._clock),
             self.traffic,
             self,
             self._subprotocols,
             self._settings.timing,
             has_place=self._has_own_share,
         )
-        self._around = around
-        server = await self._open_ports(around)
+        self._context = context
+        server = await self._open_ports(context)
         port = server.port
         self._introduce(port)
         try:
@@ -284,13 +283,13 @@ class PeerService:
             if self._udp is not None:
                 self._udp.close()
 
-    async def _open_ports(self, around: Surroundings) -> Listener:
+    async def _open_ports(self, context: PeerContext) -> Listener:
         settings = self._settings
         attempts = _FREE_PORTS if settings.port == 0 else 1
         while True:
             attempts -= 1
             try:
-                return await self._listen(around)
+                return await self._listen(context)
             except OSError as error:
                 # a port that is free for TCP may be taken for UDP
                 if not attempts:
@@ -309,12 +308,12 @@ class PeerService:
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
 
-    async def _listen(self, around: Surroundings) -> Listener:
-        settings, loop = self._settings, around.loop
+    async def _listen(self, context: PeerContext) -> Listener:
+        settings, loop = self._settings, context.loop
         server = Listener(settings.interface, settings.port, self._reception.arrived, self._reception.is_crowded)
         if self.discovery is None:
             return server
-        udp = self._udp = UdpSocket(around.turns, self._clock, self.discovery.received)
+        udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received)
         try:
             await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
         except OSError:
@@ -325,14 +324,14 @@ class PeerService:
     def _discovery(self, chain: ChainMark, random: Random) -> Discovery:
         settings = self._settings
         record = LocalRecord(self._key, self._clock, settings.record_file)
-        around = DiscoverySurroundings(
+        context = DiscoveryContext(
             send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
             offer=self.offer,
             wants_more=lambda: self._dialler.room > 0,
             may=self._may_discover,
             chain=chain,
         )
-        return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, around)
+        return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
 
     def _may_discover(self, enode: Enode, action: Action) -> bool:
         settings = self._settings
@@ -374,17 +373,17 @@ class PeerService:
 
     def _receive(self, taken: socket.socket, said: bytes) -> Connection | None:
         """Make a connection of a socket that came; its task begins then."""
-        if self._tasks is None or self._port is None or self._around is None or self._identity is None:
+        if self._tasks is None or self._port is None or self._context is None or self._identity is None:
             return None
-        connection = Connection(self._around, Session(self._identity, self._entropy))
+        connection = Connection(self._context, Session(self._identity, self._entropy))
         self._tasks.create_task(self._take_over(connection, taken, said))
         return connection
 
     async def _take_over(self, connection: Connection, taken: socket.socket, said: bytes) -> None:
-        assert self._around is not None
+        assert self._context is not None
         try:
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._around.loop.connect_accepted_socket(lambda: connection, taken)
+            await self._context.loop.connect_accepted_socket(lambda: connection, taken)
         except OSError:
             self.doorway.leave(connection)  # it is gone again
             taken.close()
@@ -420,12 +419,12 @@ class PeerService:
 
     async def _connect(self, enode: Enode) -> bool:
         """One attempt, and the connection that comes of it; False where none does."""
-        assert self._around is not None
+        assert self._context is not None
         assert self._identity is not None
         try:
-            connection = Connection(self._around, Session(self._identity, self._entropy, enode.node_id))
+            connection = Connection(self._context, Session(self._identity, self._entropy, enode.node_id))
             async with asyncio.timeout(self._settings.timing.connect):
-                await self._around.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
+                await self._context.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
             await self._live(connection)
         except (OSError, TimeoutError, WireError) as error:
             log.debug("cannot connect enode=%s reason=%s", enode, str(error) or type(error).__name__)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from ophion.errors import DecodeError, StorageError
 from ophion.native.wire import WireError
 from ophion.peers.connection.message_reassembly import LARGE, MessageReassembly
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT, Outbox
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
@@ -75,12 +75,12 @@ class Ending(NamedTuple):
     text: str
 
 
-class Surroundings(Struct, frozen=True):
+class PeerContext(Struct, frozen=True):
     """What all connections of a node share."""
 
     loop: asyncio.AbstractEventLoop
     clock: Clock
-    turns: Turns
+    scheduler: ReceiveScheduler
     traffic: Traffic
     keeper: ConnectionManager
     subprotocols: Sequence[Subprotocol] = ()
@@ -95,9 +95,9 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "__weakref__",
-        "_around",
         "_attached",
         "_children",
+        "_context",
         "_due_at",
         "_ending",
         "_heard_at",
@@ -125,11 +125,11 @@ class Connection(asyncio.Protocol):
         "remote",
     )
 
-    def __init__(self, around: Surroundings, session: Session) -> None:
-        self._around = around
+    def __init__(self, context: PeerContext, session: Session) -> None:
+        self._context = context
         self._session = session
         self._transport: asyncio.Transport | None = None
-        self._over: asyncio.Future[None] = around.loop.create_future()
+        self._over: asyncio.Future[None] = context.loop.create_future()
         self._tasks: asyncio.TaskGroup | None = None
         self._children: set[asyncio.Task[None]] = set()
         self._attached: dict[str, Attached] = {}
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         self._outbox = Outbox()
         self._timer: asyncio.TimerHandle | None = None
         self._ending: Ending | None = None
-        self._heard_at = self._message_at = around.clock.monotonic()
+        self._heard_at = self._message_at = context.clock.monotonic()
         self._joined_at: float | None = None
         self._due_at = 0.0
         self._stuck_at = 0
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
     @property
     def lived(self) -> float:
         """Seconds since the other side became a peer; 0 where it never did."""
-        return 0.0 if self._joined_at is None else self._around.clock.monotonic() - self._joined_at
+        return 0.0 if self._joined_at is None else self._context.clock.monotonic() - self._joined_at
 
     @property
     def waiting_bytes(self) -> int:
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
         """Queue one message; see `Peer.send`."""
         if self._ending is not None:
             return False
-        traffic = self._around.traffic
+        traffic = self._context.traffic
         if self.waiting_bytes > (SOFT_LIMIT if may_drop else HARD_LIMIT):
             if may_drop:
                 traffic.dropped[shared.capability.name] += 1
@@ -237,13 +237,13 @@ class Connection(asyncio.Protocol):
         if self._ending is None and self.peer is not None and not self._is_probed:
             self._is_probed = True
             self._say(PING_ID)
-            self._arm(self._around.timing.probe)
+            self._arm(self._context.timing.probe)
 
     def _say(self, message_id: int) -> None:
         """Ping and Pong; a peer that does not read what it asked for gets no more of them."""
         if self.waiting_bytes <= SOFT_LIMIT:
             self._outbox.put(message_id, EMPTY)
-            self._around.traffic.note_p2p(self._around.traffic.sent, message_id)
+            self._context.traffic.note_p2p(self._context.traffic.sent, message_id)
             self._wake()
 
     # --- the socket ---------------------------------------------------------------------------------
@@ -259,13 +259,13 @@ class Connection(asyncio.Protocol):
             transport.abort()
             return
         self._write(self._session.take_output())
-        self._arm(self._around.timing.handshake)
+        self._arm(self._context.timing.handshake)
 
     def data_received(self, data: bytes) -> None:
         if self._ending is not None:
             return
-        self._around.traffic.bytes_received += len(data)
-        self._heard_at = self._around.clock.monotonic()
+        self._context.traffic.bytes_received += len(data)
+        self._heard_at = self._context.clock.monotonic()
         self._is_pinged = self._is_probed = False
         self._inbox.append(data)
         self._inbox_size += len(data)
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         if data and self._transport is not None and not self._transport.is_closing():
-            self._around.traffic.bytes_sent += len(data)
+            self._context.traffic.bytes_sent += len(data)
             self._transport.write(data)
 
     # --- turns --------------------------------------------------------------------------------------
@@ -314,10 +314,10 @@ class Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if not self._is_queued and self._tasks is not None and self._ending is None:
             self._is_queued = True
-            self._around.turns.add(self._step)
+            self._context.scheduler.add(self._step)
 
     def _step(self) -> bool:
-        """A little work; whether there is more. Called by `Turns`, never raises."""
+        """A little work; whether there is more. Called by `ReceiveScheduler`, never raises."""
         # it counts as queued meanwhile: what handlers send makes no second turn
         if self._ending is None:
             try:
@@ -346,7 +346,7 @@ class Connection(asyncio.Protocol):
         if session.stage is not stage:
             self._write(session.take_output())
             if session.stage is Stage.HELLO:
-                self._arm(self._around.timing.hello)
+                self._arm(self._context.timing.hello)
         self._weigh()
         if self._is_reading_paused and not self._has_unread() and self._transport is not None:
             self._is_reading_paused = False
@@ -354,10 +354,10 @@ class Connection(asyncio.Protocol):
 
     def _weigh(self) -> None:
         """Let go of whoever has held a part of a large message for longest, where there are too many of them."""
-        around, size, node_id = self._around, self._session.buffered, self._session.remote_id
-        if size >= LARGE and node_id is not None and around.has_place(node_id):
+        context, size, node_id = self._context, self._session.buffered, self._session.remote_id
+        if size >= LARGE and node_id is not None and context.has_place(node_id):
             size = 0
-        slowest = around.assembly.note(self, size)
+        slowest = context.assembly.note(self, size)
         if slowest is not None:
             slowest.disconnect(DisconnectReason.TIMEOUT, "a large message takes long to arrive, and there are many")
 
@@ -369,7 +369,7 @@ class Connection(asyncio.Protocol):
         return data
 
     def _handle(self, event: Event) -> None:
-        traffic = self._around.traffic
+        traffic = self._context.traffic
         self._message_at = self._heard_at
         match event:
             case Message(shared, code, payload):
@@ -392,7 +392,7 @@ class Connection(asyncio.Protocol):
     def _greet(self, greeted: Greeted) -> None:
         """Turn a stranger into a peer, if it is wanted."""
         self._write(self._session.take_output())
-        around = self._around
+        context = self._context
         peer = Peer(
             self,
             greeted.hello,
@@ -400,27 +400,27 @@ class Connection(asyncio.Protocol):
             local=self.local,
             remote=self.remote,
             is_inbound=self.is_inbound,
-            since=around.clock.now(),
+            since=context.clock.now(),
         )
-        around.keeper.judge(peer)
+        context.keeper.judge(peer)
         self.peer = peer
-        self._joined_at = around.clock.monotonic()
-        self._arm(around.timing.idle)
+        self._joined_at = context.clock.monotonic()
+        self._arm(context.timing.idle)
         versions = {one.capability.name: one.capability.version for one in greeted.shared}
-        for subprotocol in around.subprotocols:
+        for subprotocol in context.subprotocols:
             name = subprotocol.capabilities[0].name
             if name in versions:
                 self._attached[name] = subprotocol.attach(peer, versions[name])
-        around.traffic.connected["inbound" if self.is_inbound else "outbound"] += 1
+        context.traffic.connected["inbound" if self.is_inbound else "outbound"] += 1
         log.debug("peer connected peer=%r client=%s caps=%s", peer, peer.hello.client_id, ",".join(peer.hello.caps))
-        around.keeper.joined(self, peer)
+        context.keeper.joined(self, peer)
 
     # --- time ---------------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
-        self._due_at = self._around.clock.monotonic() + seconds
-        self._timer = self._around.loop.call_later(seconds, self._on_timer)
+        self._due_at = self._context.clock.monotonic() + seconds
+        self._timer = self._context.loop.call_later(seconds, self._on_timer)
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -429,7 +429,7 @@ class Connection(asyncio.Protocol):
 
     def _on_timer(self) -> None:
         self._timer = None
-        timing, now = self._around.timing, self._around.clock.monotonic()
+        timing, now = self._context.timing, self._context.clock.monotonic()
         if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
             # this process stood still: what the peer said meanwhile waits to be read, or it believes us gone
             self._heard_at = self._message_at = max(self._heard_at, now - timing.idle)
@@ -447,7 +447,7 @@ class Connection(asyncio.Protocol):
 
     def _silence(self) -> str | None:
         """Ping a silent peer, arm the timer again; or say what is wrong with it."""
-        timing, now = self._around.timing, self._around.clock.monotonic()
+        timing, now = self._context.timing, self._context.clock.monotonic()
         if self._has_unread():
             # what it said waits for us: nothing can be said about the peer
             self._arm(timing.idle)
@@ -498,7 +498,7 @@ class Connection(asyncio.Protocol):
         self._inbox.clear()
         transport = self._transport
         if transport is not None:
-            self._arm(self._around.timing.closing)
+            self._arm(self._context.timing.closing)
             if self._is_reading_paused:
                 # to see the other side close
                 transport.resume_reading()
@@ -509,13 +509,13 @@ class Connection(asyncio.Protocol):
                 self._write(self._session.take_output())
                 if can_speak:
                     self._write(self._session.seal_disconnect(reason))
-                    self._around.traffic.note_p2p(self._around.traffic.sent, DISCONNECT_ID)
+                    self._context.traffic.note_p2p(self._context.traffic.sent, DISCONNECT_ID)
                 else:
                     transport.write_eof()
             else:
                 transport.close()
         # not at once: whoever ended the connection may be in the middle of something
-        self._around.loop.call_soon(self._finish)
+        self._context.loop.call_soon(self._finish)
 
     def abort(self) -> None:
         """Close at once, whatever the other side does."""
@@ -539,16 +539,16 @@ class Connection(asyncio.Protocol):
             except Exception:
                 log.exception("a sub-protocol failed while its connection ended peer=%r", self.peer)
         self._attached.clear()
-        self._around.assembly.note(self, 0)
+        self._context.assembly.note(self, 0)
         self._session.close()
         ending = self._ending
         who = "local" if ending.by_us else "remote"
-        self._around.traffic.disconnected[who, ending.reason.label] += 1
+        self._context.traffic.disconnected[who, ending.reason.label] += 1
         if self.peer is not None:
             log.debug("peer left peer=%r by=%s reason=%s %s", self.peer, who, ending.reason.label, ending.text)
         else:
             log.debug("no peer remote=%s by=%s reason=%s %s", self.remote, who, ending.reason.label, ending.text)
-        self._around.keeper.left(self, ending)
+        self._context.keeper.left(self, ending)
 
     def _look_for_farewell(self) -> None:
         """The socket is gone; the reason for it may be among what it left behind."""

@@ -1,4 +1,4 @@
-"""`Turns`: a bounded slice of the event loop for all connections together, shared fairly.
+"""`ReceiveScheduler`: a bounded slice of the event loop for all connections together, shared fairly.
 
 A peer that sends thousands of small messages, or twenty-five that do, would otherwise hold the loop for as long as they
 like: asyncio runs everything that is ready before it looks at timers and sockets again. Here each connection with work
@@ -18,7 +18,7 @@ SLICE_S: Final = 0.004
 """What connections may take of one round of the loop."""
 
 
-class Turns:
+class ReceiveScheduler:
     """Who has work, in the order of coming."""
 
     __slots__ = ("_clock", "_is_scheduled", "_loop", "_queue", "_slice")

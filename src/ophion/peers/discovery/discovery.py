@@ -81,7 +81,7 @@ class ChainMark(Struct, frozen=True):
     """Whether a fork identifier in another node's record can be of our chain."""
 
 
-class Surroundings(Struct, frozen=True):
+class DiscoveryContext(Struct, frozen=True):
     """What discovery needs of the rest of the node."""
 
     send: Callable[[bytes, Address], None]
@@ -116,7 +116,7 @@ class Discovery:
         bootnodes: Sequence[Enode],
         clock: Clock,
         random: Random,
-        around: Surroundings,
+        context: DiscoveryContext,
     ) -> None:
         self._key = key
         self._own_id = key.public_key
@@ -125,7 +125,7 @@ class Discovery:
         self._bootnodes = tuple(one for one in bootnodes if one.node_id != self._own_id)
         self._clock = clock
         self._random = random
-        self._around = around
+        self._context = context
         self._bonds = EndpointProofs()
         self._open: dict[_Key, _Question] = {}
         self._returned: PendingLimit[_Key] = PendingLimit(max_pending=_MAX_RETURNED)
@@ -189,7 +189,7 @@ class Discovery:
             if wait is None:
                 # some other direction as well
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
-            is_hungry = self._around.wants_more()
+            is_hungry = self._context.wants_more()
             await asyncio.sleep(wait if wait is not None else _HUNGRY_S if is_hungry else _CONTENT_S)
 
     async def _check_forever(self) -> None:
@@ -217,7 +217,7 @@ class Discovery:
         Whoever comes back must prove itself anew, so proofs are forgotten then; not otherwise, because rules on the
         chain are looked at again after every block.
         """
-        dropped = [enode for enode in self.buckets if not self._around.may(enode, Action.KEEP_IN_TABLE)]
+        dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
         for enode in dropped:
             self.forget(enode.node_id)
         if dropped:
@@ -241,7 +241,7 @@ class Discovery:
         """Whom a node knows near a key; None where it does not answer."""
         if not await self._meet(enode):
             return None
-        if not self._around.may(enode, Action.SEND_FIND_NODE):
+        if not self._context.may(enode, Action.SEND_FIND_NODE):
             return None
         question = self._ask(enode, FindNode(target, self._expiry()), Kind.NEIGHBORS)
         if question is None:
@@ -289,7 +289,7 @@ class Discovery:
         return known if known is not None and known.ip == ip else None
 
     def _ask_for_pong(self, enode: Enode) -> _Question | None:
-        if not self._around.may(enode, Action.SEND_PING):
+        if not self._context.may(enode, Action.SEND_PING):
             return None
         sender = Endpoint(self._host, self._udp_port, self._tcp_port)
         ping = Ping(sender, Endpoint(enode.ip, enode.udp_port, 0), self._expiry(), self.record.seq)
@@ -329,7 +329,7 @@ class Discovery:
         datagram = wire.seal_packet(self._key.secret(), kind, data)
         name = kind.name.lower()
         self.sent_count[name] += 1
-        self._around.send(datagram, address)
+        self._context.send(datagram, address)
         return name, datagram[:32]
 
     def _expiry(self) -> int:
@@ -374,7 +374,7 @@ class Discovery:
 
     def _on_ping(self, ping: Ping, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
         enode = Enode(node_id, ip, ping.sender.tcp_port, port)
-        if not self._around.may(enode, Action.ACCEPT_PING):
+        if not self._context.may(enode, Action.ACCEPT_PING):
             return
         receiver = Endpoint(ip, port, ping.sender.tcp_port)
         self._send(Pong(receiver, digest, self._expiry(), self.record.seq), (ip, port))
@@ -402,14 +402,14 @@ class Discovery:
         is_new = self._bonds.prove(enode, self._clock.monotonic())
         self._keep(enode)
         self._close((node_id, ip, Kind.PONG), True)
-        if is_new or (node_id not in self._suitable and self._around.wants_more()):
+        if is_new or (node_id not in self._suitable and self._context.wants_more()):
             self._learn_about(enode)
         elif node_id in self._suitable:
-            self._around.offer(self._suitable[node_id])
+            self._context.offer(self._suitable[node_id])
 
     def _on_find_node(self, request: FindNode, node_id: bytes, ip: str, port: int) -> None:
         asker = self._proven(node_id, ip)
-        if asker is None or not self._around.may(asker, Action.ANSWER_FIND_NODE):
+        if asker is None or not self._context.may(asker, Action.ANSWER_FIND_NODE):
             return
         near = [
             Neighbor(Endpoint(enode.ip, enode.udp_port, enode.tcp_port), enode.node_id)
@@ -448,7 +448,7 @@ class Discovery:
             self._close((node_id, ip, Kind.RECORD_RESPONSE), True)
 
     def _keep(self, enode: Enode) -> None:
-        if self._around.may(enode, Action.KEEP_IN_TABLE):
+        if self._context.may(enode, Action.KEEP_IN_TABLE):
             self.buckets.add(enode)
 
     # --- offering ------------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ class Discovery:
             # it has just been talked to: let it say first what it came for
             await asyncio.sleep(_BELIEF_S)
             record = await self.request_record(enode)
-            if record is not None and record.chain is not None and not self._around.chain.is_ours(record.chain):
+            if record is not None and record.chain is not None and not self._context.chain.is_ours(record.chain):
                 log.debug("a node of another chain enode=%s", enode)
                 return
             tcp_port = (None if record is None else record.tcp_port) or enode.tcp_port
@@ -474,9 +474,9 @@ class Discovery:
             self._suitable[enode.node_id] = suitable
             if len(self._suitable) > _MAX_SUITABLE:
                 del self._suitable[next(iter(self._suitable))]
-            self._around.offer(suitable)
+            self._context.offer(suitable)
         finally:
             self._learning.discard(enode.node_id)
 
     def _update_record(self) -> None:
-        self.record.update(self._host, self._tcp_port, self._udp_port, self._around.chain.entry())
+        self.record.update(self._host, self._tcp_port, self._udp_port, self._context.chain.entry())

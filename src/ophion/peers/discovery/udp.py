@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.discovery.packets import Kind
 from ophion.peers.token_bucket import TokenBucket
 from ophion.primitives.enode import socket_ip
@@ -38,8 +38,8 @@ _PER_STEP: Final = 4
 class UdpSocket(asyncio.DatagramProtocol):
     """Hands datagrams on, a few in each turn; what comes too fast is dropped."""
 
-    def __init__(self, turns: Turns, clock: Clock, receive: Callable[[bytes, str, int], None]) -> None:
-        self._turns = turns
+    def __init__(self, scheduler: ReceiveScheduler, clock: Clock, receive: Callable[[bytes, str, int], None]) -> None:
+        self._scheduler = scheduler
         self._clock = clock
         self._receive = receive
         self._transport: asyncio.DatagramTransport | None = None
@@ -62,7 +62,7 @@ class UdpSocket(asyncio.DatagramProtocol):
         self._by_source[ip] += 1
         if not self._is_queued:
             self._is_queued = True
-            self._turns.add(self._step)
+            self._scheduler.add(self._step)
 
     def error_received(self, error: Exception) -> None:
         """Somebody we sent something is not there; the question will not be answered, and that is enough."""

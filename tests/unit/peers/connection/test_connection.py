@@ -142,7 +142,7 @@ def test_answers_take_no_second_place_in_the_queue() -> None:
         scene.echo_b.on_message = answer
         scene.meeting.transports[0].write(scene.meeting.near._session.seal([(0x11, b"question")] * 2_000))
         while len(scene.echo_a.log) < 2_000:
-            assert len(scene.b.around.turns) <= 1
+            assert len(scene.b.context.scheduler) <= 1
             await asyncio.sleep(0)
         assert seen_by_a.is_open
 
