@@ -1,4 +1,4 @@
-"""`PreHandshake`: an inbound socket before its first message: no session, no task and no key agreement exist yet."""
+"""`PreHandshake`: an inbound socket before its first message, without session, task or key agreement."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _SIZE_BYTES: Final = 2
 
 
 class Host(Protocol):
-    """Who receives visitors."""
+    """Decides about sockets that wait for their first message."""
 
-    def introduced(self, visitor: PreHandshake, auth: bytes) -> None:
-        """It has said its first message, which comes with its size in front."""
+    def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
+        """Called with the complete auth message, including its size prefix."""
 
-    def went(self, visitor: PreHandshake) -> None:
-        """It waits no longer."""
+    def went(self, waiting: PreHandshake) -> None:
+        """Called when the socket is closed."""
 
 
 class PreHandshake:
-    """A socket that was taken and is read for one message."""
+    """An accepted socket that is read for one message."""
 
     __slots__ = ("_host", "_socket", "_timer", "ip", "said")
 
@@ -35,7 +35,7 @@ class PreHandshake:
         self.said = b""
 
     def hear(self, seconds: float) -> None:
-        """Wait so long for its first message, which may be there already."""
+        """Read the first message, with a timeout in seconds."""
         self._read()
         if self._socket is not None:
             loop = asyncio.get_running_loop()
@@ -43,7 +43,7 @@ class PreHandshake:
             self._timer = loop.call_later(seconds, self.leave)
 
     def enter(self) -> socket.socket:
-        """The socket, for whoever goes on with it."""
+        """Stop watching the socket and hand it over to the caller."""
         taken = self._socket
         assert taken is not None
         self._unwatch(taken)
@@ -51,13 +51,13 @@ class PreHandshake:
         return taken
 
     def leave(self) -> None:
-        """Close without a word: there are no keys yet to say one with."""
+        """Close without a Disconnect: no keys are agreed yet."""
         if self._socket is not None:
             self.enter().close()
             self._host.went(self)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """As `leave`: others need the place."""
+        """Evict this socket: same as `leave`."""
         self.leave()
 
     def _unwatch(self, taken: socket.socket) -> None:
