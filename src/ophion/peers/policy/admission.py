@@ -71,13 +71,11 @@ class Admission:
         others = [peer for peer in self._peers if not self._has_place(peer.id)]
         limits = self._limits
         if len(others) >= limits.max_peers:
-            raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"the limit is {limits.max_peers} peers")
+            raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"at most {limits.max_peers} peers")
         if newcomer.is_inbound and limits.max_inbound is not None:
             inbound = sum(peer.is_inbound for peer in others)
             if inbound >= limits.max_inbound:
-                raise PeerMisbehaved(
-                    DisconnectReason.TOO_MANY_PEERS, f"the limit is {limits.max_inbound} inbound peers"
-                )
+                raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"at most {limits.max_inbound} inbound peers")
 
 
 def keeps_newer(own_id: bytes, older: Peer, newer: Peer) -> bool:

@@ -62,7 +62,7 @@ def test_a_flood_of_questions_is_bounded_by_the_second_and_hides_no_answer_and_n
         for number in range(5000):
             socket.datagram_received(ping, (f"10.1.{number >> 8}.{number & 255}", 1))
             await asyncio.sleep(0)
-        assert len(socket._allowances) <= 4096, "memory does not grow with addresses"
+        assert len(socket._rate_limits) <= 4096, "memory does not grow with addresses"
 
     asyncio.run(story())
 
