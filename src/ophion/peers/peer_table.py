@@ -14,7 +14,7 @@ from ophion.runtime.topic import Topic
 
 
 class PeerConnected(Struct, frozen=True):
-    """A peer said Hello and was accepted; its sub-protocols are attached."""
+    """A peer was accepted after Hello; its sub-protocols are attached."""
 
     peer: Peer
 

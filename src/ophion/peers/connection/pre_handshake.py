@@ -27,9 +27,9 @@ class PreHandshake:
 
     __slots__ = ("_host", "_socket", "_timer", "ip", "said")
 
-    def __init__(self, host: Host, taken: socket.socket, ip: str) -> None:
+    def __init__(self, host: Host, accepted: socket.socket, ip: str) -> None:
         self._host = host
-        self._socket: socket.socket | None = taken
+        self._socket: socket.socket | None = accepted
         self._timer: asyncio.TimerHandle | None = None
         self.ip = ip
         self.said = b""
@@ -44,11 +44,11 @@ class PreHandshake:
 
     def enter(self) -> socket.socket:
         """Stop watching the socket and hand it over to the caller."""
-        taken = self._socket
-        assert taken is not None
-        self._unwatch(taken)
+        accepted = self._socket
+        assert accepted is not None
+        self._unwatch(accepted)
         self._socket = None
-        return taken
+        return accepted
 
     def leave(self) -> None:
         """Close without a Disconnect: no keys are agreed yet."""
@@ -60,24 +60,24 @@ class PreHandshake:
         """Evict this socket: same as `leave`."""
         self.leave()
 
-    def _unwatch(self, taken: socket.socket) -> None:
+    def _unwatch(self, accepted: socket.socket) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            asyncio.get_running_loop().remove_reader(taken.fileno())
+            asyncio.get_running_loop().remove_reader(accepted.fileno())
 
     def _read(self) -> None:
-        taken = self._socket
-        assert taken is not None
+        accepted = self._socket
+        assert accepted is not None
         try:
-            data = taken.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.said))
+            data = accepted.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.said))
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        said = self.said = self.said + data
-        size = _SIZE_BYTES + int.from_bytes(said[:_SIZE_BYTES], "big")
-        if not data or (len(said) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
+        received = self.said = self.said + data
+        size = _SIZE_BYTES + int.from_bytes(received[:_SIZE_BYTES], "big")
+        if not data or (len(received) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
             self.leave()
-        elif len(said) >= _SIZE_BYTES and len(said) >= size:
-            self._host.introduced(self, said[:size])
+        elif len(received) >= _SIZE_BYTES and len(received) >= size:
+            self._host.introduced(self, received[:size])

@@ -87,9 +87,9 @@ class Buckets:
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return
 
-    def closest(self, place: int, limit: int = BUCKET_SIZE) -> list[Enode]:
+    def closest(self, target: int, limit: int = BUCKET_SIZE) -> list[Enode]:
         """Return the nodes closest to a hashed id, closest first."""
-        return sorted(self, key=lambda enode: place_of(enode.node_id) ^ place)[:limit]
+        return sorted(self, key=lambda enode: place_of(enode.node_id) ^ target)[:limit]
 
     def any(self, random: Random) -> Enode | None:
         """Return the least recently seen node of a random bucket."""

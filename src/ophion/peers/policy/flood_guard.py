@@ -6,7 +6,7 @@ caller's node id. Known nodes go on with the handshake; unknown ones only when t
 redial after one to three seconds. A flood with a fresh key for each attempt never does, and reused keys are remembered
 as refused.
 
-The node id is not yet proven at that point. An attacker who uses another node's id fails later in the handshake.
+The node id is not yet proven at that point. An attacker with another node's id fails later in the handshake.
 """
 
 from __future__ import annotations

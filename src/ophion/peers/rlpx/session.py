@@ -3,7 +3,7 @@
     HANDSHAKE   auth and ack; the initiator knows the remote key, the recipient learns it
     HELLO       both nodes send Hello at once; only Disconnect may come instead
     OPEN        messages of shared capabilities, Ping, Pong, Disconnect
-    ENDED       a Disconnect was received
+    ENDED       a Disconnect was received, or this node has closed the session
 
 `receive` raises `PeerMisbehaved` with the reason to disconnect. It raises `WireError` when the encrypted stream is
 broken, so that no Disconnect can be sent.
