@@ -1,28 +1,28 @@
-"""Other nodes: finding them, talking to them, leaving them.
+"""devp2p: discovery, connections and sub-protocols.
 
                         PeerService               listens, dials, stops; one task tree
        ┌──────────────┬──────┴───────┬───────────────────┐
    discovery/      policy/       connection/        eth/, sync/, consensus/, priv/
-   who is there    whom to       a socket around    what rides on a connection: a `Subprotocol`
-   (UDP)           dial, let     a session;         is attached to each peer that shares it
-                   in, keep      bounds                   │
+   finds nodes     dialling,     a TCP socket       sub-protocols: `Subprotocol.attach` runs
+   (UDP)           admission,    with its RLPx      for each peer that shares the capability
+                   limits        session                  │
        └──────────────┴── Peers, Peer ┴───────────────────┘
                               │
-                            rlpx/                 the p2p protocol without sockets
+                            rlpx/                 RLPx and the p2p base protocol, without sockets
                               │
                       ophion.native.wire          keys, encryption, compression
 
-    service       the room at work
-    reception     who connects to this node, before the handshake
-    table         who is connected, for everyone
-    peer          one live connection, as everybody above it sees it
-    subprotocol   what rides on a connection
-    reasons       why connections end
-    upnp          asking a router to let peers in
-    options       the command line's side of it
+    service             the service that runs all of it
+    inbound             inbound connections before the handshake
+    dialer              outbound connections
+    peer_table          the connected peers
+    peer                one peer, as sub-protocols see it
+    subprotocol         the interface of sub-protocols
+    disconnect_reasons  reasons for a Disconnect
+    upnp, port_mapping  port mapping on a router
+    options             command line options
 
-What strangers can make this node do is bounded where it happens: handshakes at a time (policy/doorway), handshakes with
-who is refused anyway (policy/crowd), bytes read
-ahead and queued (connection), tasks for one peer, packets waiting (discovery/udp), and the share of the event loop that
-all of it gets together (connection/turns).
+Each limit on untrusted input is next to the code it protects: pending handshakes (policy/pending_limit), refused nodes
+(policy/flood_guard), buffered and queued bytes and tasks per peer (connection), queued packets (discovery/udp), and
+time on the event loop (connection/receive_scheduler).
 """

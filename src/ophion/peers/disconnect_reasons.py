@@ -1,4 +1,4 @@
-"""Why a connection ends, as peers tell each other (networking.md 1.8)."""
+"""Disconnect reasons of the p2p protocol (networking.md 1.8)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ophion.errors import OphionError
 
 
 class DisconnectReason(IntEnum):
-    """The reasons of the p2p protocol; the value is what stands on the wire."""
+    """Disconnect reasons; the value is the code on the wire."""
 
     REQUESTED = 0x00
     """An operator removed the peer, or a permission was withdrawn."""
     TCP_ERROR = 0x01
-    """Never sent: the socket ended without a word."""
+    """Never sent: the socket closed without a Disconnect."""
     BREACH = 0x02
-    """Undecodable or unsolicited messages, invalid blocks, a message before its time."""
+    """Undecodable or unsolicited messages, invalid blocks, a message at the wrong stage."""
     USELESS = 0x03
-    """Nothing in common, or a peer that cannot serve what it announced."""
+    """No shared capability, or a peer that cannot serve what it announced."""
     TOO_MANY_PEERS = 0x04
     ALREADY_CONNECTED = 0x05
     INCOMPATIBLE_VERSION = 0x06
@@ -28,18 +28,18 @@ class DisconnectReason(IntEnum):
     CONNECTED_TO_SELF = 0x0A
     TIMEOUT = 0x0B
     INVALID_RECEIPT = 0x0F
-    """Never sent; one client's own."""
+    """Never sent; used by one client only."""
     SUBPROTOCOL = 0x10
-    """Another network, genesis or fork; other clients use it for every error of a handler."""
+    """Different network, genesis or fork; other clients also send it for errors in a handler."""
 
     @property
     def label(self) -> str:
-        """How the reason is written in logs and metrics."""
+        """Name in logs and metrics."""
         return self.name.lower()
 
 
 class PeerMisbehaved(OphionError):
-    """A peer that broke a rule. Whoever handles its messages raises this; its connection ends with the reason."""
+    """A peer broke a rule. Message handlers raise it, and the connection ends with the reason."""
 
     def __init__(self, reason: DisconnectReason, text: str) -> None:
         self.reason = reason

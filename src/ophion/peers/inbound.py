@@ -18,100 +18,100 @@ from ophion.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-_SAID_S: Final = 60.0
-"""How often it is said that an address is crowded."""
+_LOG_INTERVAL_S: Final = 60.0
+"""Minimum between two log lines about a flood."""
 
 
 class InboundConnections:
-    """Lets visitors in, hears them first, or sends them away. Belongs to the event loop."""
+    """Accepts inbound sockets, reads their node id first during a flood, or closes them. Runs on the event loop."""
 
     def __init__(
         self,
         key: PrivateKey,
         clock: Clock,
         doorway: PendingLimit[Connection | PreHandshake],
-        patience_s: float,
+        timeout_s: float,
         is_static_address: Callable[[str], bool],
         is_expected: Callable[[bytes], bool],
         receive: Callable[[socket.socket, bytes], Connection | None],
     ) -> None:
-        """`receive` makes a connection of a socket and of what was said on it; None where nobody is received now.
+        """`receive` creates a connection from a socket and its received bytes; None when the service is not running.
 
-        `is_expected`: whether a node of this name is known that may connect.
+        `is_expected`: whether a node id is known.
         """
         self.doorway = doorway
         self.crowd = FloodGuard()
         self._key = key
         self._clock = clock
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._is_static_address = is_static_address
         self._is_expected = is_expected
         self._receive = receive
-        self._heard: set[PreHandshake] = set()
-        self._said_at: float | None = None
+        self._waiting: set[PreHandshake] = set()
+        self._logged_at: float | None = None
 
     def is_crowded(self) -> bool:
-        """Whether many are being refused, and others have to wait for that."""
+        """Whether a flood is active, so that the listener accepts in batches."""
         return self.crowd.is_there(self._clock.monotonic())
 
     def close(self) -> None:
-        """Nobody is heard any more."""
-        for visitor in tuple(self._heard):
-            visitor.leave()
+        """Close all sockets that wait for their first message."""
+        for waiting in tuple(self._waiting):
+            waiting.leave()
 
-    def arrived(self, taken: socket.socket, ip: str) -> None:
-        """Somebody has just connected."""
+    def arrived(self, accepted: socket.socket, ip: str) -> None:
+        """Handle an accepted socket."""
         now = self._clock.monotonic()
         if not self.doorway.admits(ip, now, is_known=self._is_static_address(ip)):
-            taken.close()
+            accepted.close()
         elif not self.crowd.presses(ip, now, self.doorway.waiting(ip)):
-            self._let_in(taken, ip, b"")
+            self._accept(accepted, ip, b"")
         elif not self.crowd.has_time(now):
             self.doorway.refused += 1
-            taken.close()
+            accepted.close()
         else:
-            self._say(ip, now)
-            taken.setblocking(False)
-            visitor = PreHandshake(self, taken, ip)
-            self._heard.add(visitor)
-            self._enter(visitor, ip)
-            visitor.hear(self._patience_s)
+            self._log_flood(ip, now)
+            accepted.setblocking(False)
+            waiting = PreHandshake(self, accepted, ip)
+            self._waiting.add(waiting)
+            self._enter(waiting, ip)
+            waiting.hear(self._timeout_s)
 
-    def introduced(self, visitor: PreHandshake, auth: bytes) -> None:
-        """Somebody says who it is while many are being refused."""
+    def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
+        """During a flood: go on with a known or redialling node, close other sockets."""
         try:
             node_id = Handshake.caller(self._key.secret(), auth)
-            may_enter = self._is_expected(node_id) or self.crowd.admits(node_id, self._clock.monotonic())
+            is_admitted = self._is_expected(node_id) or self.crowd.admits(node_id, self._clock.monotonic())
         except WireError:
-            may_enter = False
-        if may_enter:
-            self.went(visitor)
-            self._let_in(visitor.enter(), visitor.ip, visitor.said)
+            is_admitted = False
+        if is_admitted:
+            self.went(waiting)
+            self._accept(waiting.enter(), waiting.ip, waiting.said)
         else:
             self.doorway.refused += 1
-            visitor.leave()
+            waiting.leave()
 
-    def went(self, visitor: PreHandshake) -> None:
-        """Somebody is gone, or waits no longer."""
-        self._heard.discard(visitor)
-        self.doorway.leave(visitor)
+    def went(self, waiting: PreHandshake) -> None:
+        """Remove a socket that was closed or became a connection."""
+        self._waiting.discard(waiting)
+        self.doorway.leave(waiting)
 
-    def _let_in(self, taken: socket.socket, ip: str, said: bytes) -> None:
-        """The handshake begins, or goes on."""
-        taken.setblocking(False)
-        connection = self._receive(taken, said)
+    def _accept(self, accepted: socket.socket, ip: str, received: bytes) -> None:
+        """Create the connection, which runs the handshake."""
+        accepted.setblocking(False)
+        connection = self._receive(accepted, received)
         if connection is None:
-            taken.close()
+            accepted.close()
         else:
             self._enter(connection, ip)
 
     def _enter(self, newcomer: Connection | PreHandshake, ip: str) -> None:
         evicted = self.doorway.enter(newcomer, ip, is_known=self._is_static_address(ip))
         if evicted is not None:
-            evicted.disconnect(DisconnectReason.TOO_MANY_PEERS, "too many handshakes at a time")
+            evicted.disconnect(DisconnectReason.TOO_MANY_PEERS, "too many pending handshakes")
 
-    def _say(self, ip: str, now: float) -> None:
-        """Now and then: whoever floods the door must not fill the log."""
-        if self._said_at is None or now - self._said_at >= _SAID_S:
-            self._said_at = now
-            log.warning("many nodes are refused address=%s; unknown ones are heard when they come again", ip)
+    def _log_flood(self, ip: str, now: float) -> None:
+        """Log a flood, at a limited rate."""
+        if self._logged_at is None or now - self._logged_at >= _LOG_INTERVAL_S:
+            self._logged_at = now
+            log.warning("throttling unknown inbound peers address=%s", ip)

@@ -1,4 +1,4 @@
-"""Options about other nodes (operations.md 1.1, networking.md 2.7, 2.8)."""
+"""Options of the peer service (operations.md 1.1, networking.md 2.7, 2.8)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ophion.primitives.enode import Enode, EnodeError, socket_ip
 from ophion.runtime.options import Options, at_least, between, hex_bytes, option
 from ophion.runtime.options import port as valid_port
 
-_NAME_LENGTH = 64
+_MAX_NAME = 64
 
 read_node_id = hex_bytes(64, 64, "a node id: expected 128 hex digits")
 
 
 def read_ip(text: str) -> str:
-    """An address; names are refused because enode URLs cannot hold them."""
+    """Parse an IP address; host names are rejected, because enode URLs cannot hold them."""
     try:
         return socket_ip(text.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -24,7 +24,7 @@ def read_ip(text: str) -> str:
 
 
 def read_bootnode(text: str) -> Enode:
-    """An enode URL that can be asked for other nodes."""
+    """Parse an enode URL with a discovery port."""
     try:
         enode = Enode.parse(text)
     except EnodeError as error:
@@ -35,15 +35,15 @@ def read_bootnode(text: str) -> Enode:
 
 
 def read_identity(text: str) -> str:
-    """A name that fits between the slashes of a client name."""
+    """Parse a name for the client name, without slashes."""
     is_plain = text.isascii() and text.isprintable() and text == text.strip()
-    if is_plain and "/" not in text and 0 < len(text) <= _NAME_LENGTH:
+    if is_plain and "/" not in text and 0 < len(text) <= _MAX_NAME:
         return text
-    raise ValueError(f"'{text}' cannot be shown to peers: up to {_NAME_LENGTH} plain characters without / are expected")
+    raise ValueError(f"'{text}' cannot be shown to peers: up to {_MAX_NAME} plain characters without / are expected")
 
 
 class NatMethod(Enum):
-    """How peers beyond a router reach this node."""
+    """How peers reach this node behind a router."""
 
     UPNP = "UPNP"
     MANUAL = "MANUAL"
@@ -51,7 +51,7 @@ class NatMethod(Enum):
 
 
 class SyncMode(Enum):
-    """How a chain is fetched from peers."""
+    """Accepted sync modes."""
 
     FULL = "FULL"
     FAST = "FAST"
@@ -60,12 +60,12 @@ class SyncMode(Enum):
 class PeerConfig(Options):
     """Peers."""
 
-    enabled: bool = option("--p2p-enabled", default=True, help="Take part in the network of peers.")
+    enabled: bool = option("--p2p-enabled", default=True, help="Connect to peers.")
     discovery_enabled: bool = option(
         "--discovery-enabled",
         default=True,
         needs="--p2p-enabled",
-        help="Look for peers over UDP; without it only static peers and those who connect here are known.",
+        help="Discover peers over UDP; without it, only static peers and inbound connections.",
     )
     host: str = option(
         "--p2p-host",
@@ -73,7 +73,7 @@ class PeerConfig(Options):
         parse=read_ip,
         metavar="IP",
         needs="--p2p-enabled",
-        help="Address that peers are told; it is not the one listened on. Other machines need for example 10.0.0.5.",
+        help="Advertised address, not the one to listen on. Peers on other machines need, for example, 10.0.0.5.",
     )
     interface: str = option(
         "--p2p-interface",
@@ -81,20 +81,20 @@ class PeerConfig(Options):
         parse=read_ip,
         metavar="IP",
         needs="--p2p-enabled",
-        help="Address to listen on for peers; 0.0.0.0 is every one of this machine.",
+        help="Address to listen on for peers; 0.0.0.0 is all addresses of this machine.",
     )
     port: int = option(
         "--p2p-port",
         default=30303,
         check=valid_port,
         needs="--p2p-enabled",
-        help="Port for peers, TCP and UDP; 0 takes a free one, which the log and the ports file name.",
+        help="Port for peers, TCP and UDP; 0 uses a free port, named in the log and the ports file.",
     )
     nat_method: NatMethod = option(
         "--nat-method",
         default=NatMethod.NONE,
-        help="How peers beyond a router reach this node: UPNP asks the router for it, with MANUAL somebody has set the"
-        " router up and --p2p-host names its address.",
+        help="How peers reach this node behind a router: UPNP requests a port mapping; with MANUAL the operator has"
+        " mapped the port and --p2p-host is the router's address.",
     )
     bootnodes: tuple[Enode, ...] | None = option(
         "--bootnodes",
@@ -103,27 +103,27 @@ class PeerConfig(Options):
         parse=read_bootnode,
         metavar="ENODE",
         needs="--p2p-enabled",
-        help="Nodes to ask for others, for example enode://<128 hex digits>@10.0.0.5:30303. Alone, or empty: this node"
-        " is the first one.",
+        help="Nodes to start discovery from, for example enode://<128 hex digits>@10.0.0.5:30303. Without a value this"
+        " node is the first of its network.",
     )
     max_peers: int = option(
         "--max-peers",
         default=25,
         check=at_least(0),
         needs="--p2p-enabled",
-        help="Most peers at a time; static peers and validators come on top.",
+        help="Maximum number of peers; static peers and validators do not count.",
     )
     limit_remote: bool = option(
         "--remote-connections-limit-enabled",
         default=True,
-        help="Limit the share of peers that connected to us. Where all operators trust each other: false.",
+        help="Limit the share of inbound peers. Set to false where all operators trust each other.",
     )
     max_remote_percentage: int = option(
         "--remote-connections-max-percentage",
         default=60,
         check=between(0, 100),
         needs="--p2p-enabled",
-        help="Share of peers that may have connected to us.",
+        help="Maximum percentage of inbound peers.",
     )
     banned: tuple[bytes, ...] = option(
         "--banned-node-ids",
@@ -132,7 +132,7 @@ class PeerConfig(Options):
         parse=read_node_id,
         metavar="ID",
         needs="--p2p-enabled",
-        help="Nodes never to peer with: 128 hex digits each, as between // and @ of an enode URL.",
+        help="Node ids to refuse as peers: 128 hex digits each, the part between // and @ of an enode URL.",
     )
     subnets: tuple[Subnet, ...] = option(
         "--net-restrict",
@@ -140,7 +140,7 @@ class PeerConfig(Options):
         parse=read_subnet,
         metavar="SUBNET",
         needs="--p2p-enabled",
-        help="Subnets outside of which nobody is peered with, for example 10.0.0.0/8,fd00::/8.",
+        help="Accept and dial peers in these subnets only, for example 10.0.0.0/8,fd00::/8.",
     )
     static_nodes_file: Path | None = option(
         "--static-nodes-file",

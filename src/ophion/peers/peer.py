@@ -1,4 +1,4 @@
-"""`Peer`: one live connection after both Hellos, as everybody above the connection sees it."""
+"""`Peer`: a connected node, as the layers above the connection see it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """What carries a peer's messages: a connection, or something in a test that looks like one."""
+    """The connection of a peer, or its replacement in a test."""
 
     @property
     def is_open(self) -> bool: ...
@@ -31,7 +31,7 @@ class Link(Protocol):
 
 
 class _Gone:
-    """The link of a peer whose connection is over."""
+    """The link of a peer whose connection has ended."""
 
     is_open = False
 
@@ -39,21 +39,21 @@ class _Gone:
         return False
 
     def limit(self, shared: Shared, code: int, size: int) -> None:
-        """No message arrives any more."""
+        """Do nothing: no more messages arrive."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         work.close()
         return False
 
     def disconnect(self, reason: DisconnectReason, text: str) -> None:
-        """It is over already."""
+        """Do nothing: the connection has ended."""
 
 
 _GONE: Final = _Gone()
 
 
 class Peer:
-    """A node this one is connected with. Lives as long as its connection; never comes back."""
+    """A connected node. A reconnect creates a new object."""
 
     __slots__ = (
         "__weakref__",
@@ -89,67 +89,67 @@ class Peer:
         self.id = hello.node_id
         """The 64-byte public key, proven in the handshake."""
         self.address = address_of(hello.node_id)
-        """How validators know each other."""
+        """Address of the node key; identifies validators."""
         self.hello = hello
         self.local = local
         self.remote = remote
         self.is_inbound = is_inbound
-        """Whether the other side connected to us."""
+        """Whether the remote node dialled us."""
         self.is_static = is_static
-        """Whether this node keeps the connection up; may change while it lives."""
+        """Whether it is a static peer; may change during the connection."""
         self.is_permitted = False
         """Whether the permission rules name this node."""
         self.since = since
-        """Wall time of Hello."""
+        """Unix time of Hello."""
         self.score = FIRST_SCORE
-        # some clients do not say where they listen: then it is where they were found
+        # some clients send no listen port: use the port that this node dialled
         port = hello.listen_port or (0 if is_inbound else remote[1])
         self.enode = Enode(hello.node_id, remote[0], port, port)
-        """Address of the socket with the listen port of Hello."""
+        """IP of the socket and listen port of Hello."""
 
     @property
     def is_open(self) -> bool:
-        """Whether anything sent now has a chance to arrive."""
+        """Whether messages can still be sent."""
         return self._link.is_open
 
     def version(self, capability: str) -> int | None:
-        """The agreed version of a capability; None where it is not shared."""
+        """Return the negotiated version of a capability; None if it is not shared."""
         shared = self._shared.get(capability)
         return None if shared is None else shared.capability.version
 
     def send(self, capability: str, code: int, payload: bytes, *, may_drop: bool = False) -> bool:
         """Queue a message of a shared capability; False when it will not be sent.
 
-        The queue is bounded in bytes. With `may_drop` (gossip) a full queue refuses the message; without, a peer that
-        does not take what it asked for is disconnected.
+        The queue is bounded in bytes. When it is full, `may_drop` (gossip) drops the message; otherwise the peer is
+        disconnected as a slow reader.
         """
         return self._link.send(self._shared[capability], code, payload, may_drop)
 
     def limit(self, capability: str, code: int, size: int) -> None:
-        """Accept no larger payload of this code from now on, counted after decompression."""
+        """Limit the payload size of a message code, after decompression."""
         self._link.limit(self._shared[capability], code, size)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run slow work for this peer, cancelled with the connection; False, and nothing runs, when there is too much.
+        """Run a task for this peer, cancelled with the connection; False if it has too many tasks already.
 
-        `PeerMisbehaved` and `DecodeError` out of it end the connection as they do out of a handler.
+        `PeerMisbehaved` and `DecodeError` in the task end the connection, as they do in a handler.
         """
         return self._link.spawn(work)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """End the connection; the peer is told the reason, the text is for the log."""
+        """Disconnect with a reason; the text is only logged."""
         self._link.disconnect(reason, text)
 
     def praise(self) -> None:
-        """A good answer."""
+        """Raise the score after a useful response."""
         self.score = min(self.score + 1, BEST_SCORE)
 
     def blame(self, points: int = 1) -> None:
-        """A useless or late answer."""
+        """Lower the score after a useless or late response."""
         self.score -= points
 
     def unlink(self) -> None:
-        """The connection is over: whoever keeps the peer does not keep what carried its messages."""
+        """Drop the reference to the ended connection, so that holders of the peer do not keep it alive."""
         self._link = _GONE
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""`Peers`: who is connected, for everyone."""
+"""`Peers`: the connected peers, with events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ophion.runtime.topic import Topic
 
 
 class PeerConnected(Struct, frozen=True):
-    """A peer said Hello and was accepted; its sub-protocols are attached."""
+    """A peer was accepted after Hello; its sub-protocols are attached."""
 
     peer: Peer
 
@@ -42,7 +42,7 @@ class Peers:
         self.events: Topic[PeerEvent] = Topic()
 
     def __iter__(self) -> Iterator[Peer]:
-        """The peers of this moment: some may leave while they are walked through."""
+        """Iterate over a copy, because peers may disconnect meanwhile."""
         return iter(tuple(self._by_id.values()))
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class Peers:
         return self._by_address.get(address)
 
     def add(self, peer: Peer) -> None:
-        """Enter a peer; whoever listens hears of it. For the service only."""
+        """Add a peer and publish the event. Only the service calls this."""
         if peer.id in self._by_id:
             raise ValueError(f"{peer!r} is connected already")
         self._by_id[peer.id] = peer
@@ -65,7 +65,7 @@ class Peers:
         self.events.publish(PeerConnected(peer))
 
     def remove(self, peer: Peer, reason: DisconnectReason, by_us: bool) -> None:
-        """Take a peer out again, if it is in. For the service only."""
+        """Remove a peer and publish the event. Only the service calls this."""
         if self._by_id.get(peer.id) is peer:
             del self._by_id[peer.id]
             del self._by_address[peer.address]

@@ -1,8 +1,7 @@
-"""`PeerService`: the room at work. Listens, looks for others, dials, keeps who is connected.
+"""`PeerService`: listens, runs discovery, dials, and holds the connected peers.
 
-One task tree: the service, under it one task for each connection (inbound ones from the accepted socket on, outbound
-ones from the attempt on) and one that dials. Stopping tells every peer that this client quits, and takes two seconds at
-most.
+All work is one task tree: a task for each inbound connection, for each dial attempt with its connection, and for the
+dialer. Stopping sends every peer a Disconnect (client quitting) and takes two seconds at most.
 """
 
 from __future__ import annotations
@@ -22,16 +21,15 @@ from msgspec import Struct, field
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
-from ophion.peers.connection.connection import Connection, Ending, Surroundings
+from ophion.peers.connection.connection import Connection, Ending, PeerContext
 from ophion.peers.connection.listener import Listener
 from ophion.peers.connection.pre_handshake import PreHandshake
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.dialer import Dialer
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.discovery.discovery import ChainMark, Discovery
-from ophion.peers.discovery.discovery import Surroundings as DiscoverySurroundings
+from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
@@ -56,20 +54,20 @@ from ophion.runtime.port_in_use import is_taken, taken
 
 log = logging.getLogger(__name__)
 
-_FAREWELL_S: Final = 2.0
+_STOP_TIMEOUT_S: Final = 2.0
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Ends that say nothing about whether two nodes suit each other."""
+"""Disconnect reasons that do not mean that the nodes are incompatible."""
 _MAX_LEAVING: Final = 128
-"""Connections that have ended and wait for the other side to close: each is an open file."""
-_ASKING_S: Final = 0.2
-_ASKING_PER_S: Final = 0.05
-"""What rules may take of each second of the event loop to judge strangers that ping: a contract may be slow."""
+"""Ended connections that wait for the remote node to close; each is an open file."""
+_RULES_BURST_S: Final = 0.2
+_RULES_SHARE: Final = 0.05
+"""Share of event loop time for checking Pings of unknown nodes; a permissioning contract may be slow."""
 _CATCH_UP: Final = (
-    "; the contract is asked after the newest block of this node. If it has to catch up first, name permitted nodes"
-    " with --bootnodes: connections with them are permitted until then"
+    "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
+    " nodes: connections with them are allowed until it has caught up"
 )
-_FREE_PORTS: Final = 10
-"""Ports to try where any will do."""
+_MAX_PORT_ATTEMPTS: Final = 10
+"""Free ports to try with port 0."""
 
 
 class PeerListenError(OphionError):
@@ -77,10 +75,10 @@ class PeerListenError(OphionError):
 
 
 class PeerSettings(Struct, frozen=True):
-    """How this node meets others."""
+    """Settings of the peer service."""
 
     host: str = "127.0.0.1"
-    """The address others are told."""
+    """The advertised address."""
     interface: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 0
@@ -92,14 +90,14 @@ class PeerSettings(Struct, frozen=True):
     has_discovery: bool = False
     bootnodes: tuple[Enode, ...] = ()
     asks_router: bool = False
-    """Whether the router in front of this node is asked to let peers in."""
+    """Whether to request a port mapping from the router with UPnP."""
     record_file: Path | None = None
-    """Where this node's record is kept; None: nowhere."""
+    """File for the node record; None: not stored."""
     timing: Timing = field(default_factory=Timing)
 
 
 class PeerService:
-    """Connections with other nodes, for as long as it runs."""
+    """Runs all peer connections of the node."""
 
     name = "P2P service"
 
@@ -115,7 +113,7 @@ class PeerService:
         chain: ChainMark | None = None,
         is_member: Callable[[Address], bool] = lambda address: False,
     ) -> None:
-        """`rules` say which nodes are permitted; None: all. `is_member`: whether a node makes blocks of the chain."""
+        """`rules`: the permitted nodes; None: all. `is_member`: whether an address is a validator."""
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
@@ -124,7 +122,7 @@ class PeerService:
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # jitter, and which way to look: nothing that must not be guessed
+        # for jitter and lookup targets only, so it need not be unpredictable
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
         self.doorway: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
@@ -142,49 +140,49 @@ class PeerService:
         )
         self._dialler = Dialer(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
         self._rules = rules or NodeRules(key.public_key)
-        self._asking = TokenBucket(_ASKING_S, _ASKING_PER_S)
+        self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._reception.crowd.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
-        """How nodes find each other; None where only known ones meet."""
+        """None if discovery is disabled."""
         self._udp: UdpSocket | None = None
         self._host = settings.host
         self._connections: set[Connection] = set()
         self._leaving: dict[Connection, None] = {}
-        self._undialled: set[bytes] = set()
-        """Static peers that the rules do not permit to dial, which has been said."""
+        self._refused_static: set[bytes] = set()
+        """Static peers that the rules refuse to dial, already logged."""
         self._by_peer: dict[Peer, Connection] = {}
         self._has_left = asyncio.Event()
         self._port: int | None = None
         self._identity: Identity | None = None
-        self._around: Surroundings | None = None
+        self._context: PeerContext | None = None
         self._tasks: asyncio.TaskGroup | None = None
         for enode in settings.static:
             self.plan.add_static(enode, clock.monotonic())
 
-    # --- what others ask -----------------------------------------------------------------------------
+    # --- queries and commands -----------------------------------------------------------------------------
 
     @property
     def is_listening(self) -> bool:
-        """Whether others can connect to this node."""
+        """Whether the TCP port is open."""
         return self._port is not None
 
     @property
     def local_enode(self) -> Enode | None:
-        """Where others find this node; None before it listens."""
+        """The advertised enode of this node; None before it listens."""
         if self._port is None:
             return None
         return Enode(self._key.public_key, self.host, self._port, 0 if self.discovery is None else self._port)
 
     @property
     def capabilities(self) -> tuple[Capability, ...]:
-        """What this node offers, in the order of Hello."""
+        """Offered capabilities, in the order of Hello."""
         return tuple(one for subprotocol in self._subprotocols for one in subprotocol.capabilities)
 
     @property
     def host(self) -> str:
-        """The address others are told; that of the router, where it lets peers in."""
+        """The advertised address: that of the router after a UPnP mapping."""
         return self._host
 
     @property
@@ -193,16 +191,16 @@ class PeerService:
 
     @property
     def waiting_bytes(self) -> int:
-        """What is queued for all peers together."""
+        """Bytes queued for all peers."""
         return sum(connection.waiting_bytes for connection in self._connections)
 
     @property
     def dialling(self) -> int:
-        """Attempts under way."""
+        """Number of dial attempts in progress."""
         return len(self._dialler)
 
     def add_static(self, enode: Enode) -> bool:
-        """Keep a connection with this node from now on; False where that is so already, or it is ourselves."""
+        """Add a static peer and dial it; False if it is one already, or is this node."""
         is_new = self.plan.add_static(enode, self._clock.monotonic())
         if is_new:
             self.bans.lift(enode.node_id)
@@ -211,10 +209,10 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Stop keeping it, and end the connection; False where it was not kept (the connection ends all the same)."""
+        """Remove a static peer and disconnect it; False if it was none (also disconnects)."""
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
-        self._undialled.discard(enode.node_id)
+        self._refused_static.discard(enode.node_id)
         if self.discovery is not None:
             self.discovery.forget(enode.node_id)
         self._mark_static(enode.node_id)
@@ -224,7 +222,7 @@ class PeerService:
         return was_static
 
     def recheck(self) -> None:
-        """End every connection that the rules permit no longer."""
+        """Disconnect peers that the rules no longer permit."""
         for peer in self.peers:
             action = Action.KEEP_INBOUND if peer.is_inbound else Action.KEEP_OUTBOUND
             refusal = self._rules.refusal_of(peer.enode, action)
@@ -235,69 +233,69 @@ class PeerService:
             self.discovery.recheck()
 
     def offer(self, enode: Enode) -> None:
-        """Discovery has seen this node alive."""
+        """Accept a live node from discovery for dialling."""
         if self._may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
             self._dialler.wake()
 
-    # --- the task --------------------------------------------------------------------------------------
+    # --- task --------------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Listen and dial until cancelled."""
         loop = asyncio.get_running_loop()
-        around = Surroundings(
+        context = PeerContext(
             loop,
             self._clock,
-            Turns(loop, self._clock),
+            ReceiveScheduler(loop, self._clock),
             self.traffic,
             self,
             self._subprotocols,
             self._settings.timing,
             has_place=self._has_own_share,
         )
-        self._around = around
-        server = await self._open_ports(around)
+        self._context = context
+        server = await self._open_ports(context)
         port = server.port
-        self._introduce(port)
+        self._set_port(port)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                seekers = [tasks.create_task(self._dialler.run(tasks), name="dialler")]
+                background = [tasks.create_task(self._dialler.run(tasks), name="dialler")]
                 if self.discovery is not None:
-                    # after the listener: others connect as soon as they hear of us
-                    seekers.append(tasks.create_task(self.discovery.run(), name="discovery"))
+                    # after the listener, because nodes connect as soon as they discover this one
+                    background.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
-                    seekers.append(tasks.create_task(self._ask_router(mapping, port), name="router"))
+                    background.append(tasks.create_task(self._map_port(mapping, port), name="router"))
                 ready()
                 try:
                     await loop.create_future()
                 finally:
                     server.close()
                     self._reception.close()
-                    for seeker in seekers:
-                        seeker.cancel()
+                    for task in background:
+                        task.cancel()
                     self._port = None
-                    await asyncio.gather(self._say_goodbye(), mapping.release())
+                    await asyncio.gather(self._disconnect_all(), mapping.release())
         finally:
             self._tasks = None
             if self._udp is not None:
                 self._udp.close()
 
-    async def _open_ports(self, around: Surroundings) -> Listener:
+    async def _open_ports(self, context: PeerContext) -> Listener:
         settings = self._settings
-        attempts = _FREE_PORTS if settings.port == 0 else 1
+        attempts = _MAX_PORT_ATTEMPTS if settings.port == 0 else 1
         while True:
             attempts -= 1
             try:
-                return await self._listen(around)
+                return await self._listen(context)
             except OSError as error:
-                # a port that is free for TCP may be taken for UDP
+                # a port that is free for TCP may be in use for UDP
                 if not attempts:
                     raise _listen_error(settings.interface, settings.port, error) from None
 
-    def _introduce(self, port: int) -> None:
-        """This port is ours: everything that tells others of this node knows it from here on."""
+    def _set_port(self, port: int) -> None:
+        """Set the listening port in the rules, the node record and Hello."""
         settings = self._settings
         self._port = port
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
@@ -309,12 +307,12 @@ class PeerService:
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
 
-    async def _listen(self, around: Surroundings) -> Listener:
-        settings, loop = self._settings, around.loop
+    async def _listen(self, context: PeerContext) -> Listener:
+        settings, loop = self._settings, context.loop
         server = Listener(settings.interface, settings.port, self._reception.arrived, self._reception.is_crowded)
         if self.discovery is None:
             return server
-        udp = self._udp = UdpSocket(around.turns, self._clock, self.discovery.received)
+        udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received)
         try:
             await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
         except OSError:
@@ -325,14 +323,14 @@ class PeerService:
     def _discovery(self, chain: ChainMark, random: Random) -> Discovery:
         settings = self._settings
         record = LocalRecord(self._key, self._clock, settings.record_file)
-        around = DiscoverySurroundings(
+        context = DiscoveryContext(
             send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
             offer=self.offer,
             wants_more=lambda: self._dialler.room > 0,
             may=self._may_discover,
             chain=chain,
         )
-        return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, around)
+        return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
 
     def _may_discover(self, enode: Enode, action: Action) -> bool:
         settings = self._settings
@@ -341,29 +339,29 @@ class PeerService:
         if action is not Action.ACCEPT_PING or self._is_expected(enode.node_id):
             return self._rules.refusal_of(enode, action) is None
         began = self._clock.monotonic()
-        if self._asking.left(began) <= 0:
+        if self._rules_time.left(began) <= 0:
             return False
         refusal = self._rules.refusal_of(enode, action)
         ended = self._clock.monotonic()
-        self._asking.spend(ended - began, ended)
+        self._rules_time.spend(ended - began, ended)
         return refusal is None
 
-    async def _say_goodbye(self) -> None:
-        """Tell everybody; give them a moment to close. What is left is closed without a word."""
+    async def _disconnect_all(self) -> None:
+        """Send a Disconnect to all peers and wait for them to close, up to the timeout."""
         for connection in tuple(self._connections):
             connection.disconnect(DisconnectReason.CLIENT_QUITTING, "this node stops")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
+            async with asyncio.timeout(_STOP_TIMEOUT_S):
                 while self._connections:
                     self._has_left.clear()
                     await self._has_left.wait()
 
-    async def _ask_router(self, mapping: PortMapping, port: int) -> None:
-        """Have the router send peers here; without one the node goes on as it is."""
+    async def _map_port(self, mapping: PortMapping, port: int) -> None:
+        """Request a port mapping and advertise the external address; without a router nothing changes."""
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # rules on the chain are asked about this node as others know it
+            # the permissioning contract knows this node by its external address
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:
@@ -372,33 +370,33 @@ class PeerService:
 
     # --- inbound ---------------------------------------------------------------------------------------
 
-    def _receive(self, taken: socket.socket, said: bytes) -> Connection | None:
-        """Make a connection of a socket that came; its task begins then."""
-        if self._tasks is None or self._port is None or self._around is None or self._identity is None:
+    def _receive(self, accepted: socket.socket, received: bytes) -> Connection | None:
+        """Create the connection of an accepted socket and start its task."""
+        if self._tasks is None or self._port is None or self._context is None or self._identity is None:
             return None
-        connection = Connection(self._around, Session(self._identity, self._entropy))
-        self._tasks.create_task(self._take_over(connection, taken, said))
+        connection = Connection(self._context, Session(self._identity, self._entropy))
+        self._tasks.create_task(self._take_over(connection, accepted, received))
         return connection
 
-    async def _take_over(self, connection: Connection, taken: socket.socket, said: bytes) -> None:
-        assert self._around is not None
+    async def _take_over(self, connection: Connection, accepted: socket.socket, received: bytes) -> None:
+        assert self._context is not None
         try:
-            taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._around.loop.connect_accepted_socket(lambda: connection, taken)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._context.loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self.doorway.leave(connection)  # it is gone again
-            taken.close()
+            self.doorway.leave(connection)  # the remote node has closed
+            accepted.close()
             return
-        if said:
-            connection.data_received(said)
-        await self._live(connection)
+        if received:
+            connection.data_received(received)
+        await self._run_connection(connection)
 
     def _has_own_share(self, node_id: bytes) -> bool:
-        """Whether a node has capacity that unknown peers cannot use: it is static, makes blocks or is permitted."""
+        """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
         return self.plan.has_place(node_id) or self._rules.names(node_id)
 
     def _is_expected(self, node_id: bytes) -> bool:
-        """Whether a node by this name is known that is permitted, as far as can be told before it has said its port."""
+        """Whether a node id is known: reserved slot, connected, permitted or in the discovery table."""
         return (
             self.plan.has_place(node_id)
             or self.peers.by_id(node_id) is not None
@@ -406,8 +404,8 @@ class PeerService:
             or (self.discovery is not None and self.discovery.buckets.get(node_id) is not None)
         )
 
-    async def _live(self, connection: Connection) -> None:
-        """A connection from an open socket to a closed one."""
+    async def _run_connection(self, connection: Connection) -> None:
+        """Run a connection until its socket is closed."""
         self._connections.add(connection)
         try:
             await connection.run()
@@ -419,14 +417,14 @@ class PeerService:
     # --- outbound --------------------------------------------------------------------------------------
 
     async def _connect(self, enode: Enode) -> bool:
-        """One attempt, and the connection that comes of it; False where none does."""
-        assert self._around is not None
+        """Dial a node and run the connection; False if none was made."""
+        assert self._context is not None
         assert self._identity is not None
         try:
-            connection = Connection(self._around, Session(self._identity, self._entropy, enode.node_id))
+            connection = Connection(self._context, Session(self._identity, self._entropy, enode.node_id))
             async with asyncio.timeout(self._settings.timing.connect):
-                await self._around.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
-            await self._live(connection)
+                await self._context.loop.create_connection(lambda: connection, enode.ip, enode.tcp_port)
+            await self._run_connection(connection)
         except (OSError, TimeoutError, WireError) as error:
             log.debug("cannot connect enode=%s reason=%s", enode, str(error) or type(error).__name__)
             return False
@@ -438,20 +436,20 @@ class PeerService:
             return False
         refusal = self._rules.refusal_of(enode, Action.DIAL)
         if refusal is None:
-            self._undialled.discard(enode.node_id)
-        elif self.plan.is_static(enode.node_id) and enode.node_id not in self._undialled:
-            # somebody waits for this connection: said once, until it may be made
-            self._undialled.add(enode.node_id)
+            self._refused_static.discard(enode.node_id)
+        elif self.plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
+            # warn once per static peer, until the rules permit it
+            self._refused_static.add(enode.node_id)
             hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
             log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
         else:
             log.debug("not dialled enode=%s reason=%s", enode, refusal)
         return refusal is None
 
-    # --- Keeper ----------------------------------------------------------------------------------------
+    # --- ConnectionManager -----------------------------------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Whether somebody who has said Hello may stay."""
+        """Check permissions, bans and limits after Hello; raises `PeerMisbehaved` to reject."""
         peer.enode = self._listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
@@ -466,16 +464,16 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # it may be dead without our knowing, and the newcomer tries to tell us
+                # the existing connection may be dead, and the node is reconnecting
                 self._by_peer[present].probe()
             raise
         if replaced is not None:
             connection = self._by_peer[replaced]
-            connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "another connection with this node stays")
+            connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "replaced by another connection with this node")
             connection.finish_now()
 
     def _listener_of(self, peer: Peer) -> Enode:
-        """Where a peer listens: some clients do not say so in Hello, but it may be known otherwise."""
+        """Return the enode with the listen port; if Hello has none, from static peers or discovery."""
         if peer.enode.tcp_port:
             return peer.enode
         found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
@@ -484,7 +482,7 @@ class PeerService:
         return next(same, peer.enode)
 
     def joined(self, connection: Connection, peer: Peer) -> None:
-        """Somebody has become a peer."""
+        """Register an accepted peer."""
         self.doorway.leave(connection)
         self._reception.crowd.accepted(peer.id)
         self._by_peer[peer] = connection
@@ -492,9 +490,9 @@ class PeerService:
         self._dialler.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """A connection is over."""
+        """Remove an ended connection, ban after a breach, and plan the next dial."""
         self.doorway.leave(connection)
-        self._hurry(connection)
+        self._limit_leaving(connection)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
         if peer is not None:
             self._by_peer.pop(peer, None)
@@ -505,8 +503,8 @@ class PeerService:
             self.plan.ended(node_id, now, _outcome(ending, connection.lived))
         self._dialler.wake()
 
-    def _hurry(self, leaving: Connection) -> None:
-        """Whoever does not close after it was told why is waited for, unless too many do that."""
+    def _limit_leaving(self, leaving: Connection) -> None:
+        """Track a closing connection; above the limit, abort the oldest."""
         self._leaving[leaving] = None
         if len(self._leaving) > _MAX_LEAVING and self.is_listening:
             oldest = next(iter(self._leaving))

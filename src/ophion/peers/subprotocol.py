@@ -1,4 +1,4 @@
-"""What rides on a connection: eth, and the messages of validators."""
+"""Interface of sub-protocols: eth, consensus, priv."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ class Attached(Protocol):
     """A sub-protocol on one connection."""
 
     def received(self, code: int, payload: bytes) -> None:
-        """One message, in order, on the loop; `code` counts from 0. Short: slow work goes to `Peer.spawn`.
+        """Handle one message, in order, on the event loop; `code` starts at 0. Slow work belongs in `Peer.spawn`.
 
-        `PeerMisbehaved` ends the connection with its reason, `DecodeError` as a breach of protocol.
+        `PeerMisbehaved` ends the connection with its reason, `DecodeError` with `BREACH`.
         """
 
     def oversized(self, code: int, size: int) -> None:
-        """A message over the limit of its code (`Capability.max_bytes`, `Peer.limit`); its payload was not read.
+        """Handle a message above the limit of its code (`Capability.max_bytes`, `Peer.limit`), without its payload.
 
         `PeerMisbehaved` ends the connection; returning drops the message.
         """
 
     def closed(self) -> None:
-        """The connection is gone; called once, also where `received` was never called."""
+        """Called once when the connection has ended, also without any message before."""
 
 
 class Subprotocol(Protocol):
-    """One name with its offered versions."""
+    """A sub-protocol with its offered versions."""
 
     capabilities: Sequence[Capability]
 
     def attach(self, peer: Peer, version: int) -> Attached:
-        """Both sides have it: called once after the Hellos, before any message. Sends its first message at once."""
+        """Start on a connection: called once after Hello, before any message. May send at once."""

@@ -1,34 +1,34 @@
-"""How much of something a peer may do: so much at once, and so much a second from then on."""
+"""`TokenBucket`: a rate limiter with a burst size and a rate per second."""
 
 from __future__ import annotations
 
 
 class TokenBucket:
-    """A bucket that fills with time. Whoever asks says what time it is."""
+    """A token bucket; callers pass in the time."""
 
-    __slots__ = ("_at", "_left", "_most", "_per_s")
+    __slots__ = ("_at", "_burst", "_left", "_per_s")
 
-    def __init__(self, most: float, per_s: float) -> None:
-        self._most = most
+    def __init__(self, burst: float, per_s: float) -> None:
+        self._burst = burst
         self._per_s = per_s
-        self._left = most
+        self._left = burst
         self._at = 0.0
 
     def left(self, now: float) -> float:
-        """What may be done now; negative when more was done than allowed."""
-        self._left = min(self._most, self._left + (now - self._at) * self._per_s)
+        """Return the available tokens; negative after overspending."""
+        self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
         self._at = now
         return self._left
 
     def take(self, amount: float, now: float) -> bool:
-        """Take from it what is there; whether it was. Nothing is owed."""
+        """Take tokens if there are enough; returns whether there were."""
         if self.left(now) < amount:
             return False
         self._left -= amount
         return True
 
     def spend(self, amount: float, now: float) -> bool:
-        """Take from it; whether it was there. What was not is owed."""
-        has_been_there = self.left(now) >= amount
+        """Take tokens even if there are too few; returns whether there were enough."""
+        had_enough = self.left(now) >= amount
         self._left -= amount
-        return has_been_there
+        return had_enough

@@ -1,10 +1,9 @@
-"""UPnP: asking the router in front of this node to let peers in (networking.md 2.8).
+"""UPnP client for port mappings on a router (networking.md 2.8).
 
-    search (one datagram to everybody)  ->  where a gateway describes itself  ->  its service for ports
-                                            GetExternalIPAddress, AddPortMapping, DeletePortMapping
+    SSDP search (multicast)  ->  URL of the device description  ->  control URL of the WAN connection service
+                                 GetExternalIPAddress, AddPortMapping, DeletePortMapping
 
-Everything a router says is read within bounds of size and time, and only from the address that answered the search. A
-network without such a router is no error: the node goes on as if it had not been asked.
+Responses are bounded in size and time, and accepted only from the address that answered the search.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from ophion.errors import OphionError
 
 SEARCH_ADDRESS: Final = ("239.255.255.250", 1900)
 SEARCH_S: Final = 3.0
-_REQUEST_S: Final = 3.0
-_MAX_ANSWER: Final = 64 * 1024
+_REQUEST_TIMEOUT_S: Final = 3.0
+_MAX_RESPONSE_BYTES: Final = 64 * 1024
 _ATTEMPTS: Final = 2
 _GATEWAYS: Final = tuple(f"urn:schemas-upnp-org:device:InternetGatewayDevice:{version}" for version in (1, 2))
 _SERVICE: Final = re.compile(
@@ -43,7 +42,7 @@ _ENVELOPE: Final = (
 
 
 class GatewayError(OphionError):
-    """A router that does not do what it offered."""
+    """The router refused a request, or did not answer."""
 
 
 class Gateway(Struct, frozen=True):
@@ -53,24 +52,24 @@ class Gateway(Struct, frozen=True):
     service: str
 
     async def external_ip(self) -> str:
-        """The address that the world sees; `GatewayError` where the router has none, as before it is connected."""
+        """Return the external address; raises `GatewayError` if the router has none, as before it is online."""
         found = _EXTERNAL.search(await self._ask("GetExternalIPAddress", {}))
         try:
             address = ipaddress.ip_address("" if found is None else found.group(1).decode())
         except ValueError:
             address = None
         if address is None or address.is_unspecified or address.is_loopback or address.is_multicast:
-            raise GatewayError("the router does not say which address the world sees")
+            raise GatewayError("the router has no external address")
         return str(address)
 
-    async def map(self, protocol: str, port: int, inside: str) -> None:
-        """Send what arrives at a port of the router to the same port here."""
+    async def map(self, protocol: str, port: int, local: str) -> None:
+        """Forward a port of the router to the same port of this machine."""
         arguments = {
             "NewRemoteHost": "",
             "NewExternalPort": str(port),
             "NewProtocol": protocol,
             "NewInternalPort": str(port),
-            "NewInternalClient": inside,
+            "NewInternalClient": local,
             "NewEnabled": "1",
             "NewPortMappingDescription": "ophion",
             "NewLeaseDuration": "0",
@@ -78,13 +77,13 @@ class Gateway(Struct, frozen=True):
         await self._ask("AddPortMapping", arguments)
 
     async def unmap(self, protocol: str, port: int) -> None:
-        """Take a mapping back."""
+        """Remove a mapping."""
         await self._ask(
             "DeletePortMapping", {"NewRemoteHost": "", "NewExternalPort": str(port), "NewProtocol": protocol}
         )
 
     async def local_ip(self) -> str:
-        """Which address of this machine the router sees."""
+        """Return the address of this machine in the router's network."""
         _, writer = await _open(self.control)
         try:
             return str(writer.get_extra_info("sockname")[0])
@@ -101,20 +100,20 @@ class Gateway(Struct, frozen=True):
 async def find_gateway(
     interface: str = "0.0.0.0", search_address: tuple[str, int] = SEARCH_ADDRESS, search_s: float = SEARCH_S
 ) -> Gateway | None:
-    """The first router that answers and maps ports; None where there is none. Takes some seconds at most."""
+    """Return the first router with a port mapping service; None if none answers in time."""
     loop = asyncio.get_running_loop()
-    heard: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(16)
+    responses: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(16)
     try:
-        transport, _ = await loop.create_datagram_endpoint(lambda: _Search(heard), sock=_search_socket(interface))
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Search(responses), sock=_search_socket(interface))
     except OSError:
         return None
     try:
         async with asyncio.timeout(search_s):
             for _ in range(_ATTEMPTS):
                 for kind in _GATEWAYS:
-                    transport.sendto(_question(kind, search_address), search_address)
+                    transport.sendto(_search_request(kind, search_address), search_address)
             while True:
-                gateway = await _described(*await heard.get())
+                gateway = await _read_description(*await responses.get())
                 if gateway is not None:
                     return gateway
     except (TimeoutError, OSError):
@@ -124,17 +123,17 @@ async def find_gateway(
 
 
 class _Search(asyncio.DatagramProtocol):
-    """Collects answers; more than a few are not needed."""
+    """Collects the first few responses."""
 
-    def __init__(self, heard: asyncio.Queue[tuple[bytes, str]]) -> None:
-        self._heard = heard
+    def __init__(self, responses: asyncio.Queue[tuple[bytes, str]]) -> None:
+        self._responses = responses
 
     def datagram_received(self, data: bytes, address: tuple[str, int]) -> None:
-        if len(data) <= _MAX_ANSWER and not self._heard.full():
-            self._heard.put_nowait((data, str(address[0])))
+        if len(data) <= _MAX_RESPONSE_BYTES and not self._responses.full():
+            self._responses.put_nowait((data, str(address[0])))
 
     def error_received(self, error: Exception) -> None:
-        """Nobody is there; the time limit says the same."""
+        """Ignore ICMP errors; the search has a timeout."""
 
 
 def _search_socket(interface: str) -> socket.socket:
@@ -153,52 +152,52 @@ def _search_socket(interface: str) -> socket.socket:
     return made
 
 
-def _question(kind: str, address: tuple[str, int]) -> bytes:
+def _search_request(kind: str, address: tuple[str, int]) -> bytes:
     lines = ("M-SEARCH * HTTP/1.1", f"HOST: {address[0]}:{address[1]}", 'MAN: "ssdp:discover"', "MX: 2", f"ST: {kind}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-async def _described(answer: bytes, sender: str) -> Gateway | None:
-    """Read where a router that answered describes itself; None where that leads nowhere."""
+async def _read_description(answer: bytes, sender: str) -> Gateway | None:
+    """Fetch the device description of a router; None if it is unusable."""
     location = _LOCATION.search(answer)
     if location is None:
         return None
     try:
-        place = urlsplit(location.group(1).decode("ascii"))
-        # a router speaks for itself: nobody makes this node ask third parties
-        if place.scheme != "http" or place.hostname != sender:
+        url = urlsplit(location.group(1).decode("ascii"))
+        # only the sender itself: it must not make this node send requests to third parties
+        if url.scheme != "http" or url.hostname != sender:
             return None
-        description = await _request(place, "GET", "", b"")
+        description = await _request(url, "GET", "", b"")
         found = _SERVICE.search(description)
         if found is None:
             return None
-        control = urlsplit(urljoin(place.geturl(), found.group(2).decode("ascii")))
+        control = urlsplit(urljoin(url.geturl(), found.group(2).decode("ascii")))
     except (ValueError, GatewayError):
         return None
     return Gateway(control, found.group(1).decode("ascii")) if control.hostname == sender else None
 
 
-async def _request(place: SplitResult, method: str, headers: str, body: bytes) -> bytes:
-    """One HTTP exchange; `GatewayError` says why there is no answer."""
-    path = (place.path or "/") + (f"?{place.query}" if place.query else "")
-    head = f"{method} {path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n{headers}"
+async def _request(url: SplitResult, method: str, headers: str, body: bytes) -> bytes:
+    """Send one HTTP request; raises `GatewayError`."""
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    head = f"{method} {path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n{headers}"
     try:
-        async with asyncio.timeout(_REQUEST_S):
-            reader, writer = await _open(place)
+        async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+            reader, writer = await _open(url)
             try:
                 writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 answer = b""
-                while len(answer) <= _MAX_ANSWER and (piece := await reader.read(_MAX_ANSWER)):
+                while len(answer) <= _MAX_RESPONSE_BYTES and (piece := await reader.read(_MAX_RESPONSE_BYTES)):
                     answer += piece
             finally:
                 writer.close()
     except (OSError, TimeoutError) as error:
-        raise GatewayError(f"the router at {place.netloc} does not answer: {str(error) or 'time is up'}") from None
+        raise GatewayError(f"the router at {url.netloc} does not answer: {str(error) or 'timeout'}") from None
     status = _STATUS.match(answer)
     if status is None or status.group(1) != b"200":
-        raise GatewayError(f"the router at {place.netloc} refuses: {answer[:60]!r}")
-    return answer[:_MAX_ANSWER]
+        raise GatewayError(f"the router at {url.netloc} refuses: {answer[:60]!r}")
+    return answer[:_MAX_RESPONSE_BYTES]
 
 
-async def _open(place: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(place.hostname, place.port or 80)
+async def _open(url: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(url.hostname, url.port or 80)

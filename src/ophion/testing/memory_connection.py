@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from ophion.native.crypto import PrivateKey
-from ophion.peers.connection.connection import Connection, Ending, Surroundings
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.connection import Connection, Ending, PeerContext
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.peer import Peer
@@ -37,12 +37,14 @@ class Host:
         self.endings: list[Ending] = []
         capabilities = tuple(one for subprotocol in subprotocols for one in subprotocol.capabilities)
         self.identity = Identity(key, Hello.of(client_id, capabilities, 30303, key.public_key), capabilities)
-        turns = Turns(loop, self.clock)
-        self.around = Surroundings(loop, self.clock, turns, self.traffic, self, tuple(subprotocols), timing or Timing())
+        scheduler = ReceiveScheduler(loop, self.clock)
+        self.context = PeerContext(
+            loop, self.clock, scheduler, self.traffic, self, tuple(subprotocols), timing or Timing()
+        )
 
     def connection(self, remote_id: bytes | None = None) -> Connection:
         """A connection that dials this node, or waits for a dialler."""
-        return Connection(self.around, Session(self.identity, SystemEntropy(), remote_id))
+        return Connection(self.context, Session(self.identity, SystemEntropy(), remote_id))
 
     def judge(self, peer: Peer) -> None:
         """Every peer may stay."""

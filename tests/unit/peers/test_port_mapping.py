@@ -28,7 +28,7 @@ def test_a_router_that_refuses_is_a_warning(caplog: pytest.LogCaptureFixture) ->
         found = router.requests.copy()
         router.refuses = "AddPortMapping"
         assert await mapping.ask() is None
-        assert "peers are told the address as it is" in caplog.text
+        assert "the advertised address is unchanged" in caplog.text
         await mapping.release()
         assert any("DeletePortMapping" in request for request in router.requests[len(found) :])
 
@@ -41,9 +41,7 @@ def test_a_router_without_an_address_is_a_warning(external: str, caplog: pytest.
         router.external = external
         mapping = PortMapping("127.0.0.1", 30303, address)
         assert await mapping.ask() is None
-        assert (
-            "the router does not say which address the world sees; peers are told the address as it is" in caplog.text
-        )
+        assert "the advertised address is unchanged error=the router has no external address" in caplog.text
         await mapping.release()
 
     play(story)

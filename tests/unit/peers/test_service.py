@@ -678,7 +678,7 @@ def test_parts_of_large_messages_are_bounded_for_all_strangers_together() -> Non
             sealed = stranger.session.seal([(0x11, os.urandom(frame_bytes))])
             stranger.writer.write(sealed[: frame_bytes - 1000])
             await stranger.writer.drain()
-        assembly = a.service._around.assembly  # type: ignore[union-attr]
+        assembly = a.service._context.assembly  # type: ignore[union-attr]
         await until(lambda: a.service.traffic.disconnected["local", "timeout"] == 4)
         assert assembly.total <= 64 * 2**20
         assert a.service.peers.by_id(member.public_key) is not None, "who makes blocks may take its time"

@@ -1,17 +1,17 @@
-"""One connection: a socket around a session.
+"""TCP connections: each connects one socket to one RLPx session.
 
-    socket ──bytes──> inbox ──┐                        ┌──> Attached.received      in order, on the loop
-                              ├─> turns ─> session ────┤
-    socket <──bytes── outbox ─┘                        └──> Peer, who stands for it everywhere else
+    socket ──bytes──> inbox ──┐                            ┌──> Attached.received   messages in order, on the loop
+                              ├─> scheduler ─> session ────┤
+    socket <──bytes── outbox ─┘                            └──> Peer                the handle for the layers above
 
-    connection   the shell: stages, time limits, the tasks of one peer, how it ends
-    listener     the port; sockets are taken from it at once, or in batches
-    visitor      a socket of which nothing is known yet but the address
-    turns        a bounded slice of the event loop for all connections together, shared fairly
-    assembly     large messages that have arrived in part, bounded in bytes
-    outbox       what waits to be sent, bounded in bytes
-    traffic      messages and bytes by capability, connections by reason
-    timing       how long a stage may take
+    connection          stages, timeouts, the tasks of one peer, disconnect
+    listener            the TCP port; accepts sockets at once, or in batches during a flood
+    pre_handshake       an accepted socket before its first message
+    receive_scheduler   bounds the time of all connections on the event loop, and shares it fairly
+    message_reassembly  bounds the bytes of large messages that have arrived in part
+    send_queue          messages to send, bounded in bytes
+    traffic             counters: messages and bytes by capability, connections by reason
+    timeouts            timeouts of each stage
 
-Failures end here. Whatever a peer sends, and whatever goes wrong while handling it, ends that connection and no other.
+A message that fails to decode, or a handler that raises, ends that one connection and no other.
 """

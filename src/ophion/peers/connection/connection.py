@@ -1,4 +1,4 @@
-"""A socket around a session: one reader, one queue of what is to be sent, one timer, one group of tasks."""
+"""`Connection`: one TCP socket with its RLPx session, send queue, timer and tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from ophion.errors import DecodeError, StorageError
 from ophion.native.wire import WireError
 from ophion.peers.connection.message_reassembly import LARGE, MessageReassembly
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT, Outbox
 from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
@@ -42,29 +42,29 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 _READ_AHEAD: Final = 256 * 1024
-"""Bytes that may wait for their turn before reading from the socket pauses."""
+"""Received bytes that may wait before reading from the socket pauses."""
 _WRITE_AHEAD: Final = 256 * 1024
-"""Sealed bytes that the transport may hold before sealing pauses."""
+"""Encrypted bytes that the transport may buffer before encryption pauses."""
 _EVENTS_PER_STEP: Final = 8
-_FAREWELL_EVENTS: Final = 256
-"""How far a Disconnect is looked for in what a closed socket left behind."""
+_MAX_FINAL_EVENTS: Final = 256
+"""Events searched for a Disconnect in the unread bytes of a closed socket."""
 _OVERSLEPT_S: Final = 1.0
-"""A timer that is later than this says more about us than about the peer."""
+"""A timer that fires later than this means that this process was stalled, not the peer."""
 MAX_TASKS: Final = 16
-"""Slow work of one peer at a time."""
+"""Concurrent tasks of one peer."""
 
 
 class ConnectionManager(Protocol):
-    """Who decides about connections and keeps track of them."""
+    """Accepts or rejects connections and keeps track of them."""
 
     def judge(self, peer: Peer) -> None:
-        """Hello has been said: `PeerMisbehaved` when this peer is not wanted, with the reason to tell it."""
+        """Check a peer after Hello. Raises `PeerMisbehaved` with the disconnect reason to reject it."""
 
     def joined(self, connection: Connection, peer: Peer) -> None:
-        """The peer is accepted and its sub-protocols are attached."""
+        """Called when the peer is accepted and its sub-protocols are attached."""
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """The connection is over; called once for each, also where nobody ever said Hello."""
+        """Called once when a connection has ended, also when it ended before Hello."""
 
 
 class Ending(NamedTuple):
@@ -75,29 +75,29 @@ class Ending(NamedTuple):
     text: str
 
 
-class Surroundings(Struct, frozen=True):
+class PeerContext(Struct, frozen=True):
     """What all connections of a node share."""
 
     loop: asyncio.AbstractEventLoop
     clock: Clock
-    turns: Turns
+    scheduler: ReceiveScheduler
     traffic: Traffic
     keeper: ConnectionManager
     subprotocols: Sequence[Subprotocol] = ()
     timing: Timing = field(default_factory=Timing)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
     has_place: Callable[[bytes], bool] = lambda node_id: False
-    """Whether a node is static, or makes blocks: its large messages may take their time."""
+    """Whether the limit of partly received messages exempts a node: a static peer, validator or permitted node."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection, from an open socket to a closed one. `run` is its task; it ends with the connection."""
+    """One connection, from the open socket to the closed one. Its task `run` ends with it."""
 
     __slots__ = (
         "__weakref__",
-        "_around",
         "_attached",
         "_children",
+        "_context",
         "_due_at",
         "_ending",
         "_heard_at",
@@ -125,11 +125,11 @@ class Connection(asyncio.Protocol):
         "remote",
     )
 
-    def __init__(self, around: Surroundings, session: Session) -> None:
-        self._around = around
+    def __init__(self, context: PeerContext, session: Session) -> None:
+        self._context = context
         self._session = session
         self._transport: asyncio.Transport | None = None
-        self._over: asyncio.Future[None] = around.loop.create_future()
+        self._over: asyncio.Future[None] = context.loop.create_future()
         self._tasks: asyncio.TaskGroup | None = None
         self._children: set[asyncio.Task[None]] = set()
         self._attached: dict[str, Attached] = {}
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         self._outbox = Outbox()
         self._timer: asyncio.TimerHandle | None = None
         self._ending: Ending | None = None
-        self._heard_at = self._message_at = around.clock.monotonic()
+        self._heard_at = self._message_at = context.clock.monotonic()
         self._joined_at: float | None = None
         self._due_at = 0.0
         self._stuck_at = 0
@@ -148,32 +148,32 @@ class Connection(asyncio.Protocol):
         self.local: tuple[str, int] = ("", 0)
         self.remote: tuple[str, int] = ("", 0)
         self.peer: Peer | None = None
-        """Who it is, once accepted."""
+        """Set when the peer is accepted."""
 
     @property
     def remote_id(self) -> bytes | None:
-        """The key at the other end, expected or proven; None while somebody unknown has not shown one."""
+        """The public key of the remote node, expected or proven; None before an inbound handshake."""
         return self._session.remote_id
 
     @property
     def is_open(self) -> bool:
-        """Whether messages still have a chance."""
+        """Whether messages can still be sent."""
         return self._ending is None
 
     @property
     def lived(self) -> float:
-        """Seconds since the other side became a peer; 0 where it never did."""
-        return 0.0 if self._joined_at is None else self._around.clock.monotonic() - self._joined_at
+        """Seconds since the peer was accepted; 0 if it never was."""
+        return 0.0 if self._joined_at is None else self._context.clock.monotonic() - self._joined_at
 
     @property
     def waiting_bytes(self) -> int:
-        """What is queued for the other side."""
+        """Bytes queued for the remote node, in the send queue and the transport."""
         return self._outbox.size + (0 if self._transport is None else self._transport.get_write_buffer_size())
 
     # --- the task -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Live until the socket is closed. Cancelling closes it without a word."""
+        """Run until the socket is closed. Cancelling closes it without a Disconnect."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
@@ -181,22 +181,22 @@ class Connection(asyncio.Protocol):
                 await self._over
         finally:
             self.abort()
-            self._end(DisconnectReason.TCP_ERROR, "given up", by_us=True)
+            self._end(DisconnectReason.TCP_ERROR, "cancelled", by_us=True)
             self._finish()
-            # nothing of it waits for a collection of cycles, which a node has rarely
+            # break the reference cycles: the node runs the garbage collector rarely
             self._tasks = None
             if self.peer is not None:
                 self.peer.unlink()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """A task that ends with the connection; see `Peer.spawn`."""
+        """Start a task that ends with the connection; see `Peer.spawn`."""
         if self._ending is not None or self._tasks is None or len(self._children) >= MAX_TASKS:
             work.close()
             return False
         task = self._tasks.create_task(self._guarded(work))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
-        # cancelled before its first step, it has not touched the work
+        # a task cancelled before its first step never started the coroutine
         task.add_done_callback(lambda _: work.close())
         return True
 
@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001  # the boundary: nothing leaves a connection
+        except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
             self._fail(error)
 
     # --- sending ------------------------------------------------------------------------------------
@@ -216,12 +216,12 @@ class Connection(asyncio.Protocol):
         """Queue one message; see `Peer.send`."""
         if self._ending is not None:
             return False
-        traffic = self._around.traffic
+        traffic = self._context.traffic
         if self.waiting_bytes > (SOFT_LIMIT if may_drop else HARD_LIMIT):
             if may_drop:
                 traffic.dropped[shared.capability.name] += 1
             else:
-                self.disconnect(DisconnectReason.TIMEOUT, "it does not take what it asked for")
+                self.disconnect(DisconnectReason.TIMEOUT, "the send queue is full: the peer reads too slowly")
             return False
         self._outbox.put(shared.offset + code, payload)
         traffic.note_sent(shared, code, len(payload))
@@ -229,21 +229,21 @@ class Connection(asyncio.Protocol):
         return True
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """Tell the other side why, and close; what waits to be sent is forgotten."""
+        """Drop the send queue, send a Disconnect with the reason, and close."""
         self._end(reason, text, by_us=True)
 
     def probe(self) -> None:
-        """Make sure soon that the other side is still there: somebody else claims to be it."""
+        """Ping the peer with a short timeout, because a second connection has proven the same key."""
         if self._ending is None and self.peer is not None and not self._is_probed:
             self._is_probed = True
             self._say(PING_ID)
-            self._arm(self._around.timing.probe)
+            self._arm(self._context.timing.probe)
 
     def _say(self, message_id: int) -> None:
-        """Ping and Pong; a peer that does not read what it asked for gets no more of them."""
+        """Queue a Ping or Pong, unless the peer is a slow reader."""
         if self.waiting_bytes <= SOFT_LIMIT:
             self._outbox.put(message_id, EMPTY)
-            self._around.traffic.note_p2p(self._around.traffic.sent, message_id)
+            self._context.traffic.note_p2p(self._context.traffic.sent, message_id)
             self._wake()
 
     # --- the socket ---------------------------------------------------------------------------------
@@ -255,17 +255,17 @@ class Connection(asyncio.Protocol):
         self.local = _address(transport.get_extra_info("sockname"))
         self.remote = _address(transport.get_extra_info("peername"))
         if self._ending is not None:
-            # others needed its place before the loop had taken it over
+            # evicted before the event loop had connected the socket
             transport.abort()
             return
         self._write(self._session.take_output())
-        self._arm(self._around.timing.handshake)
+        self._arm(self._context.timing.handshake)
 
     def data_received(self, data: bytes) -> None:
         if self._ending is not None:
             return
-        self._around.traffic.bytes_received += len(data)
-        self._heard_at = self._around.clock.monotonic()
+        self._context.traffic.bytes_received += len(data)
+        self._heard_at = self._context.clock.monotonic()
         self._is_pinged = self._is_probed = False
         self._inbox.append(data)
         self._inbox_size += len(data)
@@ -275,7 +275,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """The other side has closed; what it said before that may still wait for its turn."""
+        """The remote node has closed. Keep the socket while received messages are unread."""
         self._is_remote_closed = True
         if self._ending is not None or not self._has_unread():
             return False
@@ -284,7 +284,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._ending is None and self._has_unread():
-            self._look_for_farewell()
+            self._read_final_disconnect()
         self._end(DisconnectReason.TCP_ERROR, str(error or "closed by the other side"), by_us=False)
         self._finish()
         self._transport = None
@@ -303,10 +303,10 @@ class Connection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         if data and self._transport is not None and not self._transport.is_closing():
-            self._around.traffic.bytes_sent += len(data)
+            self._context.traffic.bytes_sent += len(data)
             self._transport.write(data)
 
-    # --- turns --------------------------------------------------------------------------------------
+    # --- scheduled work -----------------------------------------------------------------------------
 
     def _has_unread(self) -> bool:
         return bool(self._inbox) or self._session.has_more
@@ -314,16 +314,16 @@ class Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if not self._is_queued and self._tasks is not None and self._ending is None:
             self._is_queued = True
-            self._around.turns.add(self._step)
+            self._context.scheduler.add(self._step)
 
     def _step(self) -> bool:
-        """A little work; whether there is more. Called by `Turns`, never raises."""
-        # it counts as queued meanwhile: what handlers send makes no second turn
+        """Write and read a little; return whether work is left. Called by `ReceiveScheduler`, never raises."""
+        # `_is_queued` stays set meanwhile, so messages that handlers send do not schedule a second step
         if self._ending is None:
             try:
                 self._write_some()
                 self._read_some()
-            except Exception as error:  # noqa: BLE001  # the boundary: nothing leaves a connection
+            except Exception as error:  # noqa: BLE001  # the boundary: no error leaves a connection
                 self._fail(error)
         if self._is_remote_closed and not self._has_unread():
             self._end(DisconnectReason.TCP_ERROR, "closed by the other side", by_us=False)
@@ -346,20 +346,20 @@ class Connection(asyncio.Protocol):
         if session.stage is not stage:
             self._write(session.take_output())
             if session.stage is Stage.HELLO:
-                self._arm(self._around.timing.hello)
-        self._weigh()
+                self._arm(self._context.timing.hello)
+        self._limit_partial_messages()
         if self._is_reading_paused and not self._has_unread() and self._transport is not None:
             self._is_reading_paused = False
             self._transport.resume_reading()
 
-    def _weigh(self) -> None:
-        """Let go of whoever has held a part of a large message for longest, where there are too many of them."""
-        around, size, node_id = self._around, self._session.buffered, self._session.remote_id
-        if size >= LARGE and node_id is not None and around.has_place(node_id):
+    def _limit_partial_messages(self) -> None:
+        """Above the limit of all connections together, disconnect the one whose large message arrives slowest."""
+        context, size, node_id = self._context, self._session.buffered, self._session.remote_id
+        if size >= LARGE and node_id is not None and context.has_place(node_id):
             size = 0
-        slowest = around.assembly.note(self, size)
+        slowest = context.assembly.note(self, size)
         if slowest is not None:
-            slowest.disconnect(DisconnectReason.TIMEOUT, "a large message takes long to arrive, and there are many")
+            slowest.disconnect(DisconnectReason.TIMEOUT, "too many incomplete large messages")
 
     def _next_bytes(self) -> bytes:
         if self._session.has_more:
@@ -369,7 +369,7 @@ class Connection(asyncio.Protocol):
         return data
 
     def _handle(self, event: Event) -> None:
-        traffic = self._around.traffic
+        traffic = self._context.traffic
         self._message_at = self._heard_at
         match event:
             case Message(shared, code, payload):
@@ -387,12 +387,12 @@ class Connection(asyncio.Protocol):
             case Left(reason):
                 traffic.note_p2p(traffic.received, DISCONNECT_ID)
                 known = DisconnectReason.TCP_ERROR if reason is None else reason
-                self._end(known, "told by the other side", by_us=False)
+                self._end(known, "Disconnect received", by_us=False)
 
     def _greet(self, greeted: Greeted) -> None:
-        """Turn a stranger into a peer, if it is wanted."""
+        """Check the peer after its Hello and attach the shared sub-protocols."""
         self._write(self._session.take_output())
-        around = self._around
+        context = self._context
         peer = Peer(
             self,
             greeted.hello,
@@ -400,27 +400,27 @@ class Connection(asyncio.Protocol):
             local=self.local,
             remote=self.remote,
             is_inbound=self.is_inbound,
-            since=around.clock.now(),
+            since=context.clock.now(),
         )
-        around.keeper.judge(peer)
+        context.keeper.judge(peer)
         self.peer = peer
-        self._joined_at = around.clock.monotonic()
-        self._arm(around.timing.idle)
+        self._joined_at = context.clock.monotonic()
+        self._arm(context.timing.idle)
         versions = {one.capability.name: one.capability.version for one in greeted.shared}
-        for subprotocol in around.subprotocols:
+        for subprotocol in context.subprotocols:
             name = subprotocol.capabilities[0].name
             if name in versions:
                 self._attached[name] = subprotocol.attach(peer, versions[name])
-        around.traffic.connected["inbound" if self.is_inbound else "outbound"] += 1
+        context.traffic.connected["inbound" if self.is_inbound else "outbound"] += 1
         log.debug("peer connected peer=%r client=%s caps=%s", peer, peer.hello.client_id, ",".join(peer.hello.caps))
-        around.keeper.joined(self, peer)
+        context.keeper.joined(self, peer)
 
     # --- time ---------------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
-        self._due_at = self._around.clock.monotonic() + seconds
-        self._timer = self._around.loop.call_later(seconds, self._on_timer)
+        self._due_at = self._context.clock.monotonic() + seconds
+        self._timer = self._context.loop.call_later(seconds, self._on_timer)
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -429,9 +429,9 @@ class Connection(asyncio.Protocol):
 
     def _on_timer(self) -> None:
         self._timer = None
-        timing, now = self._around.timing, self._around.clock.monotonic()
+        timing, now = self._context.timing, self._context.clock.monotonic()
         if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
-            # this process stood still: what the peer said meanwhile waits to be read, or it believes us gone
+            # this process was stalled: received bytes may be unread, so the peer gets one more idle period
             self._heard_at = self._message_at = max(self._heard_at, now - timing.idle)
             self._is_pinged = True
             self._say(PING_ID)
@@ -446,19 +446,19 @@ class Connection(asyncio.Protocol):
                 self._end(DisconnectReason.TIMEOUT, problem, by_us=True)
 
     def _silence(self) -> str | None:
-        """Ping a silent peer, arm the timer again; or say what is wrong with it."""
-        timing, now = self._around.timing, self._around.clock.monotonic()
+        """Ping a silent peer and set the timer again; return the error when the peer has timed out."""
+        timing, now = self._context.timing, self._context.clock.monotonic()
         if self._has_unread():
-            # what it said waits for us: nothing can be said about the peer
+            # received bytes are unread, so the peer is not silent
             self._arm(timing.idle)
             return None
         if self._is_probed:
-            return "no answer to a ping while another connection claims to be this peer"
+            return "no answer to a ping after a second connection proved the same key"
         if self._session.buffered and now - self._message_at >= timing.message:
             return f"a message takes longer than {timing.message:g} s to arrive"
         silent = now - self._heard_at
         if silent >= 2 * timing.idle:
-            return f"nothing heard for {silent:.0f} s"
+            return f"nothing received for {silent:.0f} s"
         if silent >= timing.idle and not self._is_pinged:
             self._is_pinged = True
             self._say(PING_ID)
@@ -466,16 +466,16 @@ class Connection(asyncio.Protocol):
         return None
 
     def _stuck(self) -> str | None:
-        """A peer that has not taken a byte of what waits for it since the last time the timer looked."""
+        """Return an error when the peer has read nothing since the last check."""
         waiting = self._transport.get_write_buffer_size() if self._transport and self._is_writing_paused else 0
         is_stuck = waiting > 0 and waiting == self._stuck_at
         self._stuck_at = waiting
-        return f"{waiting} bytes wait and it takes none of them" if is_stuck else None
+        return f"the peer reads none of {waiting} buffered bytes" if is_stuck else None
 
     # --- the end ------------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
-        """Something went wrong while this peer's bytes were handled; the connection ends, the node goes on."""
+        """End this connection after an error in handling its bytes."""
         match error:
             case PeerMisbehaved():
                 self._end(error.reason, error.text, by_us=True)
@@ -484,10 +484,10 @@ class Connection(asyncio.Protocol):
             case DecodeError():
                 self._end(DisconnectReason.BREACH, str(error), by_us=True)
             case StorageError():
-                log.error("a message could not be handled peer=%s error=%s", self.peer or self.remote, error)
+                log.error("cannot handle message peer=%s error=%s", self.peer or self.remote, error)
                 self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)
             case _:
-                log.exception("a message could not be handled peer=%s", self.peer or self.remote, exc_info=error)
+                log.exception("cannot handle message peer=%s", self.peer or self.remote, exc_info=error)
                 self._end(DisconnectReason.SUBPROTOCOL, "internal error", by_us=True)
 
     def _end(self, reason: DisconnectReason, text: str, *, by_us: bool, can_speak: bool = True) -> None:
@@ -498,32 +498,32 @@ class Connection(asyncio.Protocol):
         self._inbox.clear()
         transport = self._transport
         if transport is not None:
-            self._arm(self._around.timing.closing)
+            self._arm(self._context.timing.closing)
             if self._is_reading_paused:
-                # to see the other side close
+                # needed to notice that the remote node closes
                 transport.resume_reading()
-            is_met = self._session.stage in (Stage.HELLO, Stage.OPEN)
-            if by_us and is_met and not self._is_remote_closed:
-                # what still comes is read and thrown away until the other side closes: unread bytes would be answered
-                # with a reset, which takes away what was said before
+            has_keys = self._session.stage in (Stage.HELLO, Stage.OPEN)
+            if by_us and has_keys and not self._is_remote_closed:
+                # keep reading, and discard, until the remote node closes: closing with unread bytes sends a TCP reset,
+                # which could destroy the Disconnect
                 self._write(self._session.take_output())
                 if can_speak:
                     self._write(self._session.seal_disconnect(reason))
-                    self._around.traffic.note_p2p(self._around.traffic.sent, DISCONNECT_ID)
+                    self._context.traffic.note_p2p(self._context.traffic.sent, DISCONNECT_ID)
                 else:
                     transport.write_eof()
             else:
                 transport.close()
-        # not at once: whoever ended the connection may be in the middle of something
-        self._around.loop.call_soon(self._finish)
+        # deferred: the caller may be in the middle of an update
+        self._context.loop.call_soon(self._finish)
 
     def abort(self) -> None:
-        """Close at once, whatever the other side does."""
+        """Close the socket at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def finish_now(self) -> None:
-        """Leave the books at once; for the keeper, when another connection takes this one's place."""
+        """Release the peer at once; the connection manager calls this when another connection replaces it."""
         self._finish()
 
     def _finish(self) -> None:
@@ -537,29 +537,29 @@ class Connection(asyncio.Protocol):
             try:
                 attached.closed()
             except Exception:
-                log.exception("a sub-protocol failed while its connection ended peer=%r", self.peer)
+                log.exception("sub-protocol failed on close peer=%r", self.peer)
         self._attached.clear()
-        self._around.assembly.note(self, 0)
+        self._context.assembly.note(self, 0)
         self._session.close()
         ending = self._ending
-        who = "local" if ending.by_us else "remote"
-        self._around.traffic.disconnected[who, ending.reason.label] += 1
+        side, reason = "local" if ending.by_us else "remote", ending.reason.label
+        self._context.traffic.disconnected[side, reason] += 1
         if self.peer is not None:
-            log.debug("peer left peer=%r by=%s reason=%s %s", self.peer, who, ending.reason.label, ending.text)
+            log.debug("peer disconnected peer=%r by=%s reason=%s text=%s", self.peer, side, reason, ending.text)
         else:
-            log.debug("no peer remote=%s by=%s reason=%s %s", self.remote, who, ending.reason.label, ending.text)
-        self._around.keeper.left(self, ending)
+            log.debug("connection closed remote=%s by=%s reason=%s text=%s", self.remote, side, reason, ending.text)
+        self._context.keeper.left(self, ending)
 
-    def _look_for_farewell(self) -> None:
-        """The socket is gone; the reason for it may be among what it left behind."""
+    def _read_final_disconnect(self) -> None:
+        """The socket is closed: search the unread bytes for a Disconnect with the reason."""
         try:
             while self._has_unread():
-                for event in self._session.receive(self._next_bytes(), _FAREWELL_EVENTS):
+                for event in self._session.receive(self._next_bytes(), _MAX_FINAL_EVENTS):
                     if isinstance(event, Left) and event.reason is not None:
-                        self._end(event.reason, "told by the other side", by_us=False)
+                        self._end(event.reason, "Disconnect received", by_us=False)
                         return
         except (PeerMisbehaved, WireError):
-            pass  # it ended anyway
+            pass  # the connection ends anyway
 
 
 def _address(name: Sequence[Any] | None) -> tuple[str, int]:

@@ -1,7 +1,7 @@
-"""`Listener`: the port for peers. Sockets are taken from it at once, or in batches while there is a crowd.
+"""`Listener`: the TCP port for peers. Accepts sockets at once, or in batches during a flood.
 
-Most of what it costs to take a socket and close it again is the turn of the loop around it. A crowd waits some
-milliseconds in the queue of the system, and is taken together.
+Most of the cost of accepting and closing a socket is the iteration of the event loop. During a flood, sockets wait some
+milliseconds in the listen backlog, and the listener accepts them together.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ophion.primitives.enode import socket_ip
 log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 128
-_AT_ONCE: Final = 32
-"""Sockets taken in one turn of the loop."""
-_BATCH_S: Final = 0.01
-_BATCH: Final = 64
-"""While there is a crowd: so many in so many seconds."""
-_STUCK_S: Final = 1.0
-"""Before the next attempt where the system has nothing left."""
+_MAX_ACCEPTS: Final = 32
+"""Sockets accepted in one iteration of the event loop."""
+_BATCH_INTERVAL_S: Final = 0.01
+_BATCH_SIZE: Final = 64
+"""During a flood, the listener accepts up to this many sockets per interval."""
+_RETRY_S: Final = 1.0
+"""Delay before the next attempt when the process has no file descriptors left."""
 
 
 class Listener:
-    """A bound socket and what becomes of those who connect. Belongs to the event loop."""
+    """A listening socket that passes on what it accepts. Not thread-safe: runs on the event loop."""
 
     def __init__(
         self,
@@ -36,19 +36,19 @@ class Listener:
         take: Callable[[socket.socket, str], None],
         is_crowded: Callable[[], bool],
     ) -> None:
-        """`take` is given every socket, with the address of the other side. `OSError`: the port cannot be had."""
+        """`take` receives every accepted socket with its remote IP. Raises `OSError` if the port cannot be opened."""
         self._loop = asyncio.get_running_loop()
         self._take = take
         self._is_crowded = is_crowded
         self._timer: asyncio.TimerHandle | None = None
-        family, kind, protocol, _, place = socket.getaddrinfo(interface, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(interface, port, type=socket.SOCK_STREAM)[0]
         self._socket = socket.socket(family, kind, protocol)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 self._socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             self._socket.setblocking(False)
-            self._socket.bind(place)
+            self._socket.bind(address)
             self._socket.listen(_BACKLOG)
         except OSError:
             self._socket.close()
@@ -57,7 +57,7 @@ class Listener:
         self._loop.add_reader(self._socket.fileno(), self._on_ready)
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if self._timer is not None:
             self._timer.cancel()
         if self._socket.fileno() >= 0:
@@ -69,27 +69,27 @@ class Listener:
             self._loop.remove_reader(self._socket.fileno())
             self._take_batch()
         else:
-            self._accept(_AT_ONCE)
+            self._accept(_MAX_ACCEPTS)
 
     def _take_batch(self) -> None:
         self._timer = None
-        if self._accept(_BATCH) and not self._is_crowded():
+        if self._accept(_BATCH_SIZE) and not self._is_crowded():
             self._loop.add_reader(self._socket.fileno(), self._on_ready)
         elif self._timer is None:
-            self._timer = self._loop.call_later(_BATCH_S, self._take_batch)
+            self._timer = self._loop.call_later(_BATCH_INTERVAL_S, self._take_batch)
 
-    def _accept(self, most: int) -> bool:
-        """Take so many; False where none can be taken for a while."""
-        for _ in range(most):
+    def _accept(self, max_sockets: int) -> bool:
+        """Accept what waits, up to the limit; False when accepting has to pause."""
+        for _ in range(max_sockets):
             try:
-                taken, place = self._socket.accept()
+                accepted, address = self._socket.accept()
             except (BlockingIOError, ConnectionError):
-                return True  # nobody waits, or who waited is gone
+                return True  # the backlog is empty, or the remote node has closed
             except OSError as error:
-                # this process has no files left; who waits stays in the queue, and the loop must not spin about it
-                log.warning("connections of peers cannot be accepted error=%s", error)
+                # no file descriptors left: sockets stay in the backlog, and the loop must not spin on the reader
+                log.warning("cannot accept peer connections error=%s", error)
                 self._loop.remove_reader(self._socket.fileno())
-                self._timer = self._loop.call_later(_STUCK_S, self._take_batch)
+                self._timer = self._loop.call_later(_RETRY_S, self._take_batch)
                 return False
-            self._take(taken, socket_ip(str(place[0])))
+            self._take(accepted, socket_ip(str(address[0])))
         return True

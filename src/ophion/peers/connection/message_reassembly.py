@@ -1,7 +1,7 @@
-"""`MessageReassembly`: large messages that have arrived in part, bounded in bytes for all connections together.
+"""`MessageReassembly`: bounds the bytes of partly received large messages, for all connections together.
 
-One message may have 16 MiB, and two dozen strangers that send all but its last bytes would have 400 MiB held for them.
-A message of an honest peer is whole in a moment, so the one goes that has been arriving for longest.
+A message may have 16 MiB, so 25 peers that withhold its last bytes would make this node hold 400 MiB. Messages of
+honest peers complete quickly, so the limit evicts the connection whose message has been incomplete for longest.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 LARGE: Final = 1024 * 1024
-"""Parts of messages that are shorter do not count: there are many, and they are soon whole."""
+"""Smaller parts do not count: they are common and complete quickly."""
 MOST: Final = 64 * 1024 * 1024
 
 T = TypeVar("T")
 
 
 class MessageReassembly(Generic[T]):
-    """Who has how much of a large message here, in the order of its becoming large."""
+    """Received bytes of incomplete large messages by connection, oldest first."""
 
     __slots__ = ("_sizes", "total")
 
     def __init__(self) -> None:
         self._sizes: dict[T, int] = {}
         self.total = 0
-        """Bytes."""
+        """Bytes of all senders."""
 
     def note(self, sender: T, size: int) -> T | None:
-        """So much is here of the message of a sender; returns who has to go because there is too much."""
+        """Record how much of a sender's message has arrived; returns the sender to disconnect above the limit."""
         if size < LARGE:
             self.total -= self._sizes.pop(sender, 0)
             return None

@@ -1,4 +1,4 @@
-"""`PreHandshake`: an inbound socket before its first message: no session, no task and no key agreement exist yet."""
+"""`PreHandshake`: an inbound socket before its first message, without session, task or key agreement."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _SIZE_BYTES: Final = 2
 
 
 class Host(Protocol):
-    """Who receives visitors."""
+    """Decides about sockets that wait for their first message."""
 
-    def introduced(self, visitor: PreHandshake, auth: bytes) -> None:
-        """It has said its first message, which comes with its size in front."""
+    def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
+        """Called with the complete auth message, including its size prefix."""
 
-    def went(self, visitor: PreHandshake) -> None:
-        """It waits no longer."""
+    def went(self, waiting: PreHandshake) -> None:
+        """Called when the socket is closed."""
 
 
 class PreHandshake:
-    """A socket that was taken and is read for one message."""
+    """An accepted socket that is read for one message."""
 
     __slots__ = ("_host", "_socket", "_timer", "ip", "said")
 
-    def __init__(self, host: Host, taken: socket.socket, ip: str) -> None:
+    def __init__(self, host: Host, accepted: socket.socket, ip: str) -> None:
         self._host = host
-        self._socket: socket.socket | None = taken
+        self._socket: socket.socket | None = accepted
         self._timer: asyncio.TimerHandle | None = None
         self.ip = ip
         self.said = b""
 
     def hear(self, seconds: float) -> None:
-        """Wait so long for its first message, which may be there already."""
+        """Read the first message, with a timeout in seconds."""
         self._read()
         if self._socket is not None:
             loop = asyncio.get_running_loop()
@@ -43,41 +43,41 @@ class PreHandshake:
             self._timer = loop.call_later(seconds, self.leave)
 
     def enter(self) -> socket.socket:
-        """The socket, for whoever goes on with it."""
-        taken = self._socket
-        assert taken is not None
-        self._unwatch(taken)
+        """Stop watching the socket and hand it over to the caller."""
+        accepted = self._socket
+        assert accepted is not None
+        self._unwatch(accepted)
         self._socket = None
-        return taken
+        return accepted
 
     def leave(self) -> None:
-        """Close without a word: there are no keys yet to say one with."""
+        """Close without a Disconnect: no keys are agreed yet."""
         if self._socket is not None:
             self.enter().close()
             self._host.went(self)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """As `leave`: others need the place."""
+        """Evict this socket: same as `leave`."""
         self.leave()
 
-    def _unwatch(self, taken: socket.socket) -> None:
+    def _unwatch(self, accepted: socket.socket) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            asyncio.get_running_loop().remove_reader(taken.fileno())
+            asyncio.get_running_loop().remove_reader(accepted.fileno())
 
     def _read(self) -> None:
-        taken = self._socket
-        assert taken is not None
+        accepted = self._socket
+        assert accepted is not None
         try:
-            data = taken.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.said))
+            data = accepted.recv(_SIZE_BYTES + MAX_HANDSHAKE_SIZE - len(self.said))
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        said = self.said = self.said + data
-        size = _SIZE_BYTES + int.from_bytes(said[:_SIZE_BYTES], "big")
-        if not data or (len(said) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
+        received = self.said = self.said + data
+        size = _SIZE_BYTES + int.from_bytes(received[:_SIZE_BYTES], "big")
+        if not data or (len(received) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
             self.leave()
-        elif len(said) >= _SIZE_BYTES and len(said) >= size:
-            self._host.introduced(self, said[:size])
+        elif len(received) >= _SIZE_BYTES and len(received) >= size:
+            self._host.introduced(self, received[:size])

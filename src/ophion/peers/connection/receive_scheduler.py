@@ -1,8 +1,8 @@
-"""`Turns`: a bounded slice of the event loop for all connections together, shared fairly.
+"""`ReceiveScheduler`: bounds the time of all connections on the event loop, and shares it fairly.
 
-A peer that sends thousands of small messages, or twenty-five that do, would otherwise hold the loop for as long as they
-like: asyncio runs everything that is ready before it looks at timers and sockets again. Here each connection with work
-takes a short step in turn, and after a few milliseconds the rest waits for the next round of the loop.
+asyncio runs all ready callbacks before it polls timers and sockets again, so peers that send thousands of small
+messages could block the loop. The scheduler runs short steps round robin, and stops after a few milliseconds until the
+next iteration of the loop.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 from ophion.runtime.clock import Clock
 
 SLICE_S: Final = 0.004
-"""What connections may take of one round of the loop."""
+"""Time slice of all connections in one iteration of the event loop."""
 
 
-class Turns:
-    """Who has work, in the order of coming."""
+class ReceiveScheduler:
+    """Round-robin queue of steps that have work."""
 
     __slots__ = ("_clock", "_is_scheduled", "_loop", "_queue", "_slice")
 
@@ -31,20 +31,17 @@ class Turns:
         self._is_scheduled = False
 
     def __len__(self) -> int:
-        """How many have work now."""
+        """Number of queued steps."""
         return len(self._queue)
 
     def add(self, step: Callable[[], bool]) -> None:
-        """Call `step` soon, and again until it answers that nothing is left. It must not raise.
-
-        Whoever has a step in the queue must not add it a second time.
-        """
+        """Call `step` soon, and again until it returns False. It must not raise, and must not be queued already."""
         self._queue.append(step)
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._round)
+            self._loop.call_soon(self._run_slice)
 
-    def _round(self) -> None:
+    def _run_slice(self) -> None:
         queue, now = self._queue, self._clock.monotonic
         end = now() + self._slice
         while queue:
@@ -55,4 +52,4 @@ class Turns:
                 break
         self._is_scheduled = bool(queue)
         if queue:
-            self._loop.call_soon(self._round)
+            self._loop.call_soon(self._run_slice)

@@ -1,7 +1,7 @@
-"""`Outbox`: what waits to be sent to one peer, bounded in bytes.
+"""`Outbox`: the send queue of one peer, bounded in bytes.
 
-Messages wait as they are and are sealed when the socket takes them: a block that goes to many peers is held once, and a
-connection that ends has not encrypted anything for nothing.
+Messages are encrypted only when the socket can send them. All queues share one copy of a block for many peers, and a
+closed connection has not encrypted messages in advance.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections import deque
 from typing import Final
 
 SOFT_LIMIT: Final = 2 * 1024 * 1024
-"""Bytes that may wait before gossip is refused."""
+"""Queued bytes above which gossip is dropped."""
 HARD_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes that may wait before a peer that does not take them is given up. One message may pass it."""
+"""Queued bytes above which a slow reader is disconnected. One message may exceed it."""
 BATCH: Final = 128 * 1024
-"""Bytes sealed at a time."""
+"""Bytes encrypted per write."""
 _OVERHEAD: Final = 64
-"""What a message costs beside its payload; many empty ones are not free."""
+"""Bytes counted per message in addition to its payload, so that empty messages count too."""
 
 
 class Outbox:
-    """Messages in the order of sending."""
+    """FIFO queue of messages."""
 
     __slots__ = ("_messages", "size")
 
     def __init__(self) -> None:
         self._messages: deque[tuple[int, bytes]] = deque()
         self.size = 0
-        """Bytes of the messages that wait."""
+        """Bytes of the queued messages."""
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -38,7 +38,7 @@ class Outbox:
         self.size += len(payload) + _OVERHEAD
 
     def take(self) -> list[tuple[int, bytes]]:
-        """The next messages, at least one if there is one, about as many as make a good write."""
+        """Remove and return the next messages: one batch, at least one message if there is any."""
         messages, batch, size = self._messages, [], 0
         while messages and size < BATCH:
             message = messages.popleft()
@@ -48,6 +48,6 @@ class Outbox:
         return batch
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Drop all messages."""
         self._messages.clear()
         self.size = 0

@@ -1,4 +1,4 @@
-"""How long each stage of a connection may take (networking.md 1.3, 1.8)."""
+"""Timeouts of each stage of a connection (networking.md 1.3, 1.8)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from msgspec import Struct
 
 
 class Timing(Struct, frozen=True):
-    """Seconds; tests make them short."""
+    """Timeouts in seconds; tests shorten them."""
 
     connect: float = 10.0
-    """For a TCP connection to come about."""
+    """TCP connect."""
     handshake: float = 5.0
-    """For auth and ack."""
+    """RLPx auth and ack."""
     hello: float = 5.0
-    """From the end of the handshake to the other side's Hello."""
+    """From the end of the handshake to the remote Hello."""
     idle: float = 15.0
-    """Silence before a Ping; as much silence again ends the connection."""
+    """Silence before a Ping; after the same time again the connection ends."""
     message: float = 60.0
-    """For one message to arrive whole, as long as bytes keep coming."""
+    """From the first to the last byte of one message."""
     closing: float = 2.0
-    """For the other side to close after it was told to."""
+    """From our Disconnect to the close by the remote node."""
     probe: float = 2.0
-    """For an answer to a Ping when somebody claims to be the same peer."""
+    """Answer to the Ping that is sent when a second connection proves the same key."""

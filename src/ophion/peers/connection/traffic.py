@@ -1,4 +1,4 @@
-"""What connections carry and how they end, counted as it happens; metrics ask for it when somebody looks."""
+"""Counters of peer connections; metrics read them when scraped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _P2P_NAMES = ("Hello", "Disconnect", "Ping", "Pong")
 
 
 class Traffic:
-    """Counters of a node's connections since it started."""
+    """Counters since the node started."""
 
     __slots__ = (
         "bytes_received",
@@ -27,7 +27,7 @@ class Traffic:
 
     def __init__(self) -> None:
         self.bytes_received = 0
-        """As they came from sockets, encrypted."""
+        """Encrypted bytes, as read from sockets."""
         self.bytes_sent = 0
         self.received: Counter[tuple[str, str, int]] = Counter()
         """Messages by capability, name and code."""
@@ -36,24 +36,24 @@ class Traffic:
         """Bytes by capability, after decompression."""
         self.payload_sent: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
-        """Gossip that a full queue refused, by capability."""
+        """Gossip messages dropped at a full send queue, by capability."""
         self.connected: Counter[str] = Counter()
-        """Connections that got as far as Hello, `inbound` and `outbound`."""
+        """Accepted peers, by `inbound` and `outbound`."""
         self.disconnected: Counter[tuple[str, str]] = Counter()
-        """Ended connections by who ended them (`local`, `remote`) and reason."""
+        """Ended connections by the side that ended them (`local`, `remote`) and reason."""
 
     def note_received(self, shared: Shared, code: int, size: int) -> None:
-        """One message came."""
+        """Count one received message."""
         capability = shared.capability
         self.received[capability.name, capability.message_name(code), code] += 1
         self.payload_received[capability.name] += size
 
     def note_sent(self, shared: Shared, code: int, size: int) -> None:
-        """One message was queued."""
+        """Count one queued message."""
         capability = shared.capability
         self.sent[capability.name, capability.message_name(code), code] += 1
         self.payload_sent[capability.name] += size
 
     def note_p2p(self, counter: Counter[tuple[str, str, int]], code: int) -> None:
-        """One message of the p2p protocol itself."""
+        """Count one message of the p2p base protocol."""
         counter[P2P, _P2P_NAMES[code], code] += 1

@@ -1,7 +1,7 @@
-"""`Buckets`: the nodes this one knows to be alive, by their distance (networking.md 2.3).
+"""`Buckets`: the Kademlia routing table of live nodes (networking.md 2.3).
 
-Distance is the exclusive or of the hashes of two ids; a bucket holds sixteen nodes whose distance has the same number
-of bits, least recently seen first. Nodes that find a bucket full wait in a short list for somebody to leave.
+The distance of two nodes is the XOR of their hashed ids. A bucket holds 16 nodes whose distance has the same bit
+length, least recently seen first. Further nodes go into the bucket's short replacement list.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from ophion.peers.policy.addresses import is_public
 from ophion.primitives.enode import Enode
 
 BUCKET_SIZE: Final = 16
-_WAITING: Final = 10
-_PER_SUBNET_IN_BUCKET: Final = 2
-_PER_SUBNET: Final = 10
+_MAX_REPLACEMENTS: Final = 10
+_MAX_IN_BUCKET: Final = 2
+_MAX_PER_SUBNET: Final = 10
+"""Nodes of one public subnet, in a bucket and in the table."""
 _SUBNET_BITS: Final = {4: 24, 6: 64}
 
 
 @lru_cache(maxsize=4096)
 def place_of(node_id: bytes) -> int:
-    """Where an id lies: its hash as a number."""
+    """Return the hash of a node id as a number, for distances."""
     return int.from_bytes(keccak256(node_id), "big")
 
 
@@ -38,7 +39,7 @@ class _Bucket(Struct):
 
 
 class Buckets:
-    """Nodes around one's own place."""
+    """Routing table, relative to the local node id."""
 
     def __init__(self, own_id: bytes) -> None:
         self._own_id = own_id
@@ -53,11 +54,11 @@ class Buckets:
         return sum(len(bucket.nodes) for bucket in self._buckets.values())
 
     def get(self, node_id: bytes) -> Enode | None:
-        """A node that is in its bucket."""
+        """Return a node of the table; replacement lists do not count."""
         return self._bucket(node_id).nodes.get(node_id)
 
     def add(self, enode: Enode) -> None:
-        """A node has just been seen alive there."""
+        """Add or refresh a node that has just answered."""
         if enode.node_id == self._own_id:
             return
         bucket = self._bucket(enode.node_id)
@@ -70,28 +71,28 @@ class Buckets:
         else:
             bucket.waiting[enode.node_id] = enode
             bucket.waiting.move_to_end(enode.node_id)
-            while len(bucket.waiting) > _WAITING:
+            while len(bucket.waiting) > _MAX_REPLACEMENTS:
                 bucket.waiting.popitem(last=False)
 
     def remove(self, node_id: bytes) -> None:
-        """A node does not answer any more; who waited longest in vain takes its place."""
+        """Remove a node that stopped answering, and move in one from the replacement list."""
         bucket = self._bucket(node_id)
         bucket.waiting.pop(node_id, None)
         if bucket.nodes.pop(node_id, None) is None:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the one seen last is most likely alive; it goes first in line to be checked
+                # the most recently seen is most likely alive; at the front, it is checked first
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return
 
-    def closest(self, place: int, most: int = BUCKET_SIZE) -> list[Enode]:
-        """The nodes nearest to a place, nearest first."""
-        return sorted(self, key=lambda enode: place_of(enode.node_id) ^ place)[:most]
+    def closest(self, target: int, limit: int = BUCKET_SIZE) -> list[Enode]:
+        """Return the nodes closest to a hashed id, closest first."""
+        return sorted(self, key=lambda enode: place_of(enode.node_id) ^ target)[:limit]
 
     def any(self, random: Random) -> Enode | None:
-        """The node of some bucket that has not been seen for longest."""
+        """Return the least recently seen node of a random bucket."""
         filled = [bucket for bucket in self._buckets.values() if bucket.nodes]
         if not filled:
             return None
@@ -102,12 +103,12 @@ class Buckets:
         return self._buckets.setdefault(number, _Bucket())
 
     def _is_rare(self, enode: Enode, bucket: _Bucket) -> bool:
-        """Whether not too many come from one network of the Internet; our own may fill the table."""
+        """Whether the node is within the limits per public subnet; private addresses have none."""
         if not is_public(enode.ip):
             return True
         subnet = _subnet(enode.ip)
         in_bucket = sum(_subnet(other.ip) == subnet for other in bucket.nodes.values())
-        return in_bucket < _PER_SUBNET_IN_BUCKET and sum(_subnet(other.ip) == subnet for other in self) < _PER_SUBNET
+        return in_bucket < _MAX_IN_BUCKET and sum(_subnet(other.ip) == subnet for other in self) < _MAX_PER_SUBNET
 
 
 @lru_cache(maxsize=4096)

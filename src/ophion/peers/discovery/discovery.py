@@ -1,7 +1,7 @@
-"""`Discovery`: which packets are answered, what is asked, and which nodes are offered to be dialled.
+"""`Discovery`: the discovery protocol of one node, without a socket.
 
-It knows no socket: packets come in through `received` and leave through `send`. Every question has a time limit and
-belongs to one node at one address; what nobody asked for changes nothing.
+Packets arrive through `received` and leave through `DiscoveryContext.send`. Every request has a timeout and belongs to
+one node at one address; unsolicited responses are ignored.
 """
 
 from __future__ import annotations
@@ -47,55 +47,56 @@ from ophion.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-_MAX_RECEIVED: Final = 1600
+_MAX_PACKET_BYTES: Final = 1600
 _EXPIRY_S: Final = 60
-_LATEST: Final = 2**63 - 1
-_ANSWER_S: Final = 0.8
-_BELIEF_S: Final = 0.5
-"""How long another node gets to ping us, so that it believes us, before it is asked something."""
-_PER_PACKET: Final = 12
+_MAX_EXPIRATION: Final = 2**63 - 1
+_RESPONSE_TIMEOUT_S: Final = 0.8
+_PING_BACK_S: Final = 0.5
+"""Delay before a request, in which the other node can ping us and prove our endpoint."""
+_MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256
-"""Questions of our own at a time."""
+"""Concurrent requests that this node started itself."""
 _MAX_RETURNED: Final = 128
-"""Pings at a time to those who pinged first: they must not take the place of what this node asks for itself."""
+"""Concurrent Pings in return to unproven nodes; they do not count against `_MAX_OPEN`."""
 _MAX_LEARNING: Final = 16
 _MAX_SUITABLE: Final = 1024
-_PATIENCE: Final = 5
-"""Questions a node may leave unanswered in a row."""
-_FIRST_WAITS: Final = (2.0, 5.0, 10.0)
-_HUNGRY_S: Final = 30.0
-_CONTENT_S: Final = 1800.0
-_CHECK_S: Final = (5.0, 10.0)
+_MAX_FAILURES: Final = 5
+"""Consecutive requests without a response before a node is removed."""
+_FIRST_INTERVALS_S: Final = (2.0, 5.0, 10.0)
+_LOOKUP_INTERVAL_S: Final = 30.0
+_IDLE_INTERVAL_S: Final = 1800.0
+"""Between lookups when there are enough peers."""
+_CHECK_INTERVAL_S: Final = (5.0, 10.0)
 
 Address = tuple[str, int]
 _Key = tuple[bytes, str, Kind]
-"""Who was asked, at which address, and what is to be the answer: others may name a node where it is not."""
+"""Node id, IP and expected response. The IP is part of it, because Neighbors may name a node at a wrong address."""
 
 
 class ChainMark(Struct, frozen=True):
-    """How nodes of the same chain know each other before they connect: the entry `eth` of node records."""
+    """The `eth` entry of node records, which identifies the chain before a connection."""
 
     entry: Callable[[], bytes | None] = lambda: None
-    """RLP of our own entry."""
+    """Returns the RLP of the local entry."""
     is_ours: Callable[[rlp.Item], bool] = lambda fork_id: True
-    """Whether a fork identifier in another node's record can be of our chain."""
+    """Whether a remote fork identifier is compatible with our chain."""
 
 
-class Surroundings(Struct, frozen=True):
-    """What discovery needs of the rest of the node."""
+class DiscoveryContext(Struct, frozen=True):
+    """Callbacks that discovery needs."""
 
     send: Callable[[bytes, Address], None]
     offer: Callable[[Enode], None]
-    """A node that is alive and, as far as one can tell, of our chain."""
+    """Receives live nodes whose record does not name another chain."""
     wants_more: Callable[[], bool]
-    """Whether more peers would be welcome."""
+    """Whether the peer limit allows more peers."""
     may: Callable[[Enode, Action], bool] = lambda enode, action: True
-    """Whether something may be done with a node: subnets, banned ids, permissions."""
+    """Whether an action is allowed for a node: subnets, banned ids, permissions."""
     chain: ChainMark = field(default_factory=ChainMark)
 
 
-class _Question(Struct):
-    """Something asked of a node."""
+class _Request(Struct):
+    """An open request to a node."""
 
     enode: Enode
     hash: bytes
@@ -106,7 +107,7 @@ class _Question(Struct):
 
 
 class Discovery:
-    """One node's part in discovery."""
+    """The discovery protocol of the local node."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Discovery:
         bootnodes: Sequence[Enode],
         clock: Clock,
         random: Random,
-        around: Surroundings,
+        context: DiscoveryContext,
     ) -> None:
         self._key = key
         self._own_id = key.public_key
@@ -125,11 +126,11 @@ class Discovery:
         self._bootnodes = tuple(one for one in bootnodes if one.node_id != self._own_id)
         self._clock = clock
         self._random = random
-        self._around = around
+        self._context = context
         self._bonds = EndpointProofs()
-        self._open: dict[_Key, _Question] = {}
+        self._open: dict[_Key, _Request] = {}
         self._returned: PendingLimit[_Key] = PendingLimit(max_pending=_MAX_RETURNED)
-        """Those of the open questions that others have brought about."""
+        """The open requests that a Ping of another node caused."""
         self._failures: Counter[bytes] = Counter()
         self._suitable: dict[bytes, Enode] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -137,27 +138,27 @@ class Discovery:
         self.record = record
         self.buckets = Buckets(self._own_id)
         self.received_count: Counter[str] = Counter()
-        """Packets by kind; `bad` were not understood or had expired."""
+        """Packets by type; `bad` counts undecodable and expired ones."""
         self.sent_count: Counter[str] = Counter()
         self.asked_count: Counter[str] = Counter()
-        """Questions by kind."""
+        """Requests by type."""
         self.repeated_count: Counter[str] = Counter()
-        """Those of a node that has left the last one of this kind without an answer."""
+        """Requests to a node that did not respond to the previous one of this type."""
         self._silent: dict[_Key, None] = {}
-        """Who has left what without an answer: those of late."""
+        """Recent requests without a response."""
 
     @property
     def open_questions(self) -> int:
         return len(self._open)
 
     def settle(self, tcp_port: int, udp_port: int, host: str | None = None) -> None:
-        """Where this node is to be found from now on."""
+        """Set the local endpoint and update the record."""
         self._tcp_port, self._udp_port = tcp_port, udp_port
         self._host = host or self._host
         self._update_record()
 
     def forget(self, node_id: bytes) -> None:
-        """An operator removed this peer; it may come back when it is seen again."""
+        """Remove a node from the table; it is added again when it answers."""
         self.buckets.remove(node_id)
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)
@@ -165,66 +166,65 @@ class Discovery:
     # --- the task ------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Look for nodes and check those that are known, until cancelled."""
+        """Look up nodes and check known ones, until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                tasks.create_task(self._check_forever())
-                await self._look_forever()
+                tasks.create_task(self._check_loop())
+                await self._lookup_loop()
         finally:
             self._tasks = None
-            for key, question in tuple(self._open.items()):
-                question.timer.cancel()
-                question.answer.cancel()
+            for key, request in tuple(self._open.items()):
+                request.timer.cancel()
+                request.answer.cancel()
                 self._returned.leave(key)
             self._open.clear()
 
-    async def _look_forever(self) -> None:
-        for wait in chain(_FIRST_WAITS, repeat(None)):
+    async def _lookup_loop(self) -> None:
+        for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # whether or not they have proven something once: they may have been away
+            # also with a valid proof: they may have been offline
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
-                # some other direction as well
+                # also a random target, to fill other buckets
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
-            is_hungry = self._around.wants_more()
-            await asyncio.sleep(wait if wait is not None else _HUNGRY_S if is_hungry else _CONTENT_S)
+            interval = _LOOKUP_INTERVAL_S if self._context.wants_more() else _IDLE_INTERVAL_S
+            await asyncio.sleep(interval if wait is None else wait)
 
-    async def _check_forever(self) -> None:
-        """Now and then see whether a node that was not heard of for long is still there."""
+    async def _check_loop(self) -> None:
+        """Ping the least recently seen node of a random bucket every few seconds, and remove it after two failures."""
         while True:
-            await asyncio.sleep(self._random.uniform(*_CHECK_S))
+            await asyncio.sleep(self._random.uniform(*_CHECK_INTERVAL_S))
             enode = self.buckets.any(self._random)
             if enode is not None and not await self.ping(enode) and not await self.ping(enode):
                 self.forget(enode.node_id)
 
-    # --- asking --------------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------------
 
     async def ping(self, enode: Enode) -> bool:
-        """Whether a node answers."""
-        question = self._ask_for_pong(enode)
-        if question is None:
+        """Ping a node; returns whether it answered."""
+        request = self._ask_for_pong(enode)
+        if request is None:
             return False
-        # whoever asked first, it is ours from now on
+        # an open Ping in return counts as our own from now on
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
-        return await asyncio.shield(question.answer)
+        return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
-        """What is permitted may have changed: drop who may not be kept.
+        """Remove nodes that the rules no longer permit.
 
-        Whoever comes back must prove itself anew, so proofs are forgotten then; not otherwise, because rules on the
-        chain are looked at again after every block.
+        If any was removed, also drop all endpoint proofs. Not otherwise: a permissioning contract rechecks every block.
         """
-        dropped = [enode for enode in self.buckets if not self._around.may(enode, Action.KEEP_IN_TABLE)]
+        dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
         for enode in dropped:
             self.forget(enode.node_id)
         if dropped:
             self._bonds = EndpointProofs()
 
     async def lookup(self, target: bytes) -> list[Enode]:
-        """The nodes nearest to a key, as far as those who answer know."""
+        """Run an iterative lookup; returns the closest nodes found."""
         walk = Lookup(target, self._own_id, self.buckets.closest(place_of(target)))
         running: set[asyncio.Task[None]] = set()
         try:
@@ -238,25 +238,25 @@ class Discovery:
                 task.cancel()
 
     async def find(self, enode: Enode, target: bytes) -> list[Enode] | None:
-        """Whom a node knows near a key; None where it does not answer."""
-        if not await self._meet(enode):
+        """Send FindNode to a node; returns its neighbours, or None without a response."""
+        if not await self._ensure_bond(enode):
             return None
-        if not self._around.may(enode, Action.SEND_FIND_NODE):
+        if not self._context.may(enode, Action.SEND_FIND_NODE):
             return None
-        question = self._ask(enode, FindNode(target, self._expiry()), Kind.NEIGHBORS)
-        if question is None:
+        request = self._ask(enode, FindNode(target, self._expiry()), Kind.NEIGHBORS)
+        if request is None:
             return None
-        has_answered = await asyncio.shield(question.answer) or bool(question.found)
-        return question.found if has_answered else None
+        has_answered = await asyncio.shield(request.answer) or bool(request.found)
+        return request.found if has_answered else None
 
     async def request_record(self, enode: Enode) -> Record | None:
-        """What a node says about itself; None where it does not answer, as clients of long ago do not."""
-        if not await self._meet(enode):
+        """Request the record of a node; None without a response. Old clients have no records."""
+        if not await self._ensure_bond(enode):
             return None
-        question = self._ask(enode, RecordRequest(self._expiry()), Kind.RECORD_RESPONSE)
-        if question is None or not await asyncio.shield(question.answer):
+        request = self._ask(enode, RecordRequest(self._expiry()), Kind.RECORD_RESPONSE)
+        if request is None or not await asyncio.shield(request.answer):
             return None
-        return question.record
+        return request.record
 
     async def _ask_on(self, walk: Lookup, enode: Enode) -> None:
         found = await self.find(enode, walk.target)
@@ -266,80 +266,80 @@ class Discovery:
             return
         walk.failed(enode.node_id)
         known = self.buckets.get(enode.node_id)
-        # somebody may have named it where it is not
+        # count failures only at the known address: a Neighbors packet may have named a wrong one
         if known is not None and (known.ip, known.udp_port) == (enode.ip, enode.udp_port):
             self._failures[enode.node_id] += 1
-            if self._failures[enode.node_id] >= _PATIENCE:
+            if self._failures[enode.node_id] >= _MAX_FAILURES:
                 self.forget(enode.node_id)
 
-    async def _meet(self, enode: Enode) -> bool:
-        """Make sure that each side believes the other's address."""
+    async def _ensure_bond(self, enode: Enode) -> bool:
+        """Make sure that both nodes have an endpoint proof of each other."""
         if not self._is_proven(enode) and not await self.ping(enode):
             return False
         if not self._bonds.believes_us(enode.node_id, enode.ip, self._clock.monotonic()):
-            await asyncio.sleep(_BELIEF_S)
+            await asyncio.sleep(_PING_BACK_S)
         return True
 
     def _is_proven(self, enode: Enode) -> bool:
         return self._proven(enode.node_id, enode.ip) is not None
 
     def _proven(self, node_id: bytes, ip: str) -> Enode | None:
-        """The node that has proven to live there. Proofs are many and forgotten; the table has those that are kept."""
+        """Return the node with a proven endpoint. Nodes in the table count, also after their proof was evicted."""
         known = self._bonds.proven(node_id, ip, self._clock.monotonic()) or self.buckets.get(node_id)
         return known if known is not None and known.ip == ip else None
 
-    def _ask_for_pong(self, enode: Enode) -> _Question | None:
-        if not self._around.may(enode, Action.SEND_PING):
+    def _ask_for_pong(self, enode: Enode) -> _Request | None:
+        if not self._context.may(enode, Action.SEND_PING):
             return None
         sender = Endpoint(self._host, self._udp_port, self._tcp_port)
         ping = Ping(sender, Endpoint(enode.ip, enode.udp_port, 0), self._expiry(), self.record.seq)
         return self._ask(enode, ping, Kind.PONG)
 
-    def _ask(self, enode: Enode, packet: Packet, answer: Kind) -> _Question | None:
-        """One question of a kind to a node at a time; the one that is open is as good as another."""
+    def _ask(self, enode: Enode, packet: Packet, answer: Kind) -> _Request | None:
+        """Send a request, or return the open request of the same type to this node."""
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:
             return known
         if len(self._open) - len(self._returned) >= _MAX_OPEN:
             return None
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(_ANSWER_S, self._close, key, False)
-        question = self._open[key] = _Question(enode, b"", loop.create_future(), timer)
-        kind, question.hash = self._send(packet, (enode.ip, enode.udp_port))
+        timer = loop.call_later(_RESPONSE_TIMEOUT_S, self._close, key, False)
+        request = self._open[key] = _Request(enode, b"", loop.create_future(), timer)
+        kind, request.hash = self._send(packet, (enode.ip, enode.udp_port))
         self.asked_count[kind] += 1
         self.repeated_count[kind] += key in self._silent
-        return question
+        return request
 
     def _close(self, key: _Key, is_answered: bool) -> None:
-        question = self._open.pop(key, None)
-        if question is not None:
-            question.timer.cancel()
+        request = self._open.pop(key, None)
+        if request is not None:
+            request.timer.cancel()
             self._returned.leave(key)
             self._silent.pop(key, None)
             if not is_answered:
                 self._silent[key] = None
                 if len(self._silent) > _MAX_OPEN:
                     del self._silent[next(iter(self._silent))]
-            if not question.answer.done():
-                question.answer.set_result(is_answered)
+            if not request.answer.done():
+                request.answer.set_result(is_answered)
 
     def _send(self, packet: Packet, address: Address) -> tuple[str, bytes]:
-        """What kind it was, and its hash."""
+        """Sign and send a packet; returns its type name and hash."""
         kind, data = encode(packet)
         datagram = wire.seal_packet(self._key.secret(), kind, data)
         name = kind.name.lower()
         self.sent_count[name] += 1
-        self._around.send(datagram, address)
+        self._context.send(datagram, address)
         return name, datagram[:32]
 
     def _expiry(self) -> int:
         return int(self._clock.now()) + _EXPIRY_S
 
-    # --- hearing -------------------------------------------------------------------------------------
+    # --- received packets -------------------------------------------------------------------------------------
 
     def received(self, datagram: bytes, ip: str, port: int) -> None:
-        """One packet; whatever is wrong with it is dropped in silence."""
-        if len(datagram) > _MAX_RECEIVED:
+        """Handle one packet; invalid packets are counted and dropped."""
+        if len(datagram) > _MAX_PACKET_BYTES:
             self.received_count["bad"] += 1
             return
         try:
@@ -369,12 +369,12 @@ class Discovery:
                 self._on_record(packet, node_id, ip)
 
     def _has_expired(self, expiration: int) -> bool:
-        """Other clients read the time as a signed number: what is beyond that is long past."""
-        return expiration < self._clock.now() or expiration > _LATEST
+        """Whether a packet has expired. Values above 2**63 - 1 count too: other clients read a signed number."""
+        return expiration < self._clock.now() or expiration > _MAX_EXPIRATION
 
     def _on_ping(self, ping: Ping, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
         enode = Enode(node_id, ip, ping.sender.tcp_port, port)
-        if not self._around.may(enode, Action.ACCEPT_PING):
+        if not self._context.may(enode, Action.ACCEPT_PING):
             return
         receiver = Endpoint(ip, port, ping.sender.tcp_port)
         self._send(Pong(receiver, digest, self._expiry(), self.record.seq), (ip, port))
@@ -386,48 +386,48 @@ class Discovery:
             self._keep(enode)
 
     def _return_ping(self, enode: Enode) -> None:
-        """Ask a newcomer for its proof. Where too many owe one, a newcomer of the address that has most is given up."""
+        """Ping an unproven node in return. Above the limit, drop an open Ping to the IP that has most of them."""
         key = (enode.node_id, enode.ip, Kind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:
             return
-        given_up = self._returned.enter(key, enode.ip, is_known=False)
-        if given_up is not None:
-            self._close(given_up, False)
+        evicted = self._returned.enter(key, enode.ip, is_known=False)
+        if evicted is not None:
+            self._close(evicted, False)
 
     def _on_pong(self, pong: Pong, node_id: bytes, ip: str) -> None:
-        question = self._open.get((node_id, ip, Kind.PONG))
-        if question is None or question.hash != pong.ping_hash:
+        request = self._open.get((node_id, ip, Kind.PONG))
+        if request is None or request.hash != pong.ping_hash:
             return
-        enode = question.enode
+        enode = request.enode
         is_new = self._bonds.prove(enode, self._clock.monotonic())
         self._keep(enode)
         self._close((node_id, ip, Kind.PONG), True)
-        if is_new or (node_id not in self._suitable and self._around.wants_more()):
+        if is_new or (node_id not in self._suitable and self._context.wants_more()):
             self._learn_about(enode)
         elif node_id in self._suitable:
-            self._around.offer(self._suitable[node_id])
+            self._context.offer(self._suitable[node_id])
 
     def _on_find_node(self, request: FindNode, node_id: bytes, ip: str, port: int) -> None:
         asker = self._proven(node_id, ip)
-        if asker is None or not self._around.may(asker, Action.ANSWER_FIND_NODE):
+        if asker is None or not self._context.may(asker, Action.ANSWER_FIND_NODE):
             return
         near = [
             Neighbor(Endpoint(enode.ip, enode.udp_port, enode.tcp_port), enode.node_id)
             for enode in self.buckets.closest(place_of(request.target), BUCKET_SIZE + 1)
             if enode.node_id != node_id and is_believable(enode.ip, enode.udp_port, ip)
         ][:BUCKET_SIZE]
-        for start in range(0, max(len(near), 1), _PER_PACKET):
-            self._send(Neighbors(tuple(near[start : start + _PER_PACKET]), self._expiry()), (ip, port))
+        for start in range(0, max(len(near), 1), _MAX_NEIGHBORS):
+            self._send(Neighbors(tuple(near[start : start + _MAX_NEIGHBORS]), self._expiry()), (ip, port))
 
     def _on_neighbors(self, packet: Neighbors, node_id: bytes, ip: str) -> None:
-        question = self._open.get((node_id, ip, Kind.NEIGHBORS))
-        if question is None:
+        request = self._open.get((node_id, ip, Kind.NEIGHBORS))
+        if request is None:
             return
         for node in packet.nodes[:BUCKET_SIZE]:
             at = node.endpoint
             if is_believable(at.ip, at.udp_port, ip):
-                question.found.append(Enode(node.node_id, at.ip, at.tcp_port, at.udp_port))
-        if len(packet.nodes) < _PER_PACKET or len(question.found) >= BUCKET_SIZE:
+                request.found.append(Enode(node.node_id, at.ip, at.tcp_port, at.udp_port))
+        if len(packet.nodes) < _MAX_NEIGHBORS or len(request.found) >= BUCKET_SIZE:
             self._close((node_id, ip, Kind.NEIGHBORS), True)
 
     def _on_record_request(self, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
@@ -436,25 +436,25 @@ class Discovery:
             self._send(RecordResponse(digest, self.record.encoded), (ip, port))
 
     def _on_record(self, packet: RecordResponse, node_id: bytes, ip: str) -> None:
-        question = self._open.get((node_id, ip, Kind.RECORD_RESPONSE))
-        if question is None or question.hash != packet.request_hash:
+        request = self._open.get((node_id, ip, Kind.RECORD_RESPONSE))
+        if request is None or request.hash != packet.request_hash:
             return
         try:
             record = Record.read(packet.record)
         except WireError:
             return
         if record.node_id == node_id:
-            question.record = record
+            request.record = record
             self._close((node_id, ip, Kind.RECORD_RESPONSE), True)
 
     def _keep(self, enode: Enode) -> None:
-        if self._around.may(enode, Action.KEEP_IN_TABLE):
+        if self._context.may(enode, Action.KEEP_IN_TABLE):
             self.buckets.add(enode)
 
-    # --- offering ------------------------------------------------------------------------------------
+    # --- offers to the dialer ------------------------------------------------------------------------------------
 
     def _learn_about(self, enode: Enode) -> None:
-        """Ask a node that has just proven to be there for its record, then offer it."""
+        """Start a task that requests the record of a newly proven node and offers the node."""
         if self._tasks is None or len(self._learning) >= _MAX_LEARNING or enode.node_id in self._learning:
             return
         self._learning.add(enode.node_id)
@@ -462,11 +462,11 @@ class Discovery:
 
     async def _learn(self, enode: Enode) -> None:
         try:
-            # it has just been talked to: let it say first what it came for
-            await asyncio.sleep(_BELIEF_S)
+            # let the node finish its own requests first
+            await asyncio.sleep(_PING_BACK_S)
             record = await self.request_record(enode)
-            if record is not None and record.chain is not None and not self._around.chain.is_ours(record.chain):
-                log.debug("a node of another chain enode=%s", enode)
+            if record is not None and record.chain is not None and not self._context.chain.is_ours(record.chain):
+                log.debug("ignored node of another chain enode=%s", enode)
                 return
             tcp_port = (None if record is None else record.tcp_port) or enode.tcp_port
             suitable = Enode(enode.node_id, enode.ip, tcp_port, enode.udp_port)
@@ -474,9 +474,9 @@ class Discovery:
             self._suitable[enode.node_id] = suitable
             if len(self._suitable) > _MAX_SUITABLE:
                 del self._suitable[next(iter(self._suitable))]
-            self._around.offer(suitable)
+            self._context.offer(suitable)
         finally:
             self._learning.discard(enode.node_id)
 
     def _update_record(self) -> None:
-        self.record.update(self._host, self._tcp_port, self._udp_port, self._around.chain.entry())
+        self.record.update(self._host, self._tcp_port, self._udp_port, self._context.chain.entry())

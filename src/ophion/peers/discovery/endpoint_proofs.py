@@ -1,4 +1,4 @@
-"""Who has proven its address: a node that answered our ping from there, for twelve hours (networking.md 2.2)."""
+"""`EndpointProofs`: nodes that answered our Ping from their address; valid for 12 hours (networking.md 2.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 4096
 
 
 class EndpointProofs:
-    """Proofs by node id and address. Bounded: the oldest is forgotten first, and has to prove itself again."""
+    """Endpoint proofs by node id and IP. Bounded: the oldest is evicted first, and that node must prove again."""
 
     __slots__ = ("_heard", "_proven")
 
@@ -24,23 +24,23 @@ class EndpointProofs:
         self._heard: _Table[None] = OrderedDict()
 
     def prove(self, enode: Enode, now: float) -> bool:
-        """It answered our ping; whether that is news."""
+        """Record that a node answered our Ping; returns whether the proof is new."""
         key = (enode.node_id, enode.ip)
         is_new = _fresh(self._proven, key, now) is None
         _remember(self._proven, key, now, enode)
         return is_new
 
     def hear(self, node_id: bytes, ip: str, now: float) -> None:
-        """It pinged us and got its answer, so it believes us too."""
+        """Record that a node pinged us and got our Pong: it has a proof of our endpoint."""
         _remember(self._heard, (node_id, ip), now, None)
 
     def proven(self, node_id: bytes, ip: str, now: float) -> Enode | None:
-        """The node that may be answered at length at this address; None where nothing is proven."""
+        """Return the node that has proven this endpoint; None without a valid proof."""
         found = _fresh(self._proven, (node_id, ip), now)
         return None if found is None else found[1]
 
     def believes_us(self, node_id: bytes, ip: str, now: float) -> bool:
-        """Whether it will answer our questions."""
+        """Whether the node has a proof of our endpoint, so it answers our requests."""
         return _fresh(self._heard, (node_id, ip), now) is not None
 
 

@@ -1,6 +1,6 @@
-"""`Lookup`: walking towards a place, three questions at a time, until nobody nearer is left to ask.
+"""`Lookup`: the iterative lookup of a target, with three concurrent requests.
 
-Those who are asked name the next ones, so their number is bounded: somebody could lead the walk on and on.
+Each response names the next nodes to ask. An attacker could name new nodes without end, so the requests are bounded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ophion.primitives.enode import Enode
 
 AT_A_TIME: Final = 3
 MAX_ASKED: Final = 64
-"""An honest network of a thousand nodes needs half of that."""
+"""A network of a thousand honest nodes needs half of that."""
 
 
 class Lookup:
-    """Who is known, asked and still to be asked. Told what happens; asks for nothing itself."""
+    """State of one lookup: nodes known and nodes asked. The caller sends the requests."""
 
     def __init__(self, target: bytes, own_id: bytes, known: Iterable[Enode]) -> None:
         self.target = target
@@ -30,17 +30,17 @@ class Lookup:
 
     @property
     def nearest(self) -> list[Enode]:
-        """The nodes found so far, nearest first."""
+        """The nodes found so far, closest first."""
         return list(self._nearest.values())
 
     @property
     def is_over(self) -> bool:
-        """Nobody among the nearest is left to ask, and nobody owes an answer."""
+        """Whether all closest nodes were asked and no request is open."""
         is_done = len(self._asked) >= MAX_ASKED or all(node_id in self._asked for node_id in self._nearest)
         return not self._open and is_done
 
     def questions(self) -> list[Enode]:
-        """Whom to ask now; each must be answered or failed."""
+        """Return the nodes to ask now. The caller reports each with `answered` or `failed`."""
         chosen = []
         for node_id, enode in self._nearest.items():
             if len(self._open) >= AT_A_TIME or len(self._asked) >= MAX_ASKED:
@@ -52,12 +52,12 @@ class Lookup:
         return chosen
 
     def answered(self, node_id: bytes, found: Iterable[Enode]) -> None:
-        """What a node said."""
+        """Add the nodes of a response."""
         self._open.discard(node_id)
         self._merge(found)
 
     def failed(self, node_id: bytes) -> None:
-        """A node said nothing: it is none of the nearest."""
+        """Remove a node that did not respond."""
         self._open.discard(node_id)
         self._nearest.pop(node_id, None)
 

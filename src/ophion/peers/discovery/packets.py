@@ -1,7 +1,7 @@
-"""The six packets, as typed values (networking.md 2.1).
+"""The six discovery packets as typed values (networking.md 2.1).
 
-Read leniently as the protocol wants it: elements to come are passed over, an address may be empty, and where a sequence
-number is expected something else may stand. What is left over is a `DecodeError`, and the packet is dropped in silence.
+Decoding is lenient where the protocol demands it: it ignores additional list elements, an empty IP, and anything else
+in place of the record sequence number. Other errors raise `DecodeError`, and the caller drops the packet.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ophion.primitives.enode import NODE_ID_LENGTH
 
 VERSION: Final = 4
 _HASH_LENGTH: Final = 32
-_NUMBER_LENGTH: Final = 8
+_MAX_NUMBER_BYTES: Final = 8
 _MAX_ITEMS: Final = 256
-"""Items of a packet at all levels: 16 neighbours have 81, and later versions may append some."""
+"""RLP items of a packet at all levels: 16 neighbours have 81, and later versions may append some."""
 
 
 class Kind(IntEnum):
-    """The type byte."""
+    """Packet type byte."""
 
     PING = 1
     PONG = 2
@@ -35,16 +35,16 @@ class Kind(IntEnum):
 
 
 class Endpoint(Struct, frozen=True):
-    """Where a node says it is."""
+    """Address and ports that a node claims."""
 
     ip: str
-    """Canonical text; empty where it was left out."""
+    """Canonical text; empty if omitted."""
     udp_port: int
     tcp_port: int
 
 
 class Ping(Struct, frozen=True):
-    """Are you there?"""
+    """Liveness check."""
 
     sender: Endpoint
     receiver: Endpoint
@@ -53,7 +53,7 @@ class Ping(Struct, frozen=True):
 
 
 class Pong(Struct, frozen=True):
-    """I am, and you are here."""
+    """Response to a Ping, with the endpoint it came from."""
 
     receiver: Endpoint
     ping_hash: bytes
@@ -62,34 +62,34 @@ class Pong(Struct, frozen=True):
 
 
 class FindNode(Struct, frozen=True):
-    """Whom do you know near this key?"""
+    """Request for the nodes closest to a public key."""
 
     target: bytes
     expiration: int
 
 
 class Neighbor(Struct, frozen=True):
-    """A node somebody knows."""
+    """One node of a Neighbors packet."""
 
     endpoint: Endpoint
     node_id: bytes
 
 
 class Neighbors(Struct, frozen=True):
-    """These."""
+    """Response to a FindNode; one response may take two packets."""
 
     nodes: tuple[Neighbor, ...]
     expiration: int
 
 
 class RecordRequest(Struct, frozen=True):
-    """What do you say about yourself?"""
+    """Request for the node record."""
 
     expiration: int
 
 
 class RecordResponse(Struct, frozen=True):
-    """This."""
+    """Response to a RecordRequest."""
 
     request_hash: bytes
     record: bytes
@@ -100,7 +100,7 @@ Packet: TypeAlias = Ping | Pong | FindNode | Neighbors | RecordRequest | RecordR
 
 
 def encode(packet: Packet) -> tuple[Kind, bytes]:
-    """Kind and data of a packet."""
+    """Return the type byte and RLP of a packet."""
     match packet:
         case Ping(sender, receiver, expiration, seq):
             return Kind.PING, _list([VERSION, _endpoint(sender), _endpoint(receiver), expiration], seq)
@@ -118,11 +118,11 @@ def encode(packet: Packet) -> tuple[Kind, bytes]:
 
 
 def decode(kind: int, data: bytes) -> Packet:
-    """A packet out of kind and data; `DecodeError` where it is none."""
+    """Decode a packet from its type byte and RLP; raises `DecodeError`."""
     if kind == Kind.RECORD_RESPONSE:
         parts = rlp.split_list(data, _MAX_ITEMS)
         if len(parts) < 2:
-            raise DecodeError("a packet with too few elements")
+            raise DecodeError("packet: too few elements")
         return RecordResponse(_bytes(rlp.decode(parts[0], max_items=0), _HASH_LENGTH), parts[1])
     items = rlp.decode_list(data, max_items=_MAX_ITEMS)
     try:
@@ -136,13 +136,13 @@ def decode(kind: int, data: bytes) -> Packet:
                 return FindNode(_bytes(items[0], NODE_ID_LENGTH), _number(items[1]))
             case Kind.NEIGHBORS:
                 if isinstance(items[0], bytes):
-                    raise DecodeError("neighbours are not a list")
+                    raise DecodeError("neighbours: expected a list")
                 return Neighbors(tuple(_neighbor(item) for item in items[0]), _number(items[1]))
             case Kind.RECORD_REQUEST:
                 return RecordRequest(_number(items[0]))
     except IndexError:
-        raise DecodeError("a packet with too few elements") from None
-    raise DecodeError(f"a packet of unknown kind {kind}")
+        raise DecodeError("packet: too few elements") from None
+    raise DecodeError(f"unknown packet type {kind}")
 
 
 def _list(items: list[rlp.Encodable], seq: int | None) -> bytes:
@@ -156,16 +156,16 @@ def _endpoint(endpoint: Endpoint) -> list[rlp.Encodable]:
 
 def _read_endpoint(item: rlp.Item) -> Endpoint:
     if isinstance(item, bytes) or len(item) < 2:
-        raise DecodeError("an endpoint is not a list")
+        raise DecodeError("endpoint: expected a list")
     ip = _bytes(item[0])
     if len(ip) not in (0, 4, 16):
-        raise DecodeError(f"an address of {len(ip)} bytes")
+        raise DecodeError(f"endpoint: an IP of {len(ip)} bytes")
     return Endpoint(_ip(ip), _port(item[1]), _port(item[2]) if len(item) > 2 else 0)
 
 
 def _neighbor(item: rlp.Item) -> Neighbor:
     if isinstance(item, bytes) or len(item) < 4:
-        raise DecodeError("a neighbour is not a list")
+        raise DecodeError("neighbour: expected a list")
     return Neighbor(_read_endpoint(item[:3]), _bytes(item[3], NODE_ID_LENGTH))
 
 
@@ -179,26 +179,26 @@ def _ip(packed: bytes) -> str:
 
 def _bytes(item: rlp.Item, length: int | None = None) -> bytes:
     if not isinstance(item, bytes) or (length is not None and len(item) != length):
-        raise DecodeError("bytes of another length, or a list, where a value is expected")
+        raise DecodeError("expected bytes" if length is None else f"expected {length} bytes")
     return item
 
 
 def _number(item: rlp.Item) -> int:
-    if not isinstance(item, bytes) or len(item) > _NUMBER_LENGTH:
-        raise DecodeError("a number that is none")
+    if not isinstance(item, bytes) or len(item) > _MAX_NUMBER_BYTES:
+        raise DecodeError(f"expected a number of at most {_MAX_NUMBER_BYTES} bytes")
     return rlp.decode_int(item)
 
 
 def _port(item: rlp.Item) -> int:
     number = _number(item)
     if number > 0xFFFF:
-        raise DecodeError(f"port {number}")
+        raise DecodeError(f"port {number} is out of range")
     return number
 
 
-def _seq(items: list[rlp.Item], place: int) -> int | None:
-    """Later versions may put something else there."""
+def _seq(items: list[rlp.Item], index: int) -> int | None:
+    """Return the record sequence number; None if it is missing or later versions put something else there."""
     try:
-        return _number(items[place])
+        return _number(items[index])
     except (IndexError, DecodeError):
         return None

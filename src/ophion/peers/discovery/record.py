@@ -1,7 +1,7 @@
-"""Node records (EIP-778): what a node says about itself, signed and numbered (networking.md 2.4).
+"""Node records (EIP-778), local and remote (networking.md 2.4).
 
-The number of our own grows with every change. It is kept in a file with the record, so that nobody who has seen a later
-one takes a restarted node for an old one; a lost file does no harm because new records are numbered by the clock.
+The sequence number of the local record increases with every change. The record is stored in a file, so that the number
+does not decrease after a restart. Without the file, the number comes from the clock.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _IDENTITY: Final = (b"id", b"secp256k1")
 
 
 class Record(Struct, frozen=True):
-    """A record whose signature is good."""
+    """A record with a valid signature."""
 
     node_id: bytes
     seq: int
     pairs: Mapping[bytes, bytes]
-    """Values are RLP."""
+    """Values are RLP-encoded."""
 
     @classmethod
     def read(cls, encoded: bytes) -> Record:
-        """`WireError` where it is none."""
+        """Decode and verify a record; raises `WireError`."""
         node_id, seq, pairs = wire.read_record(encoded)
         return cls(node_id, seq, dict(pairs))
 
     @property
     def tcp_port(self) -> int | None:
-        """Where it listens, if it says so."""
+        """TCP port of the node; None without a valid one."""
         try:
             port = rlp.decode_int(rlp.decode(self.pairs[b"tcp"]))
         except (KeyError, RlpError):
@@ -56,7 +56,7 @@ class Record(Struct, frozen=True):
 
     @property
     def chain(self) -> rlp.Item | None:
-        """The fork identifier in its entry `eth`: the first element of that list."""
+        """Fork identifier: the first element of the `eth` entry. None without one."""
         try:
             entry = rlp.decode(self.pairs[b"eth"])
         except (KeyError, RlpError):
@@ -65,25 +65,25 @@ class Record(Struct, frozen=True):
 
 
 class LocalRecord:
-    """This node's record, signed again and renumbered whenever something in it changes."""
+    """The record of this node. Every change increases its number and signs it again."""
 
     def __init__(self, key: PrivateKey, clock: Clock, path: Path | None = None) -> None:
         self._key = key
         self._clock = clock
         self._path = path
         self.encoded = b""
-        """RLP; empty before the first `update`."""
+        """RLP of the signed record; empty before the first `update`."""
         self.seq = 0
         self._pairs: dict[bytes, bytes] = {}
         self._restore()
 
     @property
     def text(self) -> str:
-        """As people exchange it."""
+        """Text form, `enr:…`."""
         return _PREFIX + base64.urlsafe_b64encode(self.encoded).rstrip(b"=").decode()
 
     def update(self, ip: str, tcp_port: int, udp_port: int, chain: bytes | None) -> None:
-        """Say this from now on; `chain` is the RLP of the entry `eth`."""
+        """Set the contents; `chain` is the RLP of the `eth` entry."""
         address = ipaddress.ip_address(ip)
         pairs = {b"tcp": rlp.encode_int(tcp_port), b"udp": rlp.encode_int(udp_port)}
         if not address.is_unspecified:
@@ -105,7 +105,7 @@ class LocalRecord:
             encoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             record = Record.read(encoded)
         except (OSError, ValueError, binascii.Error, WireError):
-            return  # there is none, or none of use: the clock numbers the next one
+            return  # no usable file: the next number comes from the clock
         if record.node_id == self._key.public_key:
             self.encoded, self.seq = encoded, record.seq
             self._pairs = {name: value for name, value in record.pairs.items() if name not in _IDENTITY}
@@ -113,11 +113,11 @@ class LocalRecord:
     def _save(self) -> None:
         if self._path is None:
             return
-        beside = self._path.with_name(self._path.name + ".new")
+        temporary = self._path.with_name(self._path.name + ".new")
         try:
-            beside.write_text(self.text + "\n")
-            beside.replace(self._path)
+            temporary.write_text(self.text + "\n")
+            temporary.replace(self._path)
         except OSError as error:
             with contextlib.suppress(OSError):
-                beside.unlink(missing_ok=True)
-            log.warning("the node record cannot be kept path=%s error=%s", self._path, error.strerror)
+                temporary.unlink(missing_ok=True)
+            log.warning("cannot write node record path=%s error=%s", self._path, error.strerror)

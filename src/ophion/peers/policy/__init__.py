@@ -1,12 +1,12 @@
-"""Whom to dial, whom to let in, whom to keep: decisions without sockets or waiting.
+"""Connection policy: which nodes to dial, accept and keep. No sockets and no waiting.
 
-    dial_plan     whom to dial and when: static peers, then what discovery found
-    admission     who may become a peer: bans, duplicates, limits
-    doorway       who may knock: subnets, handshakes at a time, attempts from one public address
-    crowd         who is heard while the rules refuse many
-    bans          node ids that broke the protocol, for ten minutes
-    addresses     subnets, and what counts as public
-    static_nodes  the file that names the peers to keep
+    dial_plan      which nodes to dial and when: static peers, validators, then discovered nodes
+    admission      which nodes may become peers: bans, duplicate connections, peer limits
+    pending_limit  limits before the handshake: subnets, pending connections, attempts from one public address
+    flood_guard    flood protection while the permission rules refuse many nodes
+    bans           node ids that broke the protocol, banned for ten minutes
+    addresses      subnets and public addresses
+    static_nodes   reads static-nodes.json
 
-Time and randomness are arguments, so that tests of hours take no time.
+Callers pass in time and randomness, so tests need not wait.
 """

@@ -1,4 +1,4 @@
-"""IP addresses as policy sees them: in a subnet or not, public or ours."""
+"""Subnets, and public or private IP addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Subnet: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
 def read_subnet(text: str) -> Subnet:
-    """`10.0.0.0/8`, `fd00::/8`, or one address; `ValueError` says what is wrong."""
+    """Parse `10.0.0.0/8`, `fd00::/8` or one address; raises `ValueError` otherwise."""
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -21,7 +21,7 @@ def read_subnet(text: str) -> Subnet:
 
 
 def is_within(ip: str, subnets: Sequence[Subnet]) -> bool:
-    """Whether an address lies in one of these; no list allows everything."""
+    """Whether an address lies in one of the subnets; an empty list allows every address."""
     if not subnets:
         return True
     address = ipaddress.ip_address(ip)
@@ -30,5 +30,5 @@ def is_within(ip: str, subnets: Sequence[Subnet]) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_public(ip: str) -> bool:
-    """Whether an address belongs to the open Internet: rules against crowds apply to such addresses only."""
+    """Whether an address is globally routable; limits per address apply to these only."""
     return ipaddress.ip_address(ip).is_global

@@ -1,4 +1,4 @@
-"""Who may become a peer, once it has shown its key and said Hello (networking.md 5.1, 5.3)."""
+"""`Admission`: decides after Hello whether a node may become a peer (networking.md 5.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ophion.peers.peer_table import Peers
 from ophion.peers.policy.bans import Bans
 
 HasPlace: TypeAlias = Callable[[bytes], bool]
-"""Whether a node is static, or one of those who make the blocks of the chain."""
+"""Whether a node has a reserved slot: it is a static peer or a validator."""
 
 
 class PeerLimits(Struct, frozen=True):
-    """How many peers there may be; those that have a place of their own do not count against it."""
+    """Peer limits. Nodes with a reserved slot do not count."""
 
     max_peers: int = 25
     max_inbound: int | None = None
-    """How many of them may have come to us; None: all."""
+    """Limit of inbound peers among them; None: no limit."""
 
     @classmethod
     def of(cls, max_peers: int, percentage: int | None) -> PeerLimits:
-        """Limits with a share of inbound peers in percent."""
+        """Build limits from the percentage of inbound peers; None: no inbound limit."""
         return cls(max_peers, None if percentage is None else max_peers * percentage // 100)
 
 
 class Admission:
-    """Judges newcomers against those who are here."""
+    """Checks a new connection against bans, existing connections and peer limits."""
 
     def __init__(
         self,
@@ -49,20 +49,20 @@ class Admission:
         self._banned_ids = banned_ids
 
     def is_banned(self, node_id: bytes, now: float) -> bool:
-        """Whether this node is not wanted: by the operator, or for a while."""
+        """Whether the operator has banned the node, or it broke the protocol less than ten minutes ago."""
         return node_id in self._banned_ids or (not self._has_place(node_id) and self._bans.is_barred(node_id, now))
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
-        """Raises `PeerMisbehaved` with the reason to tell a newcomer that may not stay.
+        """Return the existing connection with the same node that `newcomer` replaces, or None.
 
-        Otherwise returns the connection with the same node that has to go in its favour, or None.
+        Raises `PeerMisbehaved` with the disconnect reason when the newcomer is rejected.
         """
         if self.is_banned(newcomer.id, now):
             raise PeerMisbehaved(DisconnectReason.REQUESTED, "the node is banned")
         present = self._peers.by_id(newcomer.id)
         if present is not None:
             if present.is_open and not keeps_newer(self._own_id, present, newcomer):
-                raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "there is a connection with this node")
+                raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "already connected to this node")
         elif not self._has_place(newcomer.id):
             self._check_limits(newcomer)
         return present
@@ -71,18 +71,18 @@ class Admission:
         others = [peer for peer in self._peers if not self._has_place(peer.id)]
         limits = self._limits
         if len(others) >= limits.max_peers:
-            raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"{len(others)} peers are enough")
+            raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"at most {limits.max_peers} peers")
         if newcomer.is_inbound and limits.max_inbound is not None:
             inbound = sum(peer.is_inbound for peer in others)
             if inbound >= limits.max_inbound:
-                raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"{inbound} inbound peers are enough")
+                raise PeerMisbehaved(DisconnectReason.TOO_MANY_PEERS, f"at most {limits.max_inbound} inbound peers")
 
 
 def keeps_newer(own_id: bytes, older: Peer, newer: Peer) -> bool:
-    """Which of two connections with the same node stays, so that both ends decide alike.
+    """Whether to keep the newer of two connections with the same node. Both nodes decide alike.
 
-    Two nodes that dial each other at the same time have one connection of each direction: the one that the node with
-    the lower id opened stays. Of two in the same direction the older stays.
+    When two nodes dial each other at the same time, they keep the connection that the node with the lower id opened.
+    Of two connections in the same direction, they keep the older.
     """
     if older.is_inbound == newer.is_inbound:
         return False

@@ -1,7 +1,6 @@
-"""Node ids that broke the protocol: left alone for ten minutes, not for ever.
+"""`Bans`: node ids that broke the protocol, banned for ten minutes.
 
-A private network with few nodes must heal by itself, so nothing is barred for good and static peers never are; that is
-for whoever asks to decide.
+A private network with few nodes must recover without an operator, so no ban is permanent. Callers exempt static peers.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from collections import OrderedDict
 from typing import Final
 
 BAR_S: Final = 600.0
-_MOST: Final = 1024
+_MAX_ENTRIES: Final = 1024
 
 
 class Bans:
-    """Who is barred until when. Bounded: the oldest is forgotten first."""
+    """Banned node ids with the end of the ban. Bounded: the oldest entry is evicted first."""
 
     __slots__ = ("_until",)
 
@@ -25,18 +24,18 @@ class Bans:
         return len(self._until)
 
     def bar(self, node_id: bytes, now: float) -> None:
-        """From now on, for ten minutes."""
+        """Ban a node for ten minutes."""
         self._until[node_id] = now + BAR_S
         self._until.move_to_end(node_id)
-        while len(self._until) > _MOST:
+        while len(self._until) > _MAX_ENTRIES:
             self._until.popitem(last=False)
 
     def lift(self, node_id: bytes) -> None:
-        """Forget about it: an operator wants this node."""
+        """Remove a ban, because the operator added this node."""
         self._until.pop(node_id, None)
 
     def is_barred(self, node_id: bytes, now: float) -> bool:
-        """Whether it is not yet forgiven."""
+        """Whether a node is banned now."""
         until = self._until.get(node_id)
         if until is None:
             return False

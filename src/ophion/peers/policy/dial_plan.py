@@ -1,9 +1,8 @@
-"""`DialPlan`: whom to dial and when (networking.md 5.1, 5.2).
+"""`DialPlan`: which nodes to dial and when (networking.md 5.1, 5.2).
 
-Static peers are dialled until they are here, soon after a loss and ever more rarely after failures. What discovery
-finds is dialled while there is room for more peers; members, who make the blocks of the chain, have their place
-whatever others do. The plan knows neither sockets nor clocks: it is told what time it is, who is busy and how attempts
-ended.
+Static peers are redialled soon after a lost connection, and with growing delays after failed attempts. Discovered nodes
+are dialled while the peer limit allows more peers; validators among them are dialled above that limit too. Callers pass
+in the time, the connected nodes and the outcome of each attempt.
 """
 
 from __future__ import annotations
@@ -19,32 +18,32 @@ from ophion.peers.policy.addresses import is_public
 from ophion.primitives.enode import Enode
 
 STATIC_DELAYS: Final = (1.0, 5.0, 15.0, 30.0, 60.0)
-"""Seconds before the next attempt after so many failures in a row."""
+"""Seconds before the next attempt, by number of consecutive failures."""
 NEAR_DELAY_S: Final = 3.0
-"""Most of that in a private network: when a cable is back, validators must meet again within a time-out or two."""
+"""Upper bound of that delay at private addresses: validators must reconnect within one or two round timeouts."""
 PAUSE_S: Final = 30.0
-"""Between attempts at a discovered peer, and between any at a public address: clients there refuse more."""
+"""Minimum between dials of a discovered node, or of any public address: other clients refuse faster attempts."""
 LASTING_S: Final = 30.0
-"""A connection that lived this long was a success; what was ended earlier on purpose counts as a failed attempt."""
+"""A connection that one side ended on purpose before this counts as a failed attempt."""
 BRIEF_S: Final = 1.0
-"""The same where nobody ended it: a cable that is pulled every few seconds is no reason to dial more rarely."""
-_LONGEST_PAUSE_S: Final = 600.0
-_GIVE_UP_AFTER: Final = 5
+"""The same for a broken connection: a flapping link must not slow down dialling."""
+_MAX_PAUSE_S: Final = 600.0
+_MAX_FAILURES: Final = 5
 _MAX_CANDIDATES: Final = 512
 _JITTER: Final = 0.2
 
 
 class Outcome(Enum):
-    """How an attempt, or the connection it led to, ended."""
+    """How a dial attempt, or its connection, ended."""
 
-    LOST = "a connection that had lasted"
-    FAILED = "no connection, or one that did not last"
-    FULL = "the other side has no room"
-    DUPLICATE = "another connection with the same node is there"
+    LOST = "an established connection ended"
+    FAILED = "no connection, or a short one"
+    FULL = "the remote node has too many peers"
+    DUPLICATE = "already connected to the same node"
 
 
 class _Aim(Struct):
-    """A node to be dialled."""
+    """A node to dial, with the time of the next attempt."""
 
     enode: Enode
     due: float
@@ -63,29 +62,29 @@ class DialPlan:
         self._static: dict[Enode, _Aim] = {}
         self._found: dict[bytes, _Aim] = {}
 
-    # --- who -----------------------------------------------------------------------------------------
+    # --- nodes -----------------------------------------------------------------------------------------
 
     def add_static(self, enode: Enode, now: float) -> bool:
-        """Keep a connection to this node from now on; False where that is so, or it is ourselves."""
+        """Add a static peer; False if it is one already, or is this node."""
         if enode in self._static or enode.node_id == self._own_id:
             return False
         self._static[enode] = _Aim(enode, now)
         return True
 
     def remove_static(self, enode: Enode) -> bool:
-        """Stop that; False where it was not so."""
+        """Remove a static peer; False if it was none."""
         return self._static.pop(enode, None) is not None
 
     def is_static(self, node_id: bytes) -> bool:
-        """Whether a connection with this node is to be kept, whoever made it."""
+        """Whether this node is a static peer, at any address."""
         return any(enode.node_id == node_id for enode in self._static)
 
     def has_place(self, node_id: bytes) -> bool:
-        """Whether there is always room for this node: strangers must not be able to take it."""
+        """Whether a slot is reserved for this node (static peer or validator), which unknown peers cannot use."""
         return self.is_static(node_id) or self._is_member(node_id)
 
     def is_static_address(self, ip: str) -> bool:
-        """Whether a static peer lives there."""
+        """Whether a static peer has this IP address."""
         return any(enode.ip == ip for enode in self._static)
 
     @property
@@ -93,27 +92,27 @@ class DialPlan:
         return tuple(self._static)
 
     def offer(self, enode: Enode, now: float) -> None:
-        """Discovery has seen this node alive."""
+        """Add a node that discovery has found alive."""
         if enode.node_id == self._own_id or not enode.tcp_port:
             return
         aim = self._found.get(enode.node_id)
         if aim is None:
             self._found[enode.node_id] = _Aim(enode, now)
             if len(self._found) > _MAX_CANDIDATES:
-                # the oldest, and no member for the sake of a stranger
+                # evict the oldest that is no validator
                 others = (found_id for found_id in self._found if not self._is_member(found_id))
                 del self._found[next(others, enode.node_id)]
         else:
             aim.enode = enode
 
     def forget(self, node_id: bytes) -> None:
-        """Do not dial what discovery said about this node."""
+        """Remove a discovered node."""
         self._found.pop(node_id, None)
 
-    # --- when ----------------------------------------------------------------------------------------
+    # --- schedule ----------------------------------------------------------------------------------------
 
-    def due(self, now: float, busy: Container[bytes], room: int) -> Iterator[Enode]:
-        """Whom to dial now: every static peer whose time has come, and others while there is room for them."""
+    def due(self, now: float, busy: Container[bytes], free: int) -> Iterator[Enode]:
+        """Yield the nodes to dial now: static peers and validators that are due, and up to `free` others."""
         chosen: set[bytes] = set()
         for aim in tuple(self._static.values()):
             if aim.due <= now and aim.enode.node_id not in busy and aim.enode.node_id not in chosen:
@@ -127,18 +126,18 @@ class DialPlan:
                 continue
             if self._is_member(node_id):
                 yield aim.enode
-            elif room > 0:
-                room -= 1
+            elif free > 0:
+                free -= 1
                 yield aim.enode
 
-    def next_due(self, busy: Container[bytes], room: int) -> float | None:
-        """When there is somebody to dial next; None: not before something changes."""
+    def next_due(self, busy: Container[bytes], free: int) -> float | None:
+        """Return the time of the next dial; None if there is none before the plan or the peers change."""
         aims = list(self._static.values())
-        aims += (aim for aim in self._found.values() if room > 0 or self._is_member(aim.enode.node_id))
+        aims += (aim for aim in self._found.values() if free > 0 or self._is_member(aim.enode.node_id))
         return min((aim.due for aim in aims if aim.enode.node_id not in busy), default=None)
 
     def ended(self, node_id: bytes, now: float, outcome: Outcome) -> None:
-        """An attempt at this node, or a connection with it that anybody made, is over."""
+        """Record the end of a dial attempt, or of a connection in either direction."""
         for aim in self._static.values():
             if aim.enode.node_id == node_id:
                 aim.due = now + self._static_delay(aim, outcome)
@@ -146,11 +145,11 @@ class DialPlan:
         if found is None:
             return
         found.failures = found.failures + 1 if outcome is Outcome.FAILED else 0
-        if found.failures >= _GIVE_UP_AFTER:
-            # discovery will say so if it is ever seen alive again
+        if found.failures >= _MAX_FAILURES:
+            # discovery offers it again when it answers
             del self._found[node_id]
         else:
-            pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _LONGEST_PAUSE_S)
+            pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)
             found.due = now + self._jittered(pause)
 
     def _static_delay(self, aim: _Aim, outcome: Outcome) -> float:
@@ -170,5 +169,5 @@ class DialPlan:
         return self._jittered(delay)
 
     def _jittered(self, seconds: float) -> float:
-        """Some more or less, so that nodes that lost each other do not dial in step."""
+        """Add random jitter, so that two nodes do not keep dialling each other at the same time."""
         return seconds * (1 + _JITTER * (2 * self._random.random() - 1))

@@ -1,12 +1,12 @@
-"""`FloodGuard`: who is heard while many are being refused (decision 133).
+"""`FloodGuard`: throttles inbound handshakes while the permission rules refuse many nodes (decision 133).
 
-The rules about nodes can only be asked after Hello, and by then a handshake has been paid for: half a millisecond of
-key agreements and signatures. As long as few are refused that does not matter. When many are, the first message alone
-is opened, which costs a tenth of it and names the caller; the handshake goes on for who is known, and for who comes
-again. An honest node dials again after a second or three; a flood that makes up a new key for each attempt never does,
-and one that does not is known by its keys soon.
+The rules need the Hello, and a handshake up to Hello costs half a millisecond of key agreements and signatures. When
+the rules refuse many nodes, this node first decrypts only the auth message, at a tenth of that cost, to learn the
+caller's node id. Known nodes go on with the handshake; unknown ones only when they dial a second time. Honest nodes
+redial after one to three seconds. A flood with a fresh key for each attempt never does, and reused keys are remembered
+as refused.
 
-The name is not proven at that point. To borrow one leads to a handshake that fails, no further.
+The node id is not yet proven at that point. An attacker with another node's id fails later in the handshake.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from typing import Final, TypeVar
 from ophion.peers.token_bucket import TokenBucket
 
 ADDRESS_BURST: Final = 20
-"""Refusals that an address may have at once before callers from there are asked for their names first."""
+"""Burst of refusals from one address before its callers must show their node id first."""
 _ADDRESS_PER_S: Final = 2
 _BURST: Final = 100
-"""The same for all addresses together: some have very many."""
+"""The same for all addresses together: an attacker may have many addresses."""
 _PER_S: Final = 50
-_RETURNS_BURST: Final = 10
-_RETURNS_PER_S: Final = 10
-"""Handshakes with those who came again; as many with those who were refused before the rules changed."""
-_NAMES_BURST: Final = 25
-_NAMES_PER_S: Final = 250
-"""First messages that are opened: some hundredths of a core. Beyond that nobody is heard; who is honest dials again."""
+_REDIALS_BURST: Final = 10
+_REDIALS_PER_S: Final = 10
+"""Handshakes with unknown nodes that redial; refused nodes that redial have a separate bucket of the same rate."""
+_AUTH_BURST: Final = 25
+_AUTH_PER_S: Final = 250
+"""Auth messages decrypted: some percent of a core. Sockets beyond that are closed; honest nodes redial."""
 _LASTING_S: Final = 1.0
-"""So long after somebody was turned away there is a crowd."""
+"""The flood counts as active for this long after the last refusal."""
 RETURN_S: Final = 0.5
-"""Who is unknown may come again after this."""
+"""Minimum before an unknown node may redial."""
 REFUSED_S: Final = 30.0
-"""Who was refused by the rules may come again after this, or when they change."""
-_ADDRESSES: Final = 1024
-_CALLERS: Final = 8192
-"""As many as a flood brings in the few seconds after which an honest node dials again."""
-_GUESTS: Final = 1024
+"""Minimum before a node that the rules refused may redial, unless the rules change."""
+_MAX_ADDRESSES: Final = 1024
+_MAX_CALLERS: Final = 8192
+"""Covers the callers of a flood during the few seconds after which honest nodes redial."""
+_MAX_ACCEPTED: Final = 1024
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class FloodGuard:
-    """What is remembered of those who called; everything bounded, the oldest forgotten first."""
+    """Rate limits and recent callers. All tables are bounded and evict their oldest entry first."""
 
     __slots__ = (
+        "_accepted",
         "_addresses",
         "_all",
-        "_guests",
-        "_names",
-        "_pardons",
+        "_auth_messages",
+        "_redials",
         "_refused",
-        "_returns",
+        "_refused_redials",
         "_rules",
         "_unknown",
         "_until",
@@ -62,44 +62,44 @@ class FloodGuard:
     def __init__(self) -> None:
         self._all = TokenBucket(_BURST, _PER_S)
         self._addresses: OrderedDict[str, TokenBucket] = OrderedDict()
-        self._names = TokenBucket(_NAMES_BURST, _NAMES_PER_S)
+        self._auth_messages = TokenBucket(_AUTH_BURST, _AUTH_PER_S)
         self._until = 0.0
-        self._returns = TokenBucket(_RETURNS_BURST, _RETURNS_PER_S)
-        self._pardons = TokenBucket(_RETURNS_BURST, _RETURNS_PER_S)
+        self._redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
+        self._refused_redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._rules = 0
-        """How often they have changed."""
+        """Number of rule changes."""
         self._refused: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
-        """Until when, and by which rules."""
+        """Node id to the end of the refusal, and the rule change it belongs to."""
         self._unknown: OrderedDict[bytes, float] = OrderedDict()
-        self._guests: OrderedDict[bytes, None] = OrderedDict()
+        self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
     def refused(self, ip: str, node_id: bytes, now: float) -> None:
-        """The rules had something against this node."""
+        """Record that the rules refused this node."""
         self._all.spend(1, now)
         allowance = self._addresses.get(ip)
         if allowance is None:
             allowance = TokenBucket(ADDRESS_BURST, _ADDRESS_PER_S)
         allowance.spend(1, now)
-        _keep(self._addresses, ip, allowance, _ADDRESSES)
-        _keep(self._refused, node_id, (now + REFUSED_S, self._rules), _CALLERS)
-        self._guests.pop(node_id, None)
+        _put(self._addresses, ip, allowance, _MAX_ADDRESSES)
+        _put(self._refused, node_id, (now + REFUSED_S, self._rules), _MAX_CALLERS)
+        self._accepted.pop(node_id, None)
         if self.presses(ip, now):
             self._until = now + _LASTING_S
 
     def accepted(self, node_id: bytes) -> None:
-        """It became a peer, and may come again whatever others do."""
-        _keep(self._guests, node_id, None, _GUESTS)
+        """Record a node that became a peer: it may reconnect during a flood."""
+        _put(self._accepted, node_id, None, _MAX_ACCEPTED)
         self._refused.pop(node_id, None)
         self._unknown.pop(node_id, None)
 
     def reconsider(self) -> None:
-        """The rules have changed, or may have: they do so with every block where a contract has them."""
+        """Record that the rules may have changed; with a permissioning contract this is every block."""
         self._rules += 1
 
     def presses(self, ip: str, now: float, undecided: int = 0) -> bool:
-        """Whether callers from this address have to say their names first.
+        """Whether callers from this address must show their node id first.
 
-        `undecided` handshakes with callers from there are under way, and may end as the last ones did.
+        `undecided` is the number of pending handshakes from there; they count as refusals.
         """
         if self._all.left(now) < 1:
             return True
@@ -107,40 +107,40 @@ class FloodGuard:
         return allowance is not None and allowance.left(now) - undecided < 1
 
     def is_there(self, now: float) -> bool:
-        """Whether there is a crowd at all: nobody is hurried then."""
+        """Whether a flood is active; the listener accepts in batches then."""
         return now < self._until
 
     def has_time(self, now: float) -> bool:
-        """Whether one more first message may be opened."""
-        return _take(self._names, now)
+        """Whether the rate limit allows to decrypt one more auth message."""
+        return _take(self._auth_messages, now)
 
     def admits(self, node_id: bytes, now: float) -> bool:
-        """Whether somebody of this name, in whose favour nothing else speaks, may go on."""
-        is_admitted = node_id in self._guests or self._comes_again(node_id, now)
+        """Whether a node that is not otherwise known may go on with the handshake."""
+        is_admitted = node_id in self._accepted or self._may_redial(node_id, now)
         if not is_admitted:
             self._until = now + _LASTING_S
         return is_admitted
 
-    def _comes_again(self, node_id: bytes, now: float) -> bool:
+    def _may_redial(self, node_id: bytes, now: float) -> bool:
         refusal = self._refused.get(node_id)
         if refusal is not None:
             until, rules = refusal
-            # those who were never refused do not wait behind those who were
-            return (until <= now or rules != self._rules) and _take(self._pardons, now)
+            # a bucket of its own: refused nodes must not delay unknown ones
+            return (until <= now or rules != self._rules) and _take(self._refused_redials, now)
         since = self._unknown.get(node_id)
         if since is None:
-            _keep(self._unknown, node_id, now, _CALLERS)
+            _put(self._unknown, node_id, now, _MAX_CALLERS)
             return False
-        return now - since >= RETURN_S and _take(self._returns, now)
+        return now - since >= RETURN_S and _take(self._redials, now)
 
 
 def _take(allowance: TokenBucket, now: float) -> bool:
-    """One, if it is there."""
+    """Take one token if available, without debt."""
     return allowance.left(now) >= 1 and allowance.spend(1, now)
 
 
-def _keep(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+def _put(table: OrderedDict[K, V], key: K, value: V, max_entries: int) -> None:
     table[key] = value
     table.move_to_end(key)
-    while len(table) > most:
+    while len(table) > max_entries:
         table.popitem(last=False)

@@ -1,9 +1,9 @@
-"""Who may knock: checks before a stranger has shown a key (networking.md 5.1).
+"""`PendingLimit`: limits on inbound connections before the handshake (networking.md 5.1).
 
-Half-open connections are cheap to make and cost a socket each, so their number is bounded. When there are too many, one
-of the address that has most of them goes, the one that has waited longest: an honest peer is through the handshake in a
-fraction of a second, and whoever floods the door pushes out itself. Addresses of static peers go last, unless one of
-them has nearly all places: somebody else may live there too.
+Pending connections are cheap to open and cost this node a socket each, so their number is bounded. Above the limit, the
+address with most of them loses its oldest: honest peers finish the handshake in a fraction of a second, so a flood
+evicts itself. Addresses of static peers are evicted last, unless one of them holds nearly all slots: other nodes may
+share that address.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ophion.peers.policy.addresses import Subnet, is_public, is_within
 
 MAX_PENDING: Final = 50
 _MAX_KNOWN: Final = 40
-"""Of one address where a static peer lives, before it is treated as any other."""
-_PAUSE_S: Final = 30.0
-_REMEMBERED: Final = 4096
+"""Pending connections from the address of a static peer before it is treated as any other."""
+_MIN_INTERVAL_S: Final = 30.0
+_MAX_ADDRESSES: Final = 4096
 
 T = TypeVar("T")
 
 
 class PendingLimit(Generic[T]):
-    """Connections that came in and have not said Hello."""
+    """Inbound connections that are not peers yet."""
 
     __slots__ = ("_last_seen", "_max_pending", "_pending", "_subnets", "refused")
 
@@ -32,51 +32,51 @@ class PendingLimit(Generic[T]):
         self._subnets = subnets
         self._max_pending = max_pending
         self._pending: OrderedDict[T, tuple[str, bool]] = OrderedDict()
-        """Each with its address, and whether a static peer lives there; in the order of coming."""
+        """Address of each, and whether a static peer has it; oldest first."""
         self._last_seen: OrderedDict[str, float] = OrderedDict()
         self.refused = 0
-        """How many were sent away."""
+        """Connections refused or evicted."""
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def waiting(self, ip: str) -> int:
-        """How many from this address are in it."""
+        """Number of pending connections from this address."""
         return sum(other == ip for other, _ in self._pending.values())
 
     def admits(self, ip: str, now: float, *, is_known: bool) -> bool:
-        """Whether somebody from this address may try; an address of a static peer is always welcome to."""
-        is_welcome = is_within(ip, self._subnets) and (is_known or self._is_patient(ip, now))
-        self.refused += not is_welcome
-        return is_welcome
+        """Whether this address may connect: `--net-restrict`, and a rate limit unless a static peer has it."""
+        is_admitted = is_within(ip, self._subnets) and (is_known or self._is_within_rate(ip, now))
+        self.refused += not is_admitted
+        return is_admitted
 
     def enter(self, connection: T, ip: str, *, is_known: bool) -> T | None:
-        """Take one in; returns the one that has to go for it."""
+        """Add a connection; returns the one to evict above the limit."""
         self._pending[connection] = (ip, is_known)
         if len(self._pending) <= self._max_pending:
             return None
         self.refused += 1
-        crowd = Counter(self._pending.values())
+        counts = Counter(self._pending.values())
 
-        def claim(one: T) -> tuple[bool, int]:
-            place = self._pending[one]
-            return not place[1] or crowd[place] > _MAX_KNOWN, crowd[place]
+        def priority(one: T) -> tuple[bool, int]:
+            address = self._pending[one]
+            return not address[1] or counts[address] > _MAX_KNOWN, counts[address]
 
-        evicted = max(self._pending, key=claim)
+        evicted = max(self._pending, key=priority)
         del self._pending[evicted]
         return evicted
 
     def leave(self, connection: T) -> None:
-        """It said Hello, or it is gone."""
+        """Remove a connection that became a peer or closed."""
         self._pending.pop(connection, None)
 
-    def _is_patient(self, ip: str, now: float) -> bool:
-        """One attempt in so many seconds from a public address; as many as they like from our own networks."""
+    def _is_within_rate(self, ip: str, now: float) -> bool:
+        """Allow one attempt per 30 seconds from a public address; private addresses have no limit."""
         if not is_public(ip):
             return True
         last = self._last_seen.get(ip)
         self._last_seen[ip] = now
         self._last_seen.move_to_end(ip)
-        while len(self._last_seen) > _REMEMBERED:
+        while len(self._last_seen) > _MAX_ADDRESSES:
             self._last_seen.popitem(last=False)
-        return last is None or now - last >= _PAUSE_S
+        return last is None or now - last >= _MIN_INTERVAL_S

@@ -1,4 +1,4 @@
-"""static-nodes.json: the peers to keep (networking.md 2.7).
+"""Reads static-nodes.json, the list of static peers (networking.md 2.7).
 
 A JSON array of enode URLs, read once at start. `admin_addPeer` and `admin_removePeer` do not write it.
 """
@@ -17,9 +17,9 @@ NAME: Final = "static-nodes.json"
 
 
 def read_static_nodes(path: Path, *, must_exist: bool) -> tuple[Enode, ...]:
-    """The nodes in the file, each once; `ConfigError` names the file and what is wrong in it.
+    """Return the nodes in the file without duplicates; raises `ConfigError` with the file and the error.
 
-    A missing or empty file names nobody, unless somebody asked for it by name.
+    A missing or empty file means no static peers. With `must_exist`, a missing file is an error.
     """
     try:
         content = content_of(path)
@@ -53,5 +53,5 @@ def _node(path: Path, number: int, url: object) -> Enode:
     except EnodeError as error:
         raise ConfigError(f"{where}: {error}") from None
     if not enode.tcp_port:
-        raise ConfigError(f"{where}: the listening port is 0, so nobody can connect to it.")
+        raise ConfigError(f"{where}: the listening port is 0, so this node cannot dial it.")
     return enode

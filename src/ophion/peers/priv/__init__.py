@@ -1,22 +1,23 @@
-"""priv/1: enclaves inside nodes talk over the sessions that the nodes have anyway (privacy.md 15.2).
+"""priv/1: the sub-protocol between embedded enclaves, over the nodes' devp2p connections (privacy.md 15.2).
 
-    0 Announce      [keys]                                    the enclave keys that this node claims
-    1 Challenge     [[key, ephemeral key, nonce, box], ...]   prove that you hold them
+    0 Announce      [keys]                                    enclave keys that the sender claims
+    1 Challenge     [[key, ephemeral key, nonce, box], ...]   request a proof of each key
     2 Proof         [[key, text], ...]
-    3 PushPayload   [record, ...]                             sealed payloads
-    4 Ack           [[label, reason], ...]                    empty reason: it is durable here
+    3 PushPayload   [record, ...]                             encrypted payloads
+    4 Ack           [[label, reason], ...]                    empty reason: stored durably
     5 PushGroup     [group, ...]
-    6 GetPayload    [id, [label, ...]]                        what was listed, or is missing
+    6 GetPayload    [id, [label, ...]]                        request listed or missing records
     7 Payload       [id, [[label, body], ...]]
-    8 List          [id, key, after]                          what came for this key, which the asker has proven
+    8 List          [id, key, after]                          list records for a key that the sender has proven
     9 Listed        [id, [label, ...], last, more]
 
-The handshake of the session has proven the node's own key, so announcements are not signed again. A box is opened by
-whoever has the private key, wherever it comes from; so the boxed text of a challenge names both nodes of the session,
-and nobody can have it answered by somebody else.
+The RLPx handshake has proven the node key, so announcements carry no signature. The holder of a private key can open a
+box from any sender, so the text in a challenge names both nodes of the connection. This prevents relaying a challenge
+to the real holder of the key.
 
-    messages   the forms above
-    peer       the protocol on one connection; a `Line` for the enclave
-    proofs     challenges and their answers         pushes   parcels on their way to one peer
-    protocol   the sub-protocol: a capability, and what all connections share
+    messages    encoding and decoding of the messages above
+    peer        the protocol on one connection; implements `Line` for the enclave
+    key_proofs  challenges and proofs
+    pushes      parcels queued for one peer
+    protocol    the sub-protocol and its shared state
 """

@@ -1,7 +1,7 @@
-"""Proving keys: a random text, boxed for the claimed key, comes back in the clear (privacy.md 15.2).
+"""Proof of enclave keys: the peer decrypts a random text that was boxed for the claimed key (privacy.md 15.2).
 
-Whoever claims a key that it does not hold could have the challenge answered by the one who does. The text therefore
-says between which two nodes it was asked, and an honest node answers only what its own peer asks of it.
+An attacker could relay a challenge to the real holder of the key. The text therefore names both nodes of the
+connection, and an honest node answers only challenges of its own peer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TAG: Final = b"ophion priv/1 challenge"
 
 
 class KeyProver:
-    """The challenges of one connection, from both sides."""
+    """Challenges and proofs of one connection, in both directions."""
 
     def __init__(self, keyring: EnclaveKeyring, own_id: bytes, peer_id: bytes, entropy: Entropy) -> None:
         self._keyring = keyring
@@ -25,23 +25,23 @@ class KeyProver:
         self._peer_id = peer_id
         self._entropy = entropy
         self._open: dict[bytes, bytes] = {}
-        """Secret texts by key, until they come back."""
+        """Secret texts of open challenges, by key."""
 
     def challenge(self, keys: list[bytes]) -> list[Challenge]:
-        """One for each claimed key that is sound; from a key that lives for this alone."""
-        fleeting = EnclaveKeyring([self._entropy.token(SECRET_SIZE)])
-        (ephemeral,) = fleeting.public_keys
+        """Create a challenge for each valid key, with a new ephemeral key."""
+        sender = EnclaveKeyring([self._entropy.token(SECRET_SIZE)])
+        (ephemeral,) = sender.public_keys
         challenges = []
         for key in keys:
             secret, nonce = self._entropy.token(SECRET_SIZE), self._entropy.token(NONCE_SIZE)
-            boxed = fleeting.box_for(ephemeral, key, nonce, _TAG + self._own_id + self._peer_id + secret)
+            boxed = sender.box_for(ephemeral, key, nonce, _TAG + self._own_id + self._peer_id + secret)
             if boxed is not None:
                 self._open[key] = secret
                 challenges.append(Challenge(key, ephemeral, nonce, boxed))
         return challenges
 
     def prove(self, challenges: list[Challenge]) -> list[tuple[bytes, bytes]]:
-        """Answers to what the peer asks of keys that are ours."""
+        """Answer the challenges for local keys."""
         own = self._keyring.public_keys
         expected = _TAG + self._peer_id + self._own_id
         proofs = []
@@ -52,7 +52,7 @@ class KeyProver:
         return proofs
 
     def check(self, proofs: list[tuple[bytes, bytes]]) -> list[bytes]:
-        """The keys that are proven; each challenge counts once."""
+        """Return the proven keys; each challenge can be used once."""
         proven = []
         for key, secret in proofs:
             expected = self._open.pop(key, None)

@@ -1,4 +1,4 @@
-"""Messages of priv/1, read strictly: whatever is not exactly one of them is a `DecodeError`."""
+"""Messages of priv/1. Decoding is strict and raises `DecodeError`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
 
 MAX_LABELS: Final = 1024
-"""Labels in a message."""
+"""Labels per message."""
 MAX_PARCELS: Final = 1024
 MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
 MAX_PUSH_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
-"""A message of parcels: the largest one alone, or many of ordinary size."""
+"""A message with parcels: one of the largest size, or many smaller ones."""
 _MAX_BOX_BYTES: Final = 512
 _MAX_ITEMS: Final = 4 * MAX_PARCELS
-"""Of any message, at all levels."""
+"""RLP items of a message at all levels."""
 
 
 class Code(IntEnum):
@@ -54,11 +54,11 @@ MAX_BYTES: Final = {
     Code.LIST: 128,
     Code.LISTED: MAX_LABELS * 36 + 64,
 }
-"""The largest message of each kind."""
+"""Size limit by message code."""
 
 
 class Challenge(NamedTuple):
-    """Open this with the private key."""
+    """A text that was boxed for a claimed key."""
 
     key: bytes
     ephemeral: bytes
@@ -67,14 +67,14 @@ class Challenge(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """What became of a pushed parcel; an empty reason: it is durable there."""
+    """Result of a pushed parcel; an empty reason means that the peer has stored it durably."""
 
     label: Label
     reason: str
 
 
 class ListRequest(NamedTuple):
-    """What came for a key after a number."""
+    """Request for the labels of a key after a sequence number."""
 
     request_id: int
     key: bytes
@@ -82,125 +82,125 @@ class ListRequest(NamedTuple):
 
 
 def encode_keys(keys: Sequence[bytes]) -> bytes:
-    """An announcement."""
+    """Encode an Announce."""
     return rlp.encode(list(keys))
 
 
 def read_keys(payload: bytes) -> list[bytes]:
-    """The keys of an announcement, each once."""
-    keys = [_bytes(item, KEY_SIZE) for item in _list(_decoded(payload), MAX_KEYS)]
+    """Decode an Announce; duplicate keys are an error."""
+    keys = [_exact(item, KEY_SIZE) for item in _list(_decoded(payload), MAX_KEYS)]
     if len(set(keys)) != len(keys):
-        raise DecodeError("a key is there twice", "priv")
+        raise DecodeError("duplicate key", "priv")
     return keys
 
 
 def encode_challenges(challenges: Sequence[Challenge]) -> bytes:
-    """One challenge for each key that was announced."""
+    """Encode a Challenge."""
     return rlp.encode([list(one) for one in challenges])
 
 
 def read_challenges(payload: bytes) -> list[Challenge]:
-    """Challenges of a peer."""
+    """Decode a Challenge."""
     return [
         Challenge(
-            _bytes(key, KEY_SIZE), _bytes(ephemeral, KEY_SIZE), _bytes(nonce, NONCE_SIZE), _some(box, _MAX_BOX_BYTES)
+            _exact(key, KEY_SIZE), _exact(ephemeral, KEY_SIZE), _exact(nonce, NONCE_SIZE), _at_most(box, _MAX_BOX_BYTES)
         )
         for key, ephemeral, nonce, box in (_tuple(item, 4) for item in _list(_decoded(payload), MAX_KEYS))
     ]
 
 
 def encode_proofs(proofs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """(key, secret text) of challenges that could be opened."""
+    """Encode a Proof: pairs of key and secret text."""
     return rlp.encode([list(one) for one in proofs])
 
 
 def read_proofs(payload: bytes) -> list[tuple[bytes, bytes]]:
-    """Answers to challenges."""
+    """Decode a Proof."""
     items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_KEYS))
-    return [(_bytes(key, KEY_SIZE), _bytes(secret, SECRET_SIZE)) for key, secret in items]
+    return [(_exact(key, KEY_SIZE), _exact(secret, SECRET_SIZE)) for key, secret in items]
 
 
 def encode_bodies(parcels: Sequence[Parcel]) -> bytes:
-    """Pushed payloads, or pushed groups."""
+    """Encode a PushPayload or PushGroup."""
     return rlp.encode([one.body for one in parcels])
 
 
 def read_payloads(payload: bytes) -> list[Parcel]:
-    """Pushed payloads; each names itself by its ciphertext."""
+    """Decode a PushPayload; the label of each payload comes from its ciphertext."""
     return [Parcel(Label(Kind.PAYLOAD, _key_of(body)), body) for body in _bodies(payload)]
 
 
 def read_groups(payload: bytes) -> list[bytes]:
-    """Records of pushed groups."""
+    """Decode a PushGroup into group records."""
     return _bodies(payload)
 
 
 def encode_acks(acks: Sequence[Ack]) -> bytes:
-    """What became of what was pushed."""
+    """Encode an Ack."""
     return rlp.encode([[label.encode(), reason.encode()[:MAX_REASON_BYTES]] for label, reason in acks])
 
 
 def read_acks(payload: bytes) -> list[Ack]:
-    """What became of what we pushed."""
+    """Decode an Ack."""
     items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_PARCELS))
     return [Ack(_label(label), _text(reason)) for label, reason in items]
 
 
 def encode_request(request_id: int, labels: Sequence[Label]) -> bytes:
-    """A request for parcels."""
+    """Encode a GetPayload."""
     return rlp.encode([request_id, [label.encode() for label in labels]])
 
 
 def read_request(payload: bytes) -> tuple[int, list[Label]]:
-    """A request for parcels."""
+    """Decode a GetPayload."""
     request_id, labels = _tuple(_decoded(payload), 2)
     return _number(request_id), [_label(item) for item in _list(labels, MAX_LABELS)]
 
 
 def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
-    """An answer with parcels."""
+    """Encode a Payload."""
     return rlp.encode([request_id, [[one.label.encode(), one.body] for one in parcels]])
 
 
 def read_parcels(payload: bytes) -> tuple[int, list[Parcel]]:
-    """An answer with parcels."""
+    """Decode a Payload."""
     request_id, parcels = _tuple(_decoded(payload), 2)
     items = (_tuple(item, 2) for item in _list(parcels, MAX_PARCELS))
-    return _number(request_id), [Parcel(_label(label), _any(body)) for label, body in items]
+    return _number(request_id), [Parcel(_label(label), _any_bytes(body)) for label, body in items]
 
 
 def encode_list(request: ListRequest) -> bytes:
-    """A request for a list."""
+    """Encode a List."""
     return rlp.encode(list(request))
 
 
 def read_list(payload: bytes) -> ListRequest:
-    """A request for a list."""
+    """Decode a List."""
     request_id, key, after = _tuple(_decoded(payload), 3)
-    return ListRequest(_number(request_id), _bytes(key, KEY_SIZE), _number(after))
+    return ListRequest(_number(request_id), _exact(key, KEY_SIZE), _number(after))
 
 
 def encode_listing(request_id: int, listing: Listing) -> bytes:
-    """A page of a list."""
+    """Encode a Listed."""
     return rlp.encode([request_id, [label.encode() for label in listing.labels], listing.last, int(listing.has_more)])
 
 
 def read_listing(payload: bytes) -> tuple[int, Listing]:
-    """A page of a list."""
+    """Decode a Listed."""
     request_id, labels, last, more = _tuple(_decoded(payload), 4)
     found = [_label(item) for item in _list(labels, MAX_LABELS)]
     return _number(request_id), Listing(found, _number(last), _number(more) != 0)
 
 
 def response_id(payload: bytes) -> int:
-    """The request id of a response; its other items are not decoded."""
+    """Return the request id of a response without decoding its other items."""
     items = rlp.split_list(payload, 4)
     if len(items) not in (2, 4):
         raise DecodeError("a response is expected", "priv")
     return _number(rlp.decode(items[0], max_items=0))
 
 
-# --- pieces -------------------------------------------------------------------------------------
+# --- fields -------------------------------------------------------------------------------------
 
 
 def _decoded(payload: bytes) -> rlp.Item:
@@ -208,7 +208,7 @@ def _decoded(payload: bytes) -> rlp.Item:
 
 
 def _bodies(payload: bytes) -> list[bytes]:
-    return [_any(item) for item in _list(_decoded(payload), MAX_PARCELS)]
+    return [_any_bytes(item) for item in _list(_decoded(payload), MAX_PARCELS)]
 
 
 def _key_of(record: bytes) -> bytes:
@@ -218,9 +218,9 @@ def _key_of(record: bytes) -> bytes:
         raise DecodeError(str(error), "priv") from None
 
 
-def _list(item: rlp.Item, most: int) -> list[rlp.Item]:
-    if not isinstance(item, list) or len(item) > most:
-        raise DecodeError(f"a list of at most {most} items is expected", "priv")
+def _list(item: rlp.Item, limit: int) -> list[rlp.Item]:
+    if not isinstance(item, list) or len(item) > limit:
+        raise DecodeError(f"a list of at most {limit} items is expected", "priv")
     return item
 
 
@@ -230,31 +230,31 @@ def _tuple(item: rlp.Item, size: int) -> list[rlp.Item]:
     return item
 
 
-def _any(item: rlp.Item) -> bytes:
+def _any_bytes(item: rlp.Item) -> bytes:
     if not isinstance(item, bytes):
         raise DecodeError("a byte string is expected", "priv")
     return item
 
 
-def _bytes(item: rlp.Item, size: int) -> bytes:
+def _exact(item: rlp.Item, size: int) -> bytes:
     if not isinstance(item, bytes) or len(item) != size:
         raise DecodeError(f"{size} bytes are expected", "priv")
     return item
 
 
-def _some(item: rlp.Item, most: int) -> bytes:
-    if not isinstance(item, bytes) or len(item) > most:
-        raise DecodeError(f"at most {most} bytes are expected", "priv")
+def _at_most(item: rlp.Item, limit: int) -> bytes:
+    if not isinstance(item, bytes) or len(item) > limit:
+        raise DecodeError(f"at most {limit} bytes are expected", "priv")
     return item
 
 
 def _label(item: rlp.Item) -> Label:
-    return Label.decode(_bytes(item, 1 + KEY_SIZE))
+    return Label.decode(_exact(item, 1 + KEY_SIZE))
 
 
 def _number(item: rlp.Item) -> int:
-    return rlp.decode_int(_some(item, 8))
+    return rlp.decode_int(_at_most(item, 8))
 
 
 def _text(item: rlp.Item) -> str:
-    return _some(item, MAX_REASON_BYTES).decode("ascii", errors="replace")
+    return _at_most(item, MAX_REASON_BYTES).decode("ascii", errors="replace")

@@ -27,29 +27,29 @@ from ophion.runtime.clock import Clock, Entropy
 
 NAME: Final = "priv"
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-"""What a peer may send ahead of our work: more than it has under way when it keeps to its window."""
+"""Bytes that may wait to be processed: more than the send window of an honest peer."""
 _MAX_WAITING: Final = 512
 _BURST_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 8 * 1024 * 1024
-"""What is judged and stored for one peer: beyond it, it waits for its acknowledgements."""
+"""Rate limit of one peer for validating and storing; above it, acknowledgements are delayed."""
 _COST_BYTES: Final = 4096
-"""What a message costs beside its bytes: a database is asked, an answer is made."""
+"""Cost of a message in addition to its bytes: a database read and a response."""
 _MEMBER_BYTES: Final = 4096
-"""What a member of a group that is new here costs: its key is looked at, which takes a tenth of a millisecond."""
-_SHORT_BYTES: Final = 32 * 1024
-_TAKEN_AT_ONCE_BYTES: Final = 256 * 1024
+"""Cost of each member of an unknown group: checking its key takes 0.1 ms."""
+_MAX_INLINE_BYTES: Final = 32 * 1024
+_BATCH_BYTES: Final = 256 * 1024
 _TIMEOUT_S: Final = 20.0
 _MAX_PROOFS: Final = 4
-"""How often a peer may announce, challenge and prove on one connection."""
-_UNHURRIED: Final = frozenset({Code.PUSH_PAYLOAD, Code.PUSH_GROUP, Code.GET_PAYLOAD, Code.LIST})
+"""Times that a peer may announce, challenge and prove on one connection."""
+_QUEUED_CODES: Final = frozenset({Code.PUSH_PAYLOAD, Code.PUSH_GROUP, Code.GET_PAYLOAD, Code.LIST})
 
-_UNWANTED: Final = object()
+_ABSENT: Final = object()
 
 T = TypeVar("T")
 
 
 class PrivPeer:
-    """What another enclave says and hears on one connection."""
+    """Exchanges keys and payloads with the enclave of one peer."""
 
     def __init__(self, peer: Peer, enclave: EmbeddedEnclave, own_id: bytes, clock: Clock, entropy: Entropy) -> None:
         self.name = peer.enode.url
@@ -58,15 +58,15 @@ class PrivPeer:
         self._peer = peer
         self._enclave = enclave
         self._clock = clock
-        self._examiner = KeyProver(enclave.keyring, own_id, peer.id, entropy)
+        self._prover = KeyProver(enclave.keyring, own_id, peer.id, entropy)
         self._pushes = Pushes(self._push, clock.monotonic)
         self._requests: dict[int, tuple[Code, asyncio.Future[object]]] = {}
-        """What was asked for, by the code of its answer."""
+        """Open requests by id: the code of the expected response, and its future."""
         self._request_id = 0
         self._inbox: deque[tuple[Code, bytes]] = deque()
         self._inbox_bytes = 0
         self._is_working = False
-        self._introductions = 0
+        self._key_messages = 0
         self._allowance = TokenBucket(_BURST_BYTES, _BYTES_A_SECOND)
         self._watch: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -74,52 +74,52 @@ class PrivPeer:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Hand a parcel over; many go in one message."""
+        """Queue a parcel; parcels are sent in batches."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """What came there for a key of ours."""
+        """List the records that the peer has for a local key."""
         request_id = self._next_id()
         request = messages.encode_list(ListRequest(request_id, key, after))
         return cast(Listing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Parcels by label, each once; an answer has room for some."""
+        """Fetch parcels by label, without duplicates; the peer may return only some of them."""
         request_id = self._next_id()
         request = messages.encode_request(request_id, labels[:MAX_LABELS])
         answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
-        wanted = dict.fromkeys(labels)
-        return [parcel for parcel in answer if wanted.pop(parcel.label, _UNWANTED) is not _UNWANTED]
+        missing = dict.fromkeys(labels)
+        return [parcel for parcel in answer if missing.pop(parcel.label, _ABSENT) is not _ABSENT]
 
     # --- Attached --------------------------------------------------------------------------------
 
     def announce(self) -> None:
-        """Say which keys are here."""
+        """Send the local enclave keys."""
         self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MAX_KEYS]))
 
     def received(self, code: int, payload: bytes) -> None:
-        """One message; what takes long waits for its turn in a task."""
+        """Handle one message; pushes and requests are queued for a task."""
         known = Code(code)
         if len(payload) > messages.MAX_BYTES[known]:
             self.oversized(code, len(payload))
-        if known in _UNHURRIED:
+        if known in _QUEUED_CODES:
             self._queue(known, payload)
         elif known is Code.ACK:
             self._pushes.acknowledged(messages.read_acks(payload))
         elif known in (Code.PAYLOAD, Code.LISTED):
             if not self._expects(known, messages.response_id(payload)):
-                return  # too late or unsolicited: its items are not decoded
+                return  # late or unsolicited: do not decode its items
             read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
             self._answered(*read(payload))
         else:
-            self._introduced(known, payload)
+            self._on_key_message(known, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """A message over its size limit."""
+        """Disconnect the peer after a message above its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {Code(code).name.lower()} of {size} bytes")
 
     def closed(self) -> None:
-        """Whoever waits for this peer learns that it is gone."""
+        """Fail all pushes and requests with `LineLost`."""
         self._is_closed = True
         if self._watch is not None:
             self._watch.cancel()
@@ -132,37 +132,37 @@ class PrivPeer:
         self._requests.clear()
         self._inbox.clear()
 
-    # --- introductions ---------------------------------------------------------------------------
+    # --- key proofs ---------------------------------------------------------------------------
 
-    def _introduced(self, code: Code, payload: bytes) -> None:
-        self._introductions += 1
-        if self._introductions > 3 * _MAX_PROOFS:
-            raise PeerMisbehaved(DisconnectReason.BREACH, "it keeps announcing enclave keys")
+    def _on_key_message(self, code: Code, payload: bytes) -> None:
+        self._key_messages += 1
+        if self._key_messages > 3 * _MAX_PROOFS:
+            raise PeerMisbehaved(DisconnectReason.BREACH, "too many announcements of enclave keys")
         if code is Code.ANNOUNCE:
             claimed = messages.read_keys(payload)
-            self._send(Code.CHALLENGE, messages.encode_challenges(self._examiner.challenge(claimed)))
+            self._send(Code.CHALLENGE, messages.encode_challenges(self._prover.challenge(claimed)))
         elif code is Code.CHALLENGE:
-            proofs = self._examiner.prove(messages.read_challenges(payload))
+            proofs = self._prover.prove(messages.read_challenges(payload))
             self._send(Code.PROOF, messages.encode_proofs(proofs))
         else:
-            for key in self._examiner.check(messages.read_proofs(payload)):
+            for key in self._prover.check(messages.read_proofs(payload)):
                 self.keys |= {key}
                 self._enclave.directory.came(self, key)
 
-    # --- what the peer asks and brings -----------------------------------------------------------
+    # --- pushes and requests of the peer -----------------------------------------------------------
 
     def _queue(self, code: Code, payload: bytes) -> None:
         if not self.keys:
-            raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} before a key was proven")
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} before a proven key")
         self._inbox.append((code, payload))
         self._inbox_bytes += len(payload)
         if self._inbox_bytes > _MAX_WAITING_BYTES or len(self._inbox) > _MAX_WAITING:
-            raise PeerMisbehaved(DisconnectReason.BREACH, "it sends ahead of its acknowledgements")
+            raise PeerMisbehaved(DisconnectReason.BREACH, "too many unacknowledged messages")
         if not self._is_working:
             self._is_working = self._peer.spawn(self._work())
 
     async def _work(self) -> None:
-        """One after the other: a payload is judged by the group that came before it."""
+        """Process the queue in order: validating a payload needs the group that came before it."""
         try:
             while self._inbox:
                 code, payload = self._inbox.popleft()
@@ -171,9 +171,9 @@ class PrivPeer:
                 match code:
                     case Code.PUSH_PAYLOAD:
                         parcels = await self._payloads(payload)
-                        # what has come meanwhile goes along: one commit for all of it, and nobody waits for several
+                        # merge queued payloads into one database commit
                         size = len(payload)
-                        while self._inbox and self._inbox[0][0] is code and size < _TAKEN_AT_ONCE_BYTES:
+                        while self._inbox and self._inbox[0][0] is code and size < _BATCH_BYTES:
                             _, payload = self._inbox.popleft()
                             self._inbox_bytes -= len(payload)
                             size += len(payload)
@@ -192,13 +192,13 @@ class PrivPeer:
 
     async def _payloads(self, payload: bytes) -> list[Parcel]:
         parcels = await self._read(_payloads, payload)
-        strangers = sum(count for _, group, count in parcels if not self._enclave.knows_group(group))
-        await self._pay(strangers * _MEMBER_BYTES)
+        members = sum(count for _, group, count in parcels if not self._enclave.knows_group(group))
+        await self._pay(members * _MEMBER_BYTES)
         return [parcel for parcel, _, _ in parcels]
 
     async def _read(self, read: Callable[[bytes], list[T]], payload: bytes) -> list[T]:
-        """Decode a message, in a lane when it is long."""
-        if len(payload) <= _SHORT_BYTES:
+        """Decode a message, in a lane if it is large."""
+        if len(payload) <= _MAX_INLINE_BYTES:
             return read(payload)
         return await self._enclave.lanes.peers.run(partial(read, payload))
 
@@ -210,7 +210,7 @@ class PrivPeer:
     async def _take(self, parcels: list[Parcel]) -> None:
         refusals = await self._enclave.take(parcels, self.keys)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
-        # in a task of its own: what the peer asks meanwhile is answered, and it may ask for groups too
+        # a separate task, so that requests of the peer are answered meanwhile; it may ask for groups too
         if orphans and self._peer.spawn(self._take_orphans(orphans)):
             settled = [
                 (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP
@@ -219,7 +219,7 @@ class PrivPeer:
         self._acknowledge(parcels, refusals)
 
     async def _take_orphans(self, parcels: list[Parcel]) -> None:
-        """Payloads whose groups were lost here: their sender has them."""
+        """Fetch unknown groups from the sender, then store the payloads."""
         groups = dict.fromkeys(Label(Kind.GROUP, read_sealed(parcel.body).group) for parcel in parcels)
         refusals: list[str | None] = [UNKNOWN_GROUP] * len(parcels)
         with suppress(LineLost):
@@ -241,7 +241,7 @@ class PrivPeer:
         await self._pay(40 * len(listing.labels))
         self._send(Code.LISTED, messages.encode_listing(request.request_id, listing))
 
-    # --- requests and answers --------------------------------------------------------------------
+    # --- our requests --------------------------------------------------------------------
 
     def _next_id(self) -> int:
         self._request_id += 1
@@ -263,12 +263,10 @@ class PrivPeer:
             self._requests.pop(request_id, None)
 
     def _expects(self, code: Code, request_id: int) -> bool:
-        """Whether a request waits for this response; `PeerMisbehaved` when it waits for one of another kind."""
+        """Whether a request waits for this response; raises `PeerMisbehaved` if it waits for another type."""
         expected, waiting = self._requests.get(request_id, (code, None))
         if code is not expected:
-            raise PeerMisbehaved(
-                DisconnectReason.BREACH, f"priv {code.name.lower()} where another answer was asked for"
-            )
+            raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} does not match its request")
         return waiting is not None
 
     def _answered(self, request_id: int, answer: object) -> None:
@@ -279,24 +277,24 @@ class PrivPeer:
     def _push(self, kind: Kind, parcels: list[Parcel]) -> bool:
         code = Code.PUSH_PAYLOAD if kind is Kind.PAYLOAD else Code.PUSH_GROUP
         if self._watch is None:
-            self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._look)
+            self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._check_acks)
         return self._send(code, messages.encode_bodies(parcels))
 
-    def _look(self) -> None:
-        """Whether the peer acknowledges at all."""
+    def _check_acks(self) -> None:
+        """Disconnect a peer that does not acknowledge in time."""
         self._watch = None
         oldest = self._pushes.oldest_s()
         if oldest > _TIMEOUT_S:
-            self._peer.disconnect(DisconnectReason.TIMEOUT, "it does not acknowledge payloads")
+            self._peer.disconnect(DisconnectReason.TIMEOUT, "payloads not acknowledged in time")
         elif oldest > 0:
-            self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._look)
+            self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._check_acks)
 
     def _send(self, code: Code, payload: bytes) -> bool:
         return self._peer.send(NAME, code, payload)
 
 
 def _payloads(payload: bytes) -> list[tuple[Parcel, bytes, int]]:
-    """Parcels with their groups, and how many members those have."""
+    """Decode a PushPayload; returns each parcel with its group id and member count."""
     parcels = messages.read_payloads(payload)
     sealed = [read_sealed(parcel.body) for parcel in parcels]
     return [(parcel, one.group, one.members) for parcel, one in zip(parcels, sealed, strict=True)]

@@ -1,4 +1,4 @@
-"""`PrivProtocol`: priv/1 on every connection that shares it."""
+"""`PrivProtocol`: the sub-protocol priv/1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.clock import Clock, Entropy
 
 
 class PrivProtocol:
-    """A sub-protocol of connections, offered by nodes with an enclave inside."""
+    """Offered by nodes with an embedded enclave."""
 
     def __init__(self, enclave: EmbeddedEnclave, node_id: bytes, clock: Clock, entropy: Entropy) -> None:
         self.enclave = enclave
@@ -25,7 +25,7 @@ class PrivProtocol:
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> PrivPeer:
-        """Both sides say at once which keys they hold."""
+        """Attach to a connection and announce the local enclave keys at once."""
         attached = PrivPeer(peer, self.enclave, self.node_id, self.clock, self.entropy)
         attached.announce()
         return attached

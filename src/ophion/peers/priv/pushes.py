@@ -1,7 +1,7 @@
-"""`Pushes`: parcels on their way to one peer, in batches, and what became of them.
+"""`Pushes`: sends parcels to one peer in batches, and tracks their acknowledgements.
 
-So much is under way at a time; the rest waits here until acknowledgements make room, so a slow peer is not cut off for
-what it could not take yet.
+A window bounds the unacknowledged bytes. Further parcels wait in the queue, so a slow peer is not disconnected for a
+full send buffer.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ophion.peers.priv.messages import MAX_PARCELS, Ack
 
 _WINDOW_BYTES: Final = 4 * 1024 * 1024
 _BATCH_BYTES: Final = 256 * 1024
-_BATCH: Final = MAX_PARCELS // 4
+_MAX_BATCH: Final = MAX_PARCELS // 4
 
 Push = asyncio.Future[str | None]
 
 
 class Pushes:
-    """What one peer has still to acknowledge."""
+    """Queued and unacknowledged parcels of one peer."""
 
     def __init__(self, send: Callable[[Kind, list[Parcel]], bool], now: Callable[[], float]) -> None:
         self._send = send
@@ -30,32 +30,32 @@ class Pushes:
         self._queue: deque[Parcel] = deque()
         self._waiting: dict[Label, list[Push]] = {}
         self._under_way: dict[Label, tuple[int, float]] = {}
-        """Bytes, and when they left."""
+        """Size, and time of sending."""
         self._bytes = 0
         self._is_planned = False
         self._is_over = False
 
     def put(self, parcel: Parcel) -> Push:
-        """Hand a parcel over, soon."""
+        """Queue a parcel; the future resolves to the refusal, or None when stored durably."""
         loop = asyncio.get_running_loop()
         push: Push = loop.create_future()
         if self._is_over:
             push.set_exception(LineLost())
             return push
         waiting = self._waiting.get(parcel.label)
-        if waiting is not None:  # somebody else hands over the same
+        if waiting is not None:  # the same parcel is queued already
             waiting.append(push)
             return push
         self._waiting[parcel.label] = [push]
         self._queue.append(parcel)
         if not self._is_planned:
-            # not at once: what comes in the same turn of the loop goes along
+            # deferred, so that parcels of the same loop iteration share a batch
             self._is_planned = True
             loop.call_soon(self._flush)
         return push
 
     def acknowledged(self, acks: Iterable[Ack]) -> None:
-        """What the peer says; what it was never sent says nothing."""
+        """Handle acknowledgements; ignores those for parcels that were not sent."""
         for label, reason in acks:
             left = self._under_way.pop(label, None)
             if left is None:
@@ -67,19 +67,19 @@ class Pushes:
         self._flush()
 
     def oldest_s(self) -> float:
-        """For how long the oldest has been under way."""
+        """Seconds since the oldest unacknowledged parcel was sent."""
         for _, at in self._under_way.values():
             return self._now() - at
         return 0.0
 
     def lose(self) -> None:
-        """The connection is gone."""
+        """The connection has closed: fail all pushes with `LineLost`."""
         self._is_over = True
         for pushes in self._waiting.values():
             for push in pushes:
                 if not push.done():
                     push.set_exception(LineLost())
-                    push.exception()  # nobody need be waiting any more
+                    push.exception()  # mark as retrieved: the caller may have stopped waiting
         self._queue.clear()
         self._waiting.clear()
         self._under_way.clear()
@@ -88,7 +88,7 @@ class Pushes:
         self._is_planned = False
         while self._queue and self._bytes < _WINDOW_BYTES:
             kind, batch, size = self._queue[0].label.kind, list[Parcel](), 0
-            while self._queue and self._queue[0].label.kind is kind and size < _BATCH_BYTES and len(batch) < _BATCH:
+            while self._queue and self._queue[0].label.kind is kind and size < _BATCH_BYTES and len(batch) < _MAX_BATCH:
                 parcel = self._queue.popleft()
                 batch.append(parcel)
                 size += len(parcel.body)

@@ -1,9 +1,9 @@
-"""The p2p protocol without sockets: who the other side is, what is shared, how a connection ends.
+"""The RLPx and p2p base protocol, without sockets.
 
-    session      bytes in, events and bytes out: handshake, Hello, messages
-    hello        the first message of each side
+    session      state machine of one connection: bytes in, events and bytes out
+    hello        the Hello message
     capability   names, versions and message ids
-    disconnect   the last message, in the shapes that clients write
+    disconnect   the Disconnect message, in the encodings that clients use
 
 Encryption, frames and compression are in the extension (`ophion.native.wire`).
 """

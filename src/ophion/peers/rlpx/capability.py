@@ -1,4 +1,4 @@
-"""Capabilities: what two nodes may talk about, and which message ids each of them gets (networking.md 1.9)."""
+"""Capabilities: sub-protocol versions, and the message ids they get on a connection (networking.md 1.9)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 BASE: Final = 0x10
-"""The ids below belong to the p2p protocol itself."""
+"""Lower ids belong to the p2p base protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +19,18 @@ class Capability:
     name: str
     version: int
     length: int
-    """How many message codes it takes."""
+    """Number of message codes."""
     messages: tuple[str, ...] = field(default=(), compare=False)
-    """Names of the codes from 0 on, for metrics and logs; may be shorter than `length`."""
+    """Names of the codes, for metrics and logs; may be shorter than `length`."""
     max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """The largest payload of a code after decompression, where it is lower than that of all messages."""
+    """Payload limit by code, after decompression; other codes have the general limit."""
 
     def __post_init__(self) -> None:
         if not self.name.isascii() or not 0 <= self.version <= 255 or self.length < 1:
             raise ValueError(f"not a capability: {self!r}")  # other clients read the version as one byte
 
     def message_name(self, code: int) -> str:
-        """What to call a message of this capability."""
+        """Return the name of a message code, for logs and metrics."""
         return self.messages[code] if code < len(self.messages) else f"{code:#04x}"
 
     def __str__(self) -> str:
@@ -38,19 +38,19 @@ class Capability:
 
 
 class Shared(Struct, frozen=True):
-    """A capability both sides have, and where its messages begin."""
+    """A capability that both nodes support, with its first message id."""
 
     capability: Capability
     offset: int
 
     @property
     def end(self) -> int:
-        """The first id after it."""
+        """The first message id after this capability."""
         return self.offset + self.capability.length
 
 
 def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[Shared, ...]:
-    """What is shared: of each name the highest common version, names in byte order, ids without gaps."""
+    """Return the shared capabilities: the highest common version of each name, in byte order, ids without gaps."""
     theirs = frozenset(remote)
     best: dict[str, Capability] = {}
     for capability in offered:
@@ -60,14 +60,14 @@ def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) 
         if known is None or known.version < capability.version:
             best[capability.name] = capability
     shared, offset = [], BASE
-    for name in sorted(best, key=str.encode):  # bytes, not letters: IBF comes before eth
+    for name in sorted(best, key=str.encode):  # byte order: IBF comes before eth
         shared.append(Shared(best[name], offset))
         offset = shared[-1].end
     return tuple(shared)
 
 
 def find(shared: Sequence[Shared], message_id: int) -> Shared | None:
-    """Whose message an id is."""
+    """Return the capability that a message id belongs to; None if there is none."""
     for one in shared:
         if one.offset <= message_id < one.end:
             return one

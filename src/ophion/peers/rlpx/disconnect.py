@@ -1,8 +1,8 @@
-"""Disconnect: one reason, in the shapes clients write it (networking.md 1.8).
+"""The Disconnect message, in the encodings that clients use (networking.md 1.8).
 
 | payload          | written by                                   | means       |
 | ---------------- | -------------------------------------------- | ----------- |
-| `c1 nn`          | everybody, as the specification says         | reason nn   |
+| `c1 nn`          | all clients, as specified                    | reason nn   |
 | `nn`             | geth of many versions                        | reason nn   |
 | `c1 80`, `c1 00` | Besu for "unknown" and for "requested"       | reason 0    |
 | anything else    | `c0`, nothing at all, garbage                | unknown     |
@@ -19,12 +19,12 @@ _ZERO = 0x80
 
 
 def encode_reason(reason: DisconnectReason) -> bytes:
-    """The payload of the message: always the list."""
+    """Encode the payload, always as a list."""
     return rlp.encode([int(reason)])
 
 
 def decode_reason(payload: bytes) -> DisconnectReason | None:
-    """The reason that was meant; None where nobody can tell."""
+    """Decode a payload; None if it has no known reason."""
     if len(payload) == 2 and payload[0] == _LIST_OF_ONE:
         payload = payload[1:]
     if len(payload) != 1:

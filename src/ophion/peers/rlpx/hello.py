@@ -1,7 +1,7 @@
-"""Hello: the first message of each side (networking.md 1.8).
+"""Hello: the first message of each node (networking.md 1.8).
 
-What a stranger says is read leniently where clients differ (any version, any order, more elements, no name) and
-strictly where it counts: the size, and an identity of 64 bytes that are not all zero.
+Decoding is lenient where clients differ: any version, any order, additional elements, an empty name. It is strict about
+the size, and about the node id: 64 bytes, not all zero.
 """
 
 from __future__ import annotations
@@ -19,31 +19,30 @@ from ophion.primitives.enode import NODE_ID_LENGTH
 
 P2P_VERSION: Final = 5
 MAX_SIZE: Final = 2048
-_MAX_CLIENT_ID: Final = 256
+_MAX_CLIENT_ID_LENGTH: Final = 256
 _ELEMENTS: Final = 5
-_VERSION_WIDTH: Final = 8
-"""Bytes of the widest number taken seriously in a Hello."""
+_MAX_NUMBER_BYTES: Final = 8
 
 
 class Hello(Struct, frozen=True):
-    """Who a node says it is."""
+    """Client name, capabilities, port and node id of a node."""
 
     version: int
     client_id: str
     capabilities: tuple[tuple[str, int], ...]
-    """Names and versions in the order they were written."""
+    """Names and versions in the order received."""
     listen_port: int
     node_id: bytes
 
     @classmethod
     def of(cls, client_id: str, capabilities: Iterable[Capability], listen_port: int, node_id: bytes) -> Hello:
-        """What this node says."""
+        """Build the Hello of this node."""
         offers = tuple((one.name, one.version) for one in capabilities)
         return cls(P2P_VERSION, client_id, offers, listen_port, node_id)
 
     @property
     def is_compressing(self) -> bool:
-        """Whether this side compresses what follows."""
+        """Whether this node compresses the messages after Hello."""
         return self.version >= P2P_VERSION
 
     @property
@@ -52,13 +51,13 @@ class Hello(Struct, frozen=True):
         return [f"{name}/{version}" for name, version in self.capabilities]
 
     def encode(self) -> bytes:
-        """The payload of the message."""
+        """Encode the payload."""
         offers: list[rlp.Encodable] = [[name.encode("ascii"), version] for name, version in self.capabilities]
         return rlp.encode([self.version, self.client_id.encode(), offers, self.listen_port, self.node_id])
 
     @classmethod
     def decode(cls, payload: bytes) -> Hello:
-        """Read a payload; `PeerMisbehaved` says with which reason the connection ends otherwise."""
+        """Decode a payload; raises `PeerMisbehaved` with the disconnect reason."""
         if len(payload) > MAX_SIZE:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"Hello of {len(payload)} bytes")
         try:
@@ -70,14 +69,14 @@ class Hello(Struct, frozen=True):
         except DecodeError as error:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"Hello: {error}") from None
         if len(hello.node_id) != NODE_ID_LENGTH or not any(hello.node_id):
-            raise PeerMisbehaved(DisconnectReason.NULL_IDENTITY, "Hello without an identity")
+            raise PeerMisbehaved(DisconnectReason.NULL_IDENTITY, "Hello without a node id")
         return hello
 
 
 def printable(text: bytes) -> str:
-    """Text of a stranger as operators may see it: one line, nothing that moves the cursor, not endless."""
+    """Return remote text that is safe to log: printable characters only, of limited length."""
     shown = "".join(character for character in text.decode(errors="replace") if character.isprintable())
-    return shown[:_MAX_CLIENT_ID]
+    return shown[:_MAX_CLIENT_ID_LENGTH]
 
 
 def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
@@ -89,7 +88,7 @@ def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
             raise DecodeError("a capability is not a name and a version")
         name = _bytes(offer[0])
         if name.isascii() and (text := name.decode("ascii")).isprintable():
-            # what nobody can spell nobody shares
+            # other names cannot match a capability of ours
             offers.append((text, _number(offer[1])))
     return tuple(offers)
 
@@ -101,12 +100,12 @@ def _bytes(item: rlp.Item) -> bytes:
 
 
 def _number(item: rlp.Item) -> int:
-    if len(item) > _VERSION_WIDTH:
+    if len(item) > _MAX_NUMBER_BYTES:
         raise DecodeError(f"a number of {len(item)} bytes")
     return rlp.decode_int(item)
 
 
 def _port(item: rlp.Item) -> int:
-    """Where the peer listens, 0 when it does not or says nonsense: the port is information, not identity."""
+    """Return the listen port; 0 if the peer sends none or an invalid one."""
     number = _number(item)
     return number if number <= 0xFFFF else 0

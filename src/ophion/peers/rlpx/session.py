@@ -1,12 +1,12 @@
-"""The p2p protocol of one connection, without a socket: bytes in, events and bytes out.
+"""`Session`: the p2p protocol of one connection, without a socket. Bytes in, events and bytes out.
 
-    HANDSHAKE   auth and ack; the initiator knows whom it wants to meet, the other side learns who came
-    HELLO       both have sent Hello without waiting; nothing else counts before it but Disconnect
+    HANDSHAKE   auth and ack; the initiator knows the remote key, the recipient learns it
+    HELLO       both nodes send Hello at once; only Disconnect may come instead
     OPEN        messages of shared capabilities, Ping, Pong, Disconnect
-    ENDED       the other side has left
+    ENDED       a Disconnect was received, or this node has closed the session
 
-Two kinds of failure leave `receive`: `WireError` where the streams are out of step and nothing sensible can be sent any
-more, `PeerMisbehaved` where the other side can be told why.
+`receive` raises `PeerMisbehaved` with the reason to disconnect. It raises `WireError` when the encrypted stream is
+broken, so that no Disconnect can be sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ophion.peers.rlpx.hello import Hello
 from ophion.runtime.clock import Entropy
 
 MAX_MESSAGE: Final = 2**24 - 1
-"""Largest message that is taken at all; sub-protocols have lower limits."""
+"""Largest message in bytes; sub-protocols have lower limits."""
 
 HELLO_ID, DISCONNECT_ID, PING_ID, PONG_ID = range(4)
 _SIZE_BYTES = 2
@@ -39,7 +39,7 @@ EMPTY: Final = b"\xc0"
 
 
 class Stage(Enum):
-    """How far a session is."""
+    """Stage of a session."""
 
     HANDSHAKE = "handshake"
     HELLO = "hello"
@@ -48,7 +48,7 @@ class Stage(Enum):
 
 
 class Identity(Struct, frozen=True):
-    """This node on the wire."""
+    """Key, Hello and capabilities of the local node."""
 
     key: PrivateKey
     hello: Hello
@@ -56,12 +56,12 @@ class Identity(Struct, frozen=True):
 
     @property
     def needed(self) -> frozenset[str]:
-        """What a peer must share to be of any use: a node that has eth needs it."""
+        """Capabilities that a peer must share: `eth`, if this node has it."""
         return frozenset({_CHAIN}) & {one.name for one in self.capabilities}
 
 
 class Greeted(NamedTuple):
-    """The other side said Hello, is who it claims to be, and shares something."""
+    """A valid Hello was received, with shared capabilities."""
 
     hello: Hello
     shared: tuple[Shared, ...]
@@ -76,11 +76,11 @@ class Message(NamedTuple):
 
 
 class Pinged(NamedTuple):
-    """The other side wants to know whether we are there."""
+    """A Ping was received."""
 
 
 class Left(NamedTuple):
-    """The other side is about to close."""
+    """A Disconnect was received."""
 
     reason: DisconnectReason | None
 
@@ -98,7 +98,7 @@ _PINGED = Pinged()
 
 
 class Session:
-    """One side of a connection."""
+    """State of one connection."""
 
     __slots__ = (
         "_frames",
@@ -114,7 +114,7 @@ class Session:
     )
 
     def __init__(self, identity: Identity, entropy: Entropy, remote_id: bytes | None = None) -> None:
-        """`remote_id` names whom this side dials (`WireError` where it is no key); None waits for whoever comes."""
+        """`remote_id` is the node to dial (`WireError` if it is no valid key); None for an inbound connection."""
         self._identity = identity
         self._random = entropy.token(wire.HANDSHAKE_ENTROPY)
         self._handshake: wire.Handshake | None = None
@@ -124,7 +124,7 @@ class Session:
         self._output: list[bytes] = []
         self.stage = Stage.HANDSHAKE
         self.remote_id = remote_id
-        """The key the other side has proven; before the handshake, the one that is expected."""
+        """The public key of the remote node: proven after the handshake, expected before it."""
         self.shared: tuple[Shared, ...] = ()
         if remote_id is not None:
             self._handshake = wire.Handshake.initiate(identity.key.secret(), remote_id, self._random)
@@ -136,16 +136,16 @@ class Session:
 
     @property
     def has_more(self) -> bool:
-        """Whether `receive` stopped because it had given enough; calling it with nothing goes on."""
+        """Whether `receive` stopped at its limit; call it with no data to go on."""
         return bool(self._ready)
 
     @property
     def buffered(self) -> int:
-        """Bytes that were received and belong to something not yet whole."""
+        """Received bytes of an incomplete message."""
         return len(self._partial) if self._frames is None else self._frames.buffered
 
     def take_output(self) -> bytes:
-        """What has to be sent because of the handshake; ask after making the session and after `receive`."""
+        """Return the handshake bytes to send; call it after creating the session and after `receive`."""
         if not self._output:
             return b""
         output = b"".join(self._output)
@@ -153,36 +153,36 @@ class Session:
         return output
 
     def seal(self, messages: Sequence[tuple[int, bytes]]) -> bytes:
-        """Messages as bytes for the socket. They must be sent in the order in which they were sealed."""
-        assert self._frames is not None, "nothing can be said before the handshake"
+        """Encrypt messages. The results must be sent in the order of the calls."""
+        assert self._frames is not None, "no keys before the handshake"
         return self._frames.seal(messages)
 
     def seal_disconnect(self, reason: DisconnectReason) -> bytes:
-        """The last thing to send; nothing where no keys are agreed yet."""
+        """Encrypt a Disconnect; empty before the handshake."""
         return b"" if self._frames is None else self._frames.seal([(DISCONNECT_ID, encode_reason(reason))])
 
     def limit(self, message_id: int, size: int) -> None:
-        """Limit the payloads of one message id, after decompression; larger ones come as `Oversized`."""
+        """Limit the payload of a message id, after decompression; larger ones become `Oversized` events."""
         if self._frames is not None:
             self._frames.set_max_size(message_id, size)
 
     def close(self) -> None:
-        """Nothing more is said or heard: what has arrived in part is let go of."""
+        """End the session and drop partial messages."""
         self.stage = Stage.ENDED
         self._frames = None
         self._partial = b""
         self._ready.clear()
 
     def receive(self, data: bytes, most: int) -> Iterator[Event]:
-        """At most so many events of what arrived; the rest waits for the next call, which may come with nothing."""
+        """Yield at most `most` events; the rest waits for the next call, which may pass no data."""
         if self.stage is Stage.HANDSHAKE:
-            data = self._shake_hands(data)
+            data = self._continue_handshake(data)
         frames, ready = self._frames, self._ready
         if frames is None or self.stage is Stage.ENDED:
             return
         ready.extend(frames.feed(data))
         if self.stage is Stage.HELLO and ready:
-            # it comes alone: what follows is compressed and may be longer
+            # handled alone: later messages are compressed and may be larger
             first = self._first(*ready.popleft())
             yield first
             if isinstance(first, Left):
@@ -196,13 +196,13 @@ class Session:
                     ready.clear()
                     return
 
-    def _shake_hands(self, data: bytes) -> bytes:
-        """Take the one message of the handshake that is for us; returns what follows it."""
+    def _continue_handshake(self, data: bytes) -> bytes:
+        """Read the auth or ack message; returns the bytes after it."""
         data = self._partial + data
         announced = int.from_bytes(data[:_SIZE_BYTES], "big")
         size = _SIZE_BYTES + announced
         if len(data) >= _SIZE_BYTES and announced > wire.MAX_HANDSHAKE_SIZE:
-            raise WireError(f"handshake: {announced} bytes, at most {wire.MAX_HANDSHAKE_SIZE} are taken")
+            raise WireError(f"handshake: {announced} bytes, the limit is {wire.MAX_HANDSHAKE_SIZE}")
         if len(data) < size:
             self._partial = data
             return b""
@@ -220,7 +220,7 @@ class Session:
         return rest
 
     def _first(self, message_id: int, payload: bytes | int) -> Event:
-        assert isinstance(payload, bytes), "single messages have no limits before Hello"
+        assert isinstance(payload, bytes), "no limits by message id before Hello"
         if message_id == DISCONNECT_ID:
             return self._leave(payload)
         if message_id != HELLO_ID:
@@ -228,16 +228,16 @@ class Session:
         own, hello = self._identity.hello, Hello.decode(payload)
         frames = self._frames
         assert frames is not None
-        # whatever follows both Hellos is compressed, a refusal too
+        # all messages after both Hellos are compressed, Disconnect too
         frames.is_compressed = hello.is_compressing and own.is_compressing
         if hello.node_id != self.remote_id:
-            raise PeerMisbehaved(DisconnectReason.UNEXPECTED_IDENTITY, "Hello names another node than the handshake")
+            raise PeerMisbehaved(DisconnectReason.UNEXPECTED_IDENTITY, "Hello and handshake have different node ids")
         if hello.node_id == own.node_id:
-            raise PeerMisbehaved(DisconnectReason.CONNECTED_TO_SELF, "this is ourselves")
+            raise PeerMisbehaved(DisconnectReason.CONNECTED_TO_SELF, "connected to itself")
         self.shared = negotiate(self._identity.capabilities, hello.capabilities)
         if not self.shared or not self._identity.needed <= {one.capability.name for one in self.shared}:
             offered = ", ".join(hello.caps) or "nothing"
-            raise PeerMisbehaved(DisconnectReason.USELESS, f"nothing in common: the peer offers {offered}"[:300])
+            raise PeerMisbehaved(DisconnectReason.USELESS, f"no shared capability: the peer offers {offered}"[:300])
         frames.max_message = MAX_MESSAGE
         for one in self.shared:
             for code, size in one.capability.max_bytes.items():
@@ -252,14 +252,14 @@ class Session:
                 raise PeerMisbehaved(DisconnectReason.BREACH, f"message {message_id:#x} belongs to no capability")
             code = message_id - shared.offset
             return Oversized(shared, code, payload) if isinstance(payload, int) else Message(shared, code, payload)
-        assert isinstance(payload, bytes), "messages of the p2p protocol have no limits of their own"
+        assert isinstance(payload, bytes), "messages of the p2p protocol have no limits by message id"
         if message_id == PING_ID:
             return _PINGED
         if message_id == DISCONNECT_ID:
             return self._leave(payload)
         if message_id == HELLO_ID:
             raise PeerMisbehaved(DisconnectReason.BREACH, "a second Hello")
-        return None  # a Pong has served its purpose by arriving; what lies above is reserved
+        return None  # Pong, or a reserved id: any received message resets the idle timer
 
     def _leave(self, payload: bytes) -> Left:
         self.stage = Stage.ENDED

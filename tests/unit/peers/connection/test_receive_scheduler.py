@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.runtime.clock import ManualClock
 
 
@@ -22,12 +22,12 @@ class Worker:
 def test_everybody_with_work_takes_steps_in_turn() -> None:
     async def story() -> list[str]:
         clock, log = ManualClock(), list[str]()
-        turns = Turns(asyncio.get_running_loop(), clock, slice_s=1.0)
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock, slice_s=1.0)
         for name, steps in (("a", 3), ("b", 1), ("c", 2)):
-            turns.add(Worker(name, steps, clock, log).step)
-        assert len(turns) == 3
+            scheduler.add(Worker(name, steps, clock, log).step)
+        assert len(scheduler) == 3
         await asyncio.sleep(0)
-        assert len(turns) == 0
+        assert len(scheduler) == 0
         return log
 
     assert asyncio.run(story()) == ["a", "b", "c", "a", "c", "a"]
@@ -36,14 +36,14 @@ def test_everybody_with_work_takes_steps_in_turn() -> None:
 def test_the_loop_gets_its_turn_after_the_slice() -> None:
     async def story() -> None:
         clock, log = ManualClock(), list[str]()
-        turns = Turns(asyncio.get_running_loop(), clock, slice_s=0.004)
-        turns.add(Worker("a", 10, clock, log).step)
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock, slice_s=0.004)
+        scheduler.add(Worker("a", 10, clock, log).step)
         rounds = []
-        while len(turns):
+        while len(scheduler):
             await asyncio.sleep(0)
             rounds.append(len(log))
         assert rounds == [4, 8, 10]
-        turns.add(Worker("b", 1, clock, log).step)
+        scheduler.add(Worker("b", 1, clock, log).step)
         await asyncio.sleep(0)
         assert log[-1] == "b"
 
@@ -53,14 +53,14 @@ def test_the_loop_gets_its_turn_after_the_slice() -> None:
 def test_work_that_comes_during_a_round_joins_it() -> None:
     async def story() -> list[str]:
         clock, log = ManualClock(), list[str]()
-        turns = Turns(asyncio.get_running_loop(), clock, slice_s=1.0)
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock, slice_s=1.0)
 
         def first() -> bool:
-            turns.add(Worker("second", 1, clock, log).step)
+            scheduler.add(Worker("second", 1, clock, log).step)
             log.append("first")
             return False
 
-        turns.add(first)
+        scheduler.add(first)
         await asyncio.sleep(0)
         return log
 

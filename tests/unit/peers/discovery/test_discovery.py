@@ -10,7 +10,7 @@ import pytest
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
-from ophion.peers.discovery.discovery import ChainMark, Discovery, Surroundings
+from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.lookup import Lookup
 from ophion.peers.discovery.packets import (
     Endpoint,
@@ -73,7 +73,7 @@ class Node:
         self.forbidden: set[Action] = set()
         self.wants_more = True
         place = ("127.0.0.1", self.enode.udp_port)
-        around = Surroundings(
+        context = DiscoveryContext(
             send=lambda data, target: ether.send(data, place, target),
             offer=self.offered.append,
             wants_more=lambda: self.wants_more,
@@ -81,7 +81,7 @@ class Node:
             chain=ChainMark(lambda: chain, lambda item: item == [b"ours", b""]),
         )
         record = LocalRecord(self.key, ether.clock)
-        self.discovery = Discovery(self.key, "127.0.0.1", record, bootnodes, ether.clock, Random(number), around)
+        self.discovery = Discovery(self.key, "127.0.0.1", record, bootnodes, ether.clock, Random(number), context)
         self.discovery.settle(self.enode.tcp_port, self.enode.udp_port)
         ether.places[place] = self.discovery.received
         self.task = asyncio.create_task(self.discovery.run())

@@ -74,7 +74,7 @@ def test_a_place_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pyt
     local = LocalRecord(KEY, ManualClock(), tmp_path / "missing" / "node-record")
     local.update("0.0.0.0", 1, 1, None)
     assert local.encoded
-    assert "cannot be kept" in caplog.text
+    assert "cannot write node record" in caplog.text
 
 
 def test_garbage_is_no_record() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ophion.peers.connection.receive_scheduler import Turns
+from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.discovery.udp import (
     ADDRESS_BURST,
     ADDRESS_PER_S,
@@ -18,8 +18,8 @@ def test_so_many_in_all_and_so_many_from_one_address() -> None:
     async def story() -> None:
         heard: list[tuple[bytes, str, int]] = []
         clock = ManualClock()
-        turns = Turns(asyncio.get_running_loop(), clock)
-        socket = UdpSocket(turns, clock, lambda data, ip, port: heard.append((data, ip, port)))
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(scheduler, clock, lambda data, ip, port: heard.append((data, ip, port)))
         for number in range(2 * MAX_PER_SOURCE):
             socket.datagram_received(b"x", ("10.0.0.1", number))
         assert socket.dropped == MAX_PER_SOURCE
@@ -41,8 +41,8 @@ def test_a_flood_of_questions_is_bounded_by_the_second_and_hides_no_answer_and_n
     async def story() -> None:
         heard: list[tuple[bytes, str]] = []
         clock = ManualClock()
-        turns = Turns(asyncio.get_running_loop(), clock)
-        socket = UdpSocket(turns, clock, lambda data, ip, port: heard.append((data, ip)))
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(scheduler, clock, lambda data, ip, port: heard.append((data, ip)))
 
         async def come(data: bytes, ip: str, times: int, ports: int = 1) -> int:
             heard.clear()
@@ -62,7 +62,7 @@ def test_a_flood_of_questions_is_bounded_by_the_second_and_hides_no_answer_and_n
         for number in range(5000):
             socket.datagram_received(ping, (f"10.1.{number >> 8}.{number & 255}", 1))
             await asyncio.sleep(0)
-        assert len(socket._allowances) <= 4096, "memory does not grow with addresses"
+        assert len(socket._rate_limits) <= 4096, "memory does not grow with addresses"
 
     asyncio.run(story())
 
@@ -76,8 +76,8 @@ def test_a_failure_does_not_end_it(caplog: object) -> None:
             raise RuntimeError("a bug")
 
         clock = ManualClock()
-        turns = Turns(asyncio.get_running_loop(), clock)
-        socket = UdpSocket(turns, clock, receive)
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(scheduler, clock, receive)
         socket.datagram_received(b"1", ("127.0.0.1", 1))
         socket.datagram_received(b"2", ("127.0.0.1", 1))
         await asyncio.sleep(0)
@@ -90,10 +90,10 @@ def test_over_a_real_socket() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         clock = SystemClock()
-        turns = Turns(loop, clock)
+        scheduler = ReceiveScheduler(loop, clock)
         heard: asyncio.Queue[tuple[bytes, str, int]] = asyncio.Queue()
-        here = UdpSocket(turns, clock, lambda *got: None)
-        there = UdpSocket(turns, clock, lambda *got: heard.put_nowait(got))
+        here = UdpSocket(scheduler, clock, lambda *got: None)
+        there = UdpSocket(scheduler, clock, lambda *got: heard.put_nowait(got))
         near, _ = await loop.create_datagram_endpoint(lambda: here, local_addr=("127.0.0.1", 0))
         far, _ = await loop.create_datagram_endpoint(lambda: there, local_addr=("127.0.0.1", 0))
         here.send(b"hello", far.get_extra_info("sockname"))

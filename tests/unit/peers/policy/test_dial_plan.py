@@ -29,8 +29,8 @@ def plan(*static: Enode, random: Random | None = None) -> DialPlan:
     return made
 
 
-def due(plan: DialPlan, now: float, busy: set[bytes] = frozenset(), room: int = 0) -> list[Enode]:  # type: ignore[assignment]
-    return list(plan.due(now, busy, room))
+def due(plan: DialPlan, now: float, busy: set[bytes] = frozenset(), free: int = 0) -> list[Enode]:  # type: ignore[assignment]
+    return list(plan.due(now, busy, free))
 
 
 def test_static_peers_are_dialled_at_once() -> None:
@@ -123,9 +123,9 @@ def test_discovered_peers_are_dialled_while_there_is_room() -> None:
     made = plan()
     for number in range(1, 6):
         made.offer(enode(number), float(number))
-    assert due(made, 10.0, room=2) == [enode(1), enode(2)]
-    assert due(made, 10.0, {enode(1).node_id}, room=2) == [enode(2), enode(3)]
-    assert due(made, 2.0, room=9) == [enode(1), enode(2)]
+    assert due(made, 10.0, free=2) == [enode(1), enode(2)]
+    assert due(made, 10.0, {enode(1).node_id}, free=2) == [enode(2), enode(3)]
+    assert due(made, 2.0, free=9) == [enode(1), enode(2)]
     assert made.next_due((), 0) is None
     assert made.next_due((), 1) == 1.0
 
@@ -142,7 +142,7 @@ def test_a_discovered_peer_is_left_alone_for_a_while_and_forgotten_after_failure
         now = at
     assert waits == [30.0, 60.0, 120.0, 240.0]
     made.offer(enode(1, port=30309), now)
-    assert due(made, now, room=1) == [enode(1, port=30309)], "it moved"
+    assert due(made, now, free=1) == [enode(1, port=30309)], "it moved"
     made.ended(enode(1).node_id, now, Outcome.FAILED)
     assert made.next_due((), 1) is None
 
@@ -153,14 +153,14 @@ def test_what_cannot_be_dialled_is_not_offered() -> None:
     made.offer(enode(2, port=0), 0.0)
     made.offer(enode(3), 0.0)
     made.forget(enode(3).node_id)
-    assert due(made, 0.0, room=9) == []
+    assert due(made, 0.0, free=9) == []
 
 
 def test_candidates_are_bounded() -> None:
     made = plan()
     for number in range(1, 2000):
         made.offer(enode(number), 0.0)
-    assert len(due(made, 0.0, room=5000)) == 512
+    assert len(due(made, 0.0, free=5000)) == 512
 
 
 def test_strangers_push_no_member_out() -> None:
@@ -175,4 +175,4 @@ def test_strangers_push_no_member_out() -> None:
 def test_a_node_that_is_static_and_discovered_is_dialled_once() -> None:
     made = plan(enode(1))
     made.offer(enode(1), 0.0)
-    assert due(made, 0.0, room=3) == [enode(1)]
+    assert due(made, 0.0, free=3) == [enode(1)]
