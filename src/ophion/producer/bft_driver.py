@@ -52,7 +52,7 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.message_buffer import MessageCounts
 from ophion.consensus.bft.message_codec import signatures_expected
 from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
-from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
+from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
@@ -146,8 +146,8 @@ class BftDriver:
         self._was_validator: bool | None = None
         self._timing: RoundTiming | None = None
         self._leads: dict[Address, float] = {}
-        self._dialect = engine.dialect(self._chain.head.number + 1)
-        self._factory, self._machine = self._enter(self._dialect, self._vote_store.recall(self._dialect))
+        self._protocol = engine.protocol(self._chain.head.number + 1)
+        self._factory, self._machine = self._enter(self._protocol, self._vote_store.recall(self._protocol))
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -186,9 +186,9 @@ class BftDriver:
                 del self._leads[next(iter(self._leads))]
 
     @property
-    def dialect_name(self) -> str:
-        """The dialect of the current height."""
-        return self._dialect.name
+    def protocol_name(self) -> str:
+        """The protocol of the current height."""
+        return self._protocol.name
 
     @property
     def validators(self) -> frozenset[Address]:
@@ -219,7 +219,7 @@ class BftDriver:
             machine.counts.crowded_out += 1
         else:
             try:
-                message = self._dialect.decode(raw, signatures_expected(len(validator_set)))
+                message = self._protocol.decode(raw, signatures_expected(len(validator_set)))
             except DecodeError:
                 machine.counts.malformed += 1
                 raise
@@ -293,12 +293,12 @@ class BftDriver:
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """The event for a new head; consensus pauses on one whose validators cannot be computed."""
         self._executed.forget_decided(head.number)
-        dialect = self.engine.dialect(head.number + 1)
-        if dialect is not self._dialect:
+        protocol = self.engine.protocol(head.number + 1)
+        if protocol is not self._protocol:
             # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
-            self._dialect = dialect
+            self._protocol = protocol
             self._rest()
-            self._factory, self._machine = self._enter(dialect, None)
+            self._factory, self._machine = self._enter(protocol, None)
         clients, tuning = self._gossip.clients(), self._tuning
         self._factory.profile = chosen_profile(tuning.profile, clients)
         self._factory.hides_round = hides_round(clients)
@@ -339,7 +339,7 @@ class BftDriver:
         """About periods and timeouts that do not go together, when they first hold: a transition may bring them."""
         if timing != self._timing:
             self._timing = timing
-            for warning in timing.warnings(self._dialect.starts_on_block_timer):
+            for warning in timing.warnings(self._protocol.starts_on_block_timer):
                 log.warning("%s", warning)
 
     def _ask_again(self, head: HashedHeader) -> None:
@@ -358,12 +358,14 @@ class BftDriver:
                     self._vote_store.other,
                 )
 
-    def _enter(self, dialect: Dialect, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
-        factory = KeyMessageFactory(dialect, self._signer)
+    def _enter(self, protocol: BftProtocol, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
+        factory = KeyMessageFactory(protocol, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
         is_blank = self._vote_store.is_blank
-        machine = BftStateMachine(dialect, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
+        machine = BftStateMachine(
+            protocol, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank
+        )
         return factory, machine
 
     # --- effects --------------------------------------------------------------------------------
@@ -374,7 +376,7 @@ class BftDriver:
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
-            await self._vote_store.remember(self._dialect, effect.memory)
+            await self._vote_store.remember(self._protocol, effect.memory)
         elif isinstance(effect, Multicast):
             validator_set = self._machine.validator_set
             self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())

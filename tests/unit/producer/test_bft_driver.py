@@ -149,7 +149,7 @@ def test_i_01_a_lone_validator_makes_a_block_every_period(tmp_path: Path, engine
         assert blocks(node)[0].header.gas_used == 21_000
         assert node.queries.head_state.balance(KEYS[0].address) == 21_000 * GWEI
         assert len(node.pool) == 0
-        assert driver_of(node)._vote_store.is_blank, "who is alone promises nothing"
+        assert driver_of(node)._vote_store.is_blank, "a single validator stores no votes"
 
     told(tmp_path, engine, story)
 
@@ -227,7 +227,7 @@ def test_i_04_without_a_quorum_nothing_happens_and_the_status_says_why(tmp_path:
 
 
 @BOTH
-def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path: Path, engine: str) -> None:
+def test_votes_are_on_disk_before_their_message_is_sent(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
         checked = []
@@ -241,7 +241,7 @@ def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path
                 node: TestCore = node,
                 said: Callable[..., None] = said,
             ) -> None:
-                memory = driver_of(node)._vote_store.recall(driver_of(node)._dialect)
+                memory = driver_of(node)._vote_store.recall(driver_of(node)._protocol)
                 assert memory is not None
                 assert (memory.height, memory.round) == (message.height, message.round)
                 if isinstance(message, Commit):
@@ -260,7 +260,7 @@ def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path
 
 
 @BOTH
-def test_i_07_a_restarted_validator_goes_on_behind_its_promises(tmp_path: Path, engine: str) -> None:
+def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: Path, engine: str) -> None:
     clock = ManualClock()
     prepared: list[bytes] = []
 
@@ -308,7 +308,7 @@ SPOILED: dict[str, Callable[[BftEngine, Header], Header]] = {
     "bad state root": lambda engine, header: replace(header, state_root=b"\1" * 32),
     "wrong validator list": lambda engine, header: replace(
         header,
-        extra_data=engine.dialect(1).encode_extra(
+        extra_data=engine.protocol(1).encode_extra(
             replace(engine.validators.extra(header), validators=(KEYS[0].address,)), ExtraForm.FULL
         ),
     ),
@@ -331,7 +331,7 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
         )
         spoiled = SPOILED[fault](liar.engine, built.header)
         block = liar.engine.candidate(built.body.encode_block(spoiled.encode()))
-        proposal = KeyMessageFactory(liar._dialect, KEYS[0]).proposal(1, 0, block, None)
+        proposal = KeyMessageFactory(liar._protocol, KEYS[0]).proposal(1, 0, block, None)
         async with running(*map(driver_of, honest)):
             await asyncio.sleep(2.1)
             for node in honest:
@@ -545,7 +545,7 @@ def test_the_reward_and_the_fees_go_where_the_network_says(tmp_path: Path) -> No
 def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver = driver_of(nodes[0])
-        junk = RawMessage(driver._dialect.signed_parts().style.codes[0], b"\xc0")
+        junk = RawMessage(driver._protocol.signed_parts().style.codes[0], b"\xc0")
         driver.received(junk, None)  # not running: nobody looks at it
         async with running(driver):
             await asyncio.sleep(1)
@@ -582,7 +582,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
         async with running(driver_of(node)):
             await asyncio.sleep(7.5)
         assert [header.timestamp - START for header in blocks(node)] == [2, 4, 5, 6, 7]
-        assert driver_of(node)._dialect.name == "qbft"
+        assert driver_of(node)._protocol.name == "qbft"
 
     with open_network(tmp_path, genesis, KEYS[:1], clock) as (node,):
         run_virtually(story(), clock)
@@ -700,11 +700,11 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
         driver = driver_of(nodes[2])
-        dialect = driver._dialect
+        protocol = driver._protocol
         assembler = nodes[0].core.assembler
         built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
         block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
-        factories = [KeyMessageFactory(dialect, key) for key in KEYS[:4]]
+        factories = [KeyMessageFactory(protocol, key) for key in KEYS[:4]]
         first = factories[0].proposal(1, 0, block, None)
         others = (1, 3) if engine == "ibft2" else (0, 1, 3)
         prepares = tuple(factories[index].prepare(1, 0, block.digest) for index in others)
@@ -715,7 +715,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
         again = factories[0].with_round(block, 1)
         header = rlp.split_list(again.encoded, 1024)[0]
         poison = rlp.list_of([header, rlp.list_of([legacy_transaction(DEV_KEYS[0], 0)]), rlp.EMPTY_LIST])
-        poisoned = dialect.candidate(poison)
+        poisoned = protocol.candidate(poison)
         assert (poisoned.hash, poisoned.digest) == (block.hash, again.digest)
         async with running(driver):
             await asyncio.sleep(2.1)

@@ -1,4 +1,4 @@
-"""IBFT 2.0 and QBFT: one state machine, two dialects.
+"""IBFT 2.0 and QBFT: one state machine, two protocols.
 
     validator_set    who decides a height, what is a quorum, whose turn it is
     messages         proposals, prepares, commits, round changes, decoded
@@ -9,8 +9,8 @@
     presence         who is there, and whose turn is passed over
     timing           periods and timeouts, doubled and capped
     status           a doctor for stalls: what the machine waits for, in plain words
-    dialect          what the machine needs from a dialect
-    ibft2, qbft      the two dialects: in what they differ
+    protocol          what the machine needs from a protocol
+    ibft2, qbft      the two protocols: in what they differ
     codec            what they share: extra data, reading and writing messages; wire: the pieces; justification: rules
     authorship       whose signature it is; message_factory: own messages with a key
     profiles         which of the two wire profiles to speak

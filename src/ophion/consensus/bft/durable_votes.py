@@ -29,7 +29,7 @@ _VERSION = 1
 
 
 class RecalledVotes(Protocol):
-    """How stored parts become values again: the decoding half of a dialect."""
+    """How stored parts become values again: the decoding half of a protocol."""
 
     def signed_proposal(self, data: bytes) -> SignedProposal: ...
     def prepare(self, data: bytes) -> Prepare: ...
@@ -67,7 +67,7 @@ class DurableVotes(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes, recall: RecalledVotes) -> DurableVotes:
-        """`DecodeError` when the bytes are not a memory of this version and dialect."""
+        """`DecodeError` when the bytes are not a memory of this version and protocol."""
         items = rlp.decode_list(data)
         if not items or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", "remembered consensus state")

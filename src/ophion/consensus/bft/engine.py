@@ -1,4 +1,4 @@
-"""`Engine` for IBFT 2.0 and QBFT: hashing, header rules and validators, shared by both dialects.
+"""`Engine` for IBFT 2.0 and QBFT: hashing, header rules and validators, shared by both protocols.
 
 A header is judged by the light rules while it is a proposal, and by the full rules once it is sealed; the difference
 is the seals (consensus.md 2.4). A block is final when it is on the chain, so fork choice only ever goes forward.
@@ -20,7 +20,7 @@ from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, candidate_in_round, header_digest
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
@@ -64,12 +64,12 @@ class BftEngine:
 
     @property
     def name(self) -> str:
-        """Name of the dialect in which the chain begins."""
-        return self.schedule.era(0).dialect.name
+        """Name of the protocol in which the chain begins."""
+        return self.schedule.era(0).protocol.name
 
-    def dialect(self, number: int) -> Dialect:
-        """The dialect of a block and of the messages about it."""
-        return self.schedule.era(number).dialect
+    def protocol(self, number: int) -> BftProtocol:
+        """The protocol of a block and of the messages about it."""
+        return self.schedule.era(number).protocol
 
     # --- what a header says ---------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class BftEngine:
     def check_genesis(self, header: Header) -> None:
         """The extra data is well-formed and names validators, unless a contract does."""
         try:
-            validators = self.dialect(0).decode_extra(header.extra_data).validators
+            validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
             raise _bad_genesis(header, f"not the extra data of a {self.name} network: {error}") from error
         if len(set(validators)) != len(validators):
@@ -173,7 +173,7 @@ class BftEngine:
         if block.difficulty != DIFFICULTY:
             raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
         # QBFT clients do not look at the nonce (consensus.md 3.4)
-        if block.nonce != ZERO_NONCE and not isinstance(self.dialect(block.number), Qbft):
+        if block.nonce != ZERO_NONCE and not isinstance(self.protocol(block.number), Qbft):
             raise InvalidHeader("nonce", block.nonce, ZERO_NONCE)
 
     def _check_validators(self, extra: BftExtraData, settings: BlockSettings, validators: tuple[Address, ...]) -> None:
@@ -260,14 +260,14 @@ class BftEngine:
         wishes = replace(wishes, timestamp=timestamp, mix_hash=BFT_MIX_HASH, parent_beacon_block_root=ZERO_HASH)
         form = next_form(parent.header, self._spec.fork_of(parent.header), wishes.header_form)
         header = in_form(unsealed_header(parent, wishes, self._spec), form)
-        encoded = self.dialect(number).encode_extra(extra, ExtraForm.FULL)
+        encoded = self.protocol(number).encode_extra(extra, ExtraForm.FULL)
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
         """A built block, whole and encoded, as a proposal of a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
-        found = self.dialect(number).candidate(block)
-        return found if found.round == round_number else candidate_in_round(self.dialect(number), found, round_number)
+        found = self.protocol(number).candidate(block)
+        return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
 
     def signing_hash(self, header: Header) -> Hash32:
         """What validators seal: the header with its round, without seals."""
@@ -276,7 +276,7 @@ class BftEngine:
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
         """The header with these seals in place of any others."""
         extra = replace(self.validators.extra(header), seals=tuple(seals))
-        return replace(header, extra_data=self.dialect(header.number).encode_extra(extra, ExtraForm.FULL))
+        return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
     # --- for the machine ------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class BftEngine:
         due = self.schedule.settings(number, timestamp + before.least_distance_s)
         # where the period changes between parent and block, the longer one holds (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
-        is_qbft = isinstance(self.dialect(number), Qbft)
+        is_qbft = isinstance(self.protocol(number), Qbft)
         return RoundTiming(
             period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
         )
@@ -325,7 +325,7 @@ class BftEngine:
         return self.schedule.settings(header.number, header.timestamp)
 
     def _digest(self, header: Header, form: ExtraForm) -> Hash32:
-        return header_digest(self.dialect(header.number), header, self.validators.extra(header), form)
+        return header_digest(self.protocol(header.number), header, self.validators.extra(header), form)
 
 
 def _listed(addresses: Sequence[Address]) -> str:

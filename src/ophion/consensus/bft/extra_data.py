@@ -1,4 +1,4 @@
-"""The extra data of a BFT header: what it says, whatever the dialect, and the three forms it takes.
+"""The extra data of a BFT header: what it says, whatever the protocol, and the three forms it takes.
 
 A header is hashed in three ways (consensus.md 2.3): in full, as it travels; without seals, which is what validators
 agree on and seal; and without seals and round, which is the hash of the block. So a block keeps its hash whatever

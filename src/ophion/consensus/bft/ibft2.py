@@ -69,7 +69,7 @@ _STYLE: Final = WireStyle(
 
 
 class Ibft2(MessageCodec):
-    """The IBFT 2.0 dialect."""
+    """The IBFT 2.0 protocol."""
 
     name = "ibft2"
     style = _STYLE

@@ -1,4 +1,4 @@
-"""What certificates of both dialects must satisfy; all checks raise `Unjustified`."""
+"""What certificates of both protocols must satisfy; all checks raise `Unjustified`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_target(change: SignedRoundChange) -> None:
 
 
 def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
-    """A quorum of validators asks for exactly this round; what each of them claims is for the dialect to check."""
+    """A quorum of validators asks for exactly this round; what each of them claims is for the protocol to check."""
     check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
         if (

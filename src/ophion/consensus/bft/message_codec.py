@@ -1,6 +1,6 @@
-"""What both dialects have in common: extra data, reading and writing messages.
+"""What both protocols have in common: extra data, reading and writing messages.
 
-A dialect adds what differs: its `WireStyle`, the forms of votes and rounds in extra data, which parts of a proposal or
+A protocol adds what differs: its `WireStyle`, the forms of votes and rounds in extra data, which parts of a proposal or
 a round change are signed and which stand beside the signed part, and what justifies them.
 """
 
@@ -72,7 +72,7 @@ class RoundChangeParts(NamedTuple):
 
 
 class MessageCodec(ABC):
-    """A dialect, but for what the two differ in; without state, so one value serves everybody."""
+    """A protocol, but for what the two differ in; without state, so one value serves everybody."""
 
     style: ClassVar[WireStyle]
     allows_more_extra: ClassVar[bool]

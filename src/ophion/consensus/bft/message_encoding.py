@@ -1,4 +1,4 @@
-"""What the wire formats of both dialects have in common: signed parts, prepares, commits, blocks in messages.
+"""What the wire formats of both protocols have in common: signed parts, prepares, commits, blocks in messages.
 
 A signed part is `[payload, signature]`. Received payloads are kept and repeated byte for byte, never re-encoded,
 because the signature covers those bytes and other clients may write them differently (consensus.md 0.6).
@@ -35,7 +35,7 @@ _PLACE: Final = "consensus message"
 
 
 class ExtraCodec(Protocol):
-    """Extra data of a dialect."""
+    """Extra data of a protocol."""
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
     def decode_extra(self, data: bytes) -> BftExtraData:
@@ -109,7 +109,7 @@ def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -
 
 
 class WireStyle(Struct, frozen=True):
-    """How a dialect writes the pieces that all messages have."""
+    """How a protocol writes the pieces that all messages have."""
 
     codes: tuple[int, int, int, int]
     """By `MessageKind`."""
@@ -123,7 +123,7 @@ class WireStyle(Struct, frozen=True):
     """What stands for a certificate or a block that is not there."""
 
     def kind(self, code: int) -> MessageKind:
-        """`DecodeError` for a code the dialect does not use."""
+        """`DecodeError` for a code the protocol does not use."""
         try:
             return MessageKind(self.codes.index(code))
         except ValueError:
@@ -141,7 +141,7 @@ class SignedPart(Struct, frozen=True):
 
 
 class SignedParts:
-    """Reads and writes signed parts for one dialect, counting the signatures of one message."""
+    """Reads and writes signed parts for one protocol, counting the signatures of one message."""
 
     __slots__ = ("_budget", "style")
 

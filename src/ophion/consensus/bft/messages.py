@@ -1,6 +1,6 @@
 """What validators say to each other, decoded.
 
-Both dialects share these values; how they look on the wire is the dialect's affair (`ibft2.py`, `qbft.py`). Whoever
+Both protocols share these values; how they look on the wire is the protocol's affair (`ibft2.py`, `qbft.py`). Whoever
 makes such a value has recovered the authors: the machine reads `author` and trusts it. `encoded` keeps the signed
 bytes as they were received, because certificates repeat them and a signature covers exactly those bytes (consensus.md
 0.6).

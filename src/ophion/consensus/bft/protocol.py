@@ -30,7 +30,7 @@ class BlockForms(Protocol):
 
 
 class Rules(Protocol):
-    """The judging half of a dialect. All methods are pure; the checks raise `Unjustified`."""
+    """The judging half of a protocol. All methods are pure; the checks raise `Unjustified`."""
 
     name: str
     proposer_prepares: bool
@@ -51,7 +51,7 @@ class Rules(Protocol):
 
 
 class MessageFactory(BlockForms, Protocol):
-    """The writing half of a dialect, in the hand of one validator."""
+    """The writing half of a protocol, in the hand of one validator."""
 
     address: Address
 

@@ -70,7 +70,7 @@ _STYLE: Final = WireStyle(
 
 
 class Qbft(MessageCodec):
-    """The QBFT dialect."""
+    """The QBFT protocol."""
 
     name = "qbft"
     style = _STYLE

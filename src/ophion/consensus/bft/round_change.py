@@ -23,7 +23,7 @@ class Certificate(Struct, frozen=True):
     block: Candidate | None
     """The block prepared in the latest round among them, which must be proposed again; None when any block may be."""
     prepares: tuple[Prepare, ...]
-    """The prepares behind that block, where the dialect carries them beside the round change."""
+    """The prepares behind that block, where the protocol carries them beside the round change."""
 
 
 class RoundChanges:

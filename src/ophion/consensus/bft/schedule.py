@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ophion.chainspec.consensus_parameters import BftParameters, BftTransition, EngineKind, ValidatorSelection
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.qbft import Qbft
 from ophion.primitives.types import Address
 
@@ -44,11 +44,11 @@ class BlockSettings(Struct, frozen=True):
 
 
 class Era(Struct, frozen=True):
-    """A stretch of the chain in one dialect."""
+    """A stretch of the chain in one protocol."""
 
     first: int
     """Its first block; the epochs are counted from the block before it."""
-    dialect: Dialect
+    protocol: BftProtocol
     parameters: BftParameters
 
     def is_epoch(self, number: int) -> bool:
@@ -69,12 +69,12 @@ class BftSchedule:
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
     @property
-    def dialects(self) -> tuple[Dialect, ...]:
+    def protocols(self) -> tuple[BftProtocol, ...]:
         """Those of the whole chain, in the order in which they are spoken."""
-        return tuple(era.dialect for era in self._eras)
+        return tuple(era.protocol for era in self._eras)
 
     def era(self, number: int) -> Era:
-        """The dialect and parameters of a block."""
+        """The protocol and parameters of a block."""
         if self._only_era is not None:
             return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)

@@ -69,7 +69,7 @@ class ValidatorProvider:
         if known is not None:
             return known
         try:
-            extra = era.dialect.decode_extra(header.extra_data)
+            extra = era.protocol.decode_extra(header.extra_data)
         except DecodeError as error:
             raise InvalidHeader("extra data", str(error)) from error
         self._extras[key] = extra

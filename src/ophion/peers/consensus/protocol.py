@@ -1,11 +1,11 @@
-"""`ConsensusProtocol`: the four messages of one dialect on every connection that shares it."""
+"""`ConsensusProtocol`: the four messages of one BFT protocol on every connection that shares it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import MessageKind, RawMessage
 from ophion.errors import DecodeError
 from ophion.peers.consensus.validators import Validators
@@ -35,11 +35,11 @@ _BYTES_OF_STRANGERS_A_SECOND: Final = 16 * 1024
 class ConsensusProtocol:
     """A sub-protocol of connections."""
 
-    def __init__(self, dialect: Dialect, validators: Validators) -> None:
-        name, version, length = dialect.subprotocol
+    def __init__(self, variant: BftProtocol, validators: Validators) -> None:
+        name, version, length = variant.subprotocol
         first = length - len(MessageKind)
         names = tuple(f"{code:#04x}" for code in range(first)) + tuple(kind.name.lower() for kind in MessageKind)
-        self.dialect = dialect
+        self.variant = variant
         self.first_code = first
         """The codes below are nobody's."""
         self.validators = validators
@@ -48,9 +48,9 @@ class ConsensusProtocol:
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> ConsensusPeer:
-        """A peer speaks this dialect; nothing is said first."""
+        """A peer speaks this protocol; there is no handshake."""
         attached = ConsensusPeer(peer, self)
-        self.validators.came(peer, self.dialect.name, self.capability.name)
+        self.validators.came(peer, self.variant.name, self.capability.name)
         return attached
 
 
@@ -83,7 +83,7 @@ class ConsensusPeer:
             validators.crowded_out += 1
             return
         try:
-            validators.received(protocol.dialect.name, RawMessage(code, payload), peer.address)
+            validators.received(protocol.variant.name, RawMessage(code, payload), peer.address)
         except DecodeError:
             peer.blame()
 
@@ -92,4 +92,4 @@ class ConsensusPeer:
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{self._protocol.capability} vote of {size} bytes")
 
     def closed(self) -> None:
-        self._protocol.validators.left(self._peer, self._protocol.dialect.name)
+        self._protocol.validators.left(self._peer, self._protocol.variant.name)

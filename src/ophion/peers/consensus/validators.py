@@ -28,7 +28,7 @@ _PROPOSALS_KEPT: Final = 8
 
 
 class _Line(Struct, frozen=True):
-    """A peer that speaks a dialect."""
+    """A peer that speaks a protocol."""
 
     peer: Peer
     capability: str
@@ -57,23 +57,23 @@ class Validators:
         """Whether a peer takes part in deciding the current height."""
         return address in self._driver.validators
 
-    def came(self, peer: Peer, dialect: str, capability: str) -> None:
+    def came(self, peer: Peer, protocol: str, capability: str) -> None:
         """A peer has connected."""
-        self._lines[dialect, peer.address] = _Line(peer, capability)
-        if dialect == self._driver.dialect_name:
+        self._lines[protocol, peer.address] = _Line(peer, capability)
+        if protocol == self._driver.protocol_name:
             self._driver.connected(peer.address)
 
-    def left(self, peer: Peer, dialect: str) -> None:
+    def left(self, peer: Peer, protocol: str) -> None:
         """A connection has ended."""
-        line = self._lines.get((dialect, peer.address))
+        line = self._lines.get((protocol, peer.address))
         if line is not None and line.peer is peer:
-            del self._lines[dialect, peer.address]
-            if dialect == self._driver.dialect_name:
+            del self._lines[protocol, peer.address]
+            if protocol == self._driver.protocol_name:
                 self._driver.disconnected(peer.address)
 
-    def received(self, dialect: str, raw: RawMessage, peer: Address) -> None:
-        """A message of a dialect; one that is not spoken at this height is about nothing we decide."""
-        if dialect == self._driver.dialect_name:
+    def received(self, protocol: str, raw: RawMessage, peer: Address) -> None:
+        """Pass a message on; drop it if the current height uses another protocol."""
+        if protocol == self._driver.protocol_name:
             self._driver.received(raw, peer)
 
     # --- Gossip ---------------------------------------------------------------------------------
@@ -98,15 +98,15 @@ class Validators:
         self._catch_up(peer, height)
 
     def connected(self) -> Collection[Address]:
-        dialect = self._driver.dialect_name
-        return [address for name, address in self._lines if name == dialect]
+        protocol = self._driver.protocol_name
+        return [address for name, address in self._lines if name == protocol]
 
     def clients(self) -> Iterable[str]:
         validators = self._driver.validators
         return [line.peer.hello.client_id for (_, address), line in self._lines.items() if address in validators]
 
     def client_of(self, address: Address) -> str | None:
-        line = self._lines.get((self._driver.dialect_name, address))
+        line = self._lines.get((self._driver.protocol_name, address))
         return None if line is None else line.peer.hello.client_id
 
     # --- pieces ---------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class Validators:
                 self._send(raw, address, may_drop=True)
 
     def _send(self, raw: RawMessage, to: Address, may_drop: bool) -> None:
-        line = self._lines.get((self._driver.dialect_name, to))
+        line = self._lines.get((self._driver.protocol_name, to))
         if line is not None and line.peer.is_open:
             line.peer.send(line.capability, raw.code, raw.data, may_drop=may_drop)
 

@@ -93,7 +93,7 @@ def status(ctx: RpcContext) -> ConsensusStatusResult:
 
 
 def _driver(ctx: RpcContext) -> BftDriver:
-    """Consensus of this network: the same driver speaks both dialects."""
+    """Consensus of this network: the same driver speaks both protocols."""
     driver = ctx.ibft if ctx.qbft is None else ctx.qbft
     assert driver is not None, "methods are bound only where their service is"
     return driver

@@ -55,7 +55,7 @@ class Checker:
         )
         self._votes: dict[tuple[int, int, int, type], Hash32] = {}
         """(member, height, round, kind) to the digest it voted for."""
-        self._promised: dict[tuple[int, int], int] = {}
+        self._round_reached: dict[tuple[int, int], int] = {}
         """(member, height) to the latest round it asked for."""
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
         """(height, round, hash) to honest members that committed it."""
@@ -78,11 +78,11 @@ class Checker:
         self._check_remembered(member, message, now)
         if isinstance(message, RoundChange):
             key = (member.index, message.height)
-            self._promised[key] = max(self._promised.get(key, 0), message.round)
+            self._round_reached[key] = max(self._round_reached.get(key, 0), message.round)
             return
         self._check_single_vote(member, message, now)
-        if self._promised.get((member.index, message.height), 0) > message.round:
-            self._broken(now, "promises are kept", f"{member.name} votes in {_place(message)} after leaving it")
+        if self._round_reached.get((member.index, message.height), 0) > message.round:
+            self._broken(now, "rounds only go up", f"{member.name} votes in {_place(message)} after leaving it")
         if isinstance(message, Commit):
             self._note_commit(member, message)
         else:

@@ -38,7 +38,7 @@ def test_a_validator_without_memory_waits_out_the_height() -> None:
     stage.start(Head(8, bytes(32), 0, bytes(20)))
     found = status(stage)
     assert found.phase is Phase.WAITING_OUT
-    assert "no memory of what it has promised" in found.explanation[0]
+    assert "no record of its earlier votes" in found.explanation[0]
 
 
 def test_the_phases_of_a_good_round() -> None:
