@@ -1,13 +1,12 @@
-"""What turns the BFT machine into a validator: it feeds events and carries out effects.
+"""Drives the BFT state machine: feeds events and runs effects.
 
-    chain, timers, peers ── events ──▶ BftMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
+    chain, timers, peers ── events ──▶ BftStateMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
 
-One task takes events off the queue and runs the effects of each in their order, so that what a message promises is on
-disk before the message leaves. Slow orders (build, check, import) are tasks of their own and come back as events; the
-machine goes on answering meanwhile. A block that was built or checked here keeps its execution until it is imported:
-nothing runs twice.
+One task takes events from the queue and runs the effects of each in order, so a vote is on disk before its message is
+sent. Slow orders (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile.
+A block built or checked here keeps its execution until it is imported, so it is executed once.
 
-Peers are behind `Gossip`. A network of one validator needs none and runs through the same machine.
+Peers are behind `Gossip`. A network of one validator needs none and uses the same machine.
 """
 
 from __future__ import annotations
@@ -78,31 +77,31 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 _BUILD_SHARE: Final = 0.75
-"""Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
+"""Share of the period for filling a block, so that a slow transaction cannot use up the round."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
-"""How often to look at the heights of peers while nothing may be signed."""
+"""How often to check the heights of peers while signing is held back."""
 _MAX_LEADS: Final = 256
-"""Validators whose clocks are remembered."""
+"""Limit of validators whose clock offset is remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""What may be wrong with a block. Anything else is trouble of this node and ends it."""
+"""Errors of an invalid block. Any other error is a failure of this node and stops it."""
 
 
 class BftTuning(Struct, frozen=True):
-    """What an operator may choose about rounds; the rest is in the genesis file."""
+    """Operator settings of rounds; the rest is in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
-    """Longest round."""
+    """Maximum round timeout."""
     follows_others: bool = True
-    """Join f + 1 validators that have asked for a later round at once."""
+    """Follow f + 1 validators to a later round at once."""
     passes_over: bool = True
-    """Ask for the next round at once where a proposer is known to be gone."""
+    """Request the next round at once if the proposer is absent."""
     profile: ProfileChoice = ProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""In the queue a new head is its header: its event is computed when it leaves the queue."""
+"""A new head is queued as its header; its event is computed when it leaves the queue."""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -152,7 +151,7 @@ class BftDriver:
     # --- what others ask ------------------------------------------------------------------------
 
     def status(self) -> BftStatus:
-        """What consensus is doing and what it waits for, in plain words."""
+        """Return what consensus is doing and what it waits for."""
         status = status_of(self._machine, self._clock.now(), self._gossip.connected())
         status = replace(status, members=tuple(self._views(status.validators)))
         if self._problem is not None:
@@ -160,7 +159,7 @@ class BftDriver:
         return status
 
     def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
-        """What is known of the other validators."""
+        """Return what is known about the other validators."""
         liveness, validator_set = self._machine.liveness, self._machine.validator_set
         connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
         absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
@@ -177,7 +176,7 @@ class BftDriver:
                 )
 
     def _note_clock(self, proposal: Proposal) -> None:
-        """A block of round 0 is proposed the moment it is due, so its timestamp tells its proposer's time."""
+        """Derive the proposer's clock offset: a block of round 0 is proposed exactly when it is due."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in self.validators:
             header = Header.decode(rlp.split_list(proposal.block.encoded, MAX_BLOCK_ITEMS)[0])
@@ -187,28 +186,28 @@ class BftDriver:
 
     @property
     def protocol_name(self) -> str:
-        """The protocol of the current height."""
+        """Protocol of the current height."""
         return self._protocol.name
 
     @property
     def validators(self) -> frozenset[Address]:
-        """The validators of the current height; empty before the first head."""
+        """Validators of the current height; empty before the first head."""
         validator_set = self._machine.validator_set
         return frozenset() if validator_set is None else validator_set.members
 
     def join(self, gossip: Gossip) -> None:
-        """Talk to other validators from now on."""
+        """Connect consensus to other validators."""
         self._gossip = gossip
 
     @property
     def counts(self) -> MessageCounts:
-        """What has come in."""
+        """Counts of received messages."""
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """A peer has sent a message; `DecodeError` when it is none.
+        """Handle a message of a peer; raise `DecodeError` if it is invalid.
 
-        Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
+        Messages above the limit of the genesis file are dropped, as are all messages while consensus is paused.
         """
         machine, validator_set = self._machine, self._machine.validator_set
         if self._tasks is None or validator_set is None:
@@ -240,7 +239,7 @@ class BftDriver:
     # --- running --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part in consensus until cancelled; the next run goes on from the head of that time."""
+        """Take part in consensus until cancelled; the next run continues from the head at that time."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         self._post(self._chain.head)
         try:
@@ -260,7 +259,7 @@ class BftDriver:
             self._rest()
 
     def _rest(self) -> None:
-        """Leave consensus; the machine keeps its promises."""
+        """Leave consensus; the machine keeps its votes."""
         self._machine.handle(Suspended(), self._clock.now())
         self._timers.cancel_all()
 
@@ -278,13 +277,13 @@ class BftDriver:
         item = self._queue.popleft()
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         if isinstance(event, Connected):
-            # a height may outlast a restart of everybody, and each round has one proposal
+            # a height may outlast a restart of all validators, and each round has one proposal
             self._factory.hides_round = hides_round(self._gossip.clients())
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
             await self._carry_out(effect)
         if isinstance(event, ProposalBuilt) and not any(isinstance(effect, ImportBlock) for effect in effects):
-            self._block_priority.end()  # others decide what becomes of it
+            self._block_priority.end()
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
             validator_set = self._machine.validator_set
             if validator_set is not None and validator_set.proposer(0) == self._signer.address:
@@ -295,7 +294,7 @@ class BftDriver:
         self._executed.forget_decided(head.number)
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
+            # the network has moved from IBFT 2.0 to QBFT: votes belong to a height, so none are carried over
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
@@ -321,7 +320,7 @@ class BftDriver:
         return event
 
     def _guarded(self, event: NewHead) -> NewHead:
-        """The event with the time before which this validator must not sign; looks at the peers again until then."""
+        """Return the event with the time before which nothing may be signed; checks the peers again until then."""
         head, validators, now = event.head, event.validators, self._clock.now()
         needed = quorum_of(len(validators)) - 1
         begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
@@ -336,7 +335,7 @@ class BftDriver:
             self._post(self._chain.head)
 
     def _warn(self, timing: RoundTiming) -> None:
-        """About periods and timeouts that do not go together, when they first hold: a transition may bring them."""
+        """Warn about periods and timeouts that do not fit together when they first apply."""
         if timing != self._timing:
             self._timing = timing
             for warning in timing.warnings(self._protocol.starts_on_block_timer):
@@ -418,7 +417,7 @@ class BftDriver:
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal ahead; `state` is given where its parent is still on its way to disk."""
+        """Begin our next proposal early; `state` is given if its parent is still being written."""
         now = self._clock.now()
         try:
             timing = self.engine.timing(parent)
@@ -438,7 +437,7 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # a proposal that executes endlessly is refused after the timeout of its round
+                # a proposal whose execution takes too long is refused after the timeout of its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._executed.add(
@@ -452,9 +451,9 @@ class BftDriver:
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _with_own_body(self, block: Candidate) -> ChainBlock:
-        """The decoded block; `WrongBody` when its body is not the one that its header stands for.
+        """Return the decoded block; raise `WrongBody` if its body does not match its header.
 
-        The body keeps the roots that are compared here, so the importer does not compute them again.
+        The body caches the roots compared here, so the importer does not compute them again.
         """
         try:
             decoded = decode_block(block.encoded, self.engine)
@@ -469,7 +468,7 @@ class BftDriver:
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:
-                # alone, so the next block is ours too: it grows while this one is written
+                # single validator: the next block is ours too and is built while this one is written
                 self._grow(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
@@ -491,7 +490,7 @@ class BftDriver:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            # consensus was stopped: a block that is on its way to disk is finished
+            # consensus was stopped: a block that is being written is finished
             await task
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())

@@ -1,4 +1,4 @@
-"""From the pool to a committed block: what every way of sealing has in common."""
+"""Builds a block from the pool and commits it after sealing; shared by all sealers."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
 _SLACK_S = 1
-"""By so much may a block that was grown ahead be older than the clock when it is due."""
+"""How much older than the clock a block built early may be when it is due."""
 _CLOCK_TOLERANCE_S = 10.0
 _LEAD_NOTED_S = 10
 
 
 class MinerSettings(Struct):
-    """What the producer of blocks may choose, and may change while the node runs."""
+    """Settings of the block producer, changeable at runtime."""
 
     coinbase: Address | None = None
     """The rewarded address; None until one is set."""
@@ -48,11 +48,11 @@ class MinerSettings(Struct):
     target_gas_limit: int | None = None
     """The gas limit moves towards this; None keeps the parent's."""
     header_form: HeaderForm | None = None
-    """BFT: the form of the first header past Shanghai; None leaves it to the forks."""
+    """BFT: the form of the first header after Shanghai; None uses that of the forks."""
 
 
 class Assembler:
-    """Builds on the head from the pool, and commits what has been sealed."""
+    """Builds blocks on the head from the pool, and commits sealed blocks."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Assembler:
         beneficiary: Callable[[Header], Address] | None = None,
         permissions: Permissions | None = None,
     ) -> None:
-        """`beneficiary` says who earns the fees of a draft, where that is not its coinbase."""
+        """`beneficiary` returns who earns the fees of a draft, if that is not its coinbase."""
         self.chain = chain
         self.pool = pool
         self.settings = settings
@@ -87,10 +87,10 @@ class Assembler:
     def grow(
         self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
     ) -> None:
-        """Begin the block on `parent` now, to be assembled at `due` (monotonic time) with such wishes.
+        """Begin the block on `parent` early, to be assembled at `due` (monotonic time) with these preferences.
 
-        `state` is that after a parent which is still on its way to disk. Nothing happens where the block grows already,
-        or where its header cannot be known yet; assembling then takes longer, and is right all the same.
+        `state` is given if the parent is still being written. Does nothing if the block has been begun, or if its
+        header cannot be known yet; `assemble` then builds it whole.
         """
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
@@ -101,7 +101,7 @@ class Assembler:
             if state is None:
                 state = self.chain.store.state(self.chain.root_after(parent.header))
         except (OphionError, NativeError) as error:
-            log.debug("the next block is not begun ahead error=%s", error)
+            log.debug("incremental block build not started error=%s", error)
             return
         plan = BuildPlan(parent, state, draft, self._earner(draft), due, whole_s)
         self._growing = IncrementalBuilder(
@@ -117,13 +117,13 @@ class Assembler:
         self._unfinished = None
 
     def stop_growing(self) -> None:
-        """Give up what has been begun."""
+        """Discard the block begun early."""
         if self._growing is not None:
             self._growing.close()
             self._growing = None
 
     async def _grown(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
-        """The block that has grown on this parent, if there is one that is as it is wished now."""
+        """Return the block begun early on this parent, if it has the preferences wanted now."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None
@@ -131,7 +131,7 @@ class Assembler:
         if growing.plan.parent.hash != parent.hash or wishes.timestamp > planned + _SLACK_S:
             growing.close()
             return None
-        # the second in which it was due, even where the next has begun since
+        # the second in which it was due, even if the next one has begun since
         draft = self._builder.draft(parent, replace(wishes, timestamp=planned))
         filled = await growing.finish(draft, self._earner(draft))
         self._unfinished = growing.unfinished
@@ -143,17 +143,17 @@ class Assembler:
     # --- now ------------------------------------------------------------------------------------
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
-        """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
+        """Build a block on the head with the best transactions; remove from the pool what cannot be built."""
         return await self.assemble_on(self.chain.head, self.wishes(), deadline_s)
 
     async def assemble_on(self, parent: HashedHeader, wishes: BlockPreferences, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
+        """As `assemble`, on a parent that may be replaced as head during the build."""
         filled = await self._grown(parent, wishes)
         if filled is None:
             draft = self._builder.draft(parent, wishes)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # what does not fit a block on another parent may well fit one on the head
+        # what does not fit a block on another parent may fit one on the head
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
@@ -166,20 +166,20 @@ class Assembler:
             self.pool.drop(tuple(reasons), kind, reasons)
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, for a preview: the pool stays as it is, and no block of ours waits for it."""
+        """As `assemble`, for a preview: the pool does not change, and block production does not wait."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
         state = self.chain.store.state(self.chain.root_after(parent.header))
         return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
-        """Hand a sealed block to the importer with the execution it left behind; returns once it is on disk."""
+        """Import a sealed block with its execution; return once it is on disk."""
         hashed = self.chain.engine.hashed(header)
         importing = asyncio.ensure_future(self._importer.import_built(hashed, built.body, built.execution))
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
-            # mining was stopped: a block that is on its way to disk is finished, or the chain would not know its head
+            # mining was stopped: a block that is being written is finished, or the chain would not know its head
             await importing
             raise
         log.info(
@@ -196,7 +196,7 @@ class Assembler:
         return hashed
 
     def _note_lead(self, header: Header) -> None:
-        """Say once that the time of the development network is not that of the clock any more."""
+        """Warn once that timestamps of the development network run ahead of the clock."""
         lead_s = header.timestamp - self.clock.now()
         if lead_s > _LEAD_NOTED_S and self.chain.spec.is_dev and not self._has_noted_lead:
             self._has_noted_lead = True
@@ -208,7 +208,7 @@ class Assembler:
             )
 
     def check_clock(self, head: HashedHeader) -> None:
-        """Say so when the next block has to wait for the clock: nothing else would explain the silence."""
+        """Warn if the next block has to wait for the clock."""
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(
@@ -218,7 +218,7 @@ class Assembler:
             )
 
     def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
-        """What this node wants its next block to be; the timestamp is now unless given."""
+        """Return the preferences for the next block; the timestamp is now unless given."""
         settings = self.settings
         return BlockPreferences(
             timestamp=int(self.clock.now()) if timestamp is None else timestamp,
@@ -231,7 +231,7 @@ class Assembler:
         )
 
     async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
-        # no block holds more transactions than its gas pays for, so there is no point in offering more
+        # the gas limit bounds the transactions of a block, so more candidates are useless
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         room = MAX_BLOCK_SIZE - HEADER_ROOM
         candidates: list[Transaction] = []

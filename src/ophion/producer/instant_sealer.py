@@ -1,15 +1,13 @@
-"""A block as soon as there is something to put in it: the development network without `--block-period`.
+"""Makes a block as soon as there is a transaction: the development network without `--block-period`.
 
-A transaction that reaches an idle node is built and committed at once. While one block is being built and written the
-pool goes on filling, and the next block takes all of it: blocks grow with the load instead of being one per
-transaction. After a block with many transactions the next one is not begun before some milliseconds have passed,
-because each block has a fixed cost that under load is better spent on more transactions.
+A transaction that reaches an idle node is built and committed at once. While one block is built and written the pool
+fills, and the next block takes all of it: blocks grow with the load. After a block with many transactions the next one
+starts some milliseconds later, because each block has a fixed cost.
 
-People who develop expect to see what a transaction did right after sending it, and test suites rely on it. So the
-answer to a sender waits for the block, unless the sender is in a hurry: it comes back at once after its last answer,
-or many do. Those are answered when their transactions are admitted, and whoever asks for a receipt in the moment
-between admission and block waits then (`mined`): some libraries that hear "not yet" ask again only after a further
-block, which an idle chain never has.
+Developers and test suites expect the result of a transaction right after sending it. So the response to a sender waits
+for the block, unless senders are fast: one sends again at once after its last response, or many send. Those are
+answered on admission. A request for a receipt between admission and block then waits (`mined`), because some libraries
+ask again only after a further block, which an idle chain never has.
 
 Seals are empty; only the development network accepts that.
 """
@@ -26,14 +24,14 @@ from ophion.producer.block_assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
-"""From so many transactions in a block on, blocks begin at least so many seconds apart."""
+"""(transactions in a block, minimum seconds between blocks from that size on)."""
 _PATIENCE_S = 0.5
 """How long a caller waits for a block."""
 _HURRY_S = 0.002
-"""A sender that comes back sooner than this after its last answer has not looked at what its transaction did."""
+"""A sender that sends again sooner than this has not looked at the result of its last transaction."""
 _CROWD = 4
 _CROWD_S = 0.01
-"""As many answers within this time mean that there are too many senders to make them wait."""
+"""If this many responses fall into this time, there are too many senders to let them wait."""
 _KEPT_SENDERS = 1024
 
 
@@ -81,7 +79,7 @@ class InstantSealer:
             self._wake.set()
 
     async def _seal(self) -> bool:
-        """Make one block; False when nothing in the pool can be put into one as things stand."""
+        """Make one block; return False if no transaction of the pool can be included now."""
         started_at = self._clock.monotonic()
         built = await self._assembler.assemble(_BUILD_DEADLINE_S)
         if not built.body.transaction_count:
@@ -107,11 +105,11 @@ class InstantSealer:
                 return
 
     def _is_imminent(self, hash: Hash32) -> bool:
-        """Whether a transaction waits and blocks are being made."""
+        """Whether a transaction is pending and blocks are being made."""
         return (self._is_busy or self._wake.is_set()) and self._assembler.pool.get(hash) is not None
 
     def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
-        """Asked by the pool for a sender whose transaction has just entered."""
+        """Return a future to wait for before the sender gets its response; called by the pool on admission."""
         now = self._clock.monotonic()
         answers = self._answers
         is_crowded = len(answers) == _CROWD and now - answers[0] < _CROWD_S
@@ -132,7 +130,7 @@ class InstantSealer:
             self._answered_at.popitem(last=False)
 
     def _tell_progress(self) -> None:
-        """A block has been made, or none will be: answer those whose transactions are not about to be mined."""
+        """Resolve the futures of transactions that were mined or will not be mined soon."""
         if self._progress is not None:
             _finish(self._progress)
             self._progress = None

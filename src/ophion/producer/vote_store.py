@@ -1,6 +1,6 @@
-"""`VoteStore`: what this validator has signed, on disk before it is sent.
+"""`VoteStore`: stores this validator's votes on disk before they are sent.
 
-A validator that forgot its prepares could vote twice at a height, so the record is written before the message leaves.
+A validator that lost its votes could vote twice at a height.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class VoteStore:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the database holds no votes of this validator: it is new, lost its disk or uses another's database."""
+        """Whether the database holds no votes of this validator: new, lost disk or another's database."""
         return self._record() is None
 
     @property

@@ -1,4 +1,4 @@
-"""A validator's hand: own messages with real signatures over real blocks."""
+"""Creates and signs this validator's own messages."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.primitives.types import Address, Hash32, Signature
 
 BftProtocol: TypeAlias = "Ibft2 | Qbft"
-"""Everything in which the two protocols differ."""
+"""One of the two protocols."""
 
 
 class KeyMessageFactory:
-    """Writes in one protocol with one key. See `protocol.MessageFactory`."""
+    """Signs messages of one protocol with one key. See `protocol.MessageFactory`."""
 
     __slots__ = ("_protocol", "_signer", "address", "hides_round", "profile")
 
     def __init__(self, protocol: BftProtocol, signer: DigestSigner, profile: Profile = Profile.CLASSIC) -> None:
         self.address = signer.address
         self.profile = profile
-        """How own proposals and round changes are framed. May change between heights, never within one."""
+        """Form of own proposals and round changes. May change between heights, never within one."""
         self.hides_round = False
-        """Whether proposed blocks have round 0 inside, whatever round it is (QBFT with GoQuorum)."""
+        """Whether proposed blocks always contain round 0 (QBFT with GoQuorum)."""
         self._protocol = protocol
         self._signer = signer
 

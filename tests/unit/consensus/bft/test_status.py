@@ -115,7 +115,7 @@ def test_refusals_are_shown() -> None:
 def test_own_turn_and_a_fork_are_named() -> None:
     stage = Stage(IBFT2, me=0)
     stage.start_round_0()
-    assert "this node's turn" in status(stage).explanation[0]
+    assert "This node is the proposer" in status(stage).explanation[0]
     stage.tell(NewHead(Head(0, b"\1" * 32, 0, bytes(20)), stage.addresses, TIMING))
     assert "forked" in status(stage).explanation[0]
 
