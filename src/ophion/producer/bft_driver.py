@@ -137,7 +137,7 @@ class BftDriver:
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
         self._executed = ExecutedCandidates()
-        self._block_priority = lanes.haste
+        self._block_priority = lanes.block_priority
         self._lanes = lanes
         self.guard = PeerHeightGuard(signer.address)
         self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
@@ -307,7 +307,7 @@ class BftDriver:
             event = self.engine.new_head(head, self._chain, self._tuning.max_timeout_s)
         except InvalidBlock as error:
             if self._problem is None:
-                log.error("consensus rests at block %d: %s", head.number, error)
+                log.error("consensus paused height=%d reason=%s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
             # a call that took too long may succeed later; without a new head nothing else retries it
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
@@ -348,12 +348,11 @@ class BftDriver:
     def _note_role(self, is_validator: bool, number: int) -> None:
         if is_validator != self._was_validator:
             self._was_validator = is_validator
-            what = "This node validates" if is_validator else "This node is no validator: it follows"
-            log.info("%s from block %d on address=0x%s", what, number, self._signer.address.hex())
+            role = "validator" if is_validator else "follower"
+            log.info("role changed role=%s block=%d address=0x%s", role, number, self._signer.address.hex())
             if not is_validator and self._vote_store.other is not None:
                 log.warning(
-                    "This database is that of validator %s, and the key of this node is another one: put its key file"
-                    " back where it was, or name it with --node-private-key-file.",
+                    "database of another validator: restore its key file or set --node-private-key-file validator=%s",
                     self._vote_store.other,
                 )
 

@@ -26,7 +26,7 @@ from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
-from ophion.producer.incremental_builder import HEADER_ROOM, BuildPlan, Filled, IncrementalBuilder, permitted
+from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lane, Lanes
 
@@ -161,7 +161,7 @@ class Assembler:
 
     def _drop(self, reasons: Mapping[Hash32, str], kind: DropReason) -> None:
         for tx_hash, reason in reasons.items():
-            log.info("Transaction 0x%s leaves the pool: %s", tx_hash.hex(), reason)
+            log.info("transaction dropped from the pool hash=0x%s reason=%s", tx_hash.hex(), reason)
         if reasons:
             self.pool.drop(tuple(reasons), kind, reasons)
 
@@ -201,8 +201,7 @@ class Assembler:
         if lead_s > _LEAD_NOTED_S and self.chain.spec.is_dev and not self._has_noted_lead:
             self._has_noted_lead = True
             log.warning(
-                "Blocks come faster than one a second, so their timestamps run ahead of the clock: block %d by %.0f s. "
-                "--dev-equal-timestamps lets them be equal instead.",
+                "block timestamps run ahead of the clock: --dev-equal-timestamps avoids it number=%d ahead_s=%.0f",
                 header.number,
                 lead_s,
             )
@@ -212,9 +211,9 @@ class Assembler:
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(
-                "The clock of this node is %.0f s behind block %d; no block is made until it has caught up",
-                behind_s,
+                "clock is behind the head: no block is made until it catches up number=%d behind_s=%.0f",
                 head.number,
+                behind_s,
             )
 
     def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
@@ -233,12 +232,12 @@ class Assembler:
     async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
         # the gas limit bounds the transactions of a block, so more candidates are useless
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
-        room = MAX_BLOCK_SIZE - HEADER_ROOM
+        free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         candidates: list[Transaction] = []
         hashes: list[Hash32] = []
         for item in self.pool.best(draft.base_fee_per_gas or 0):
-            room -= item.size
-            if room < 0 or len(candidates) >= most:
+            free_bytes -= item.size
+            if free_bytes < 0 or len(candidates) >= most:
                 break
             candidates.append(item.transaction)
             hashes.append(item.hash)

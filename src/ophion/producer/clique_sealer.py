@@ -167,7 +167,7 @@ class CliqueSealer:
     def _note_role(self, is_signer: bool, number: int) -> None:
         if is_signer != self._was_signer:
             self._was_signer = is_signer
-            log.info("%s from block %d on address=0x%s", _ROLES[is_signer], number, self._me.hex())
+            log.info("role changed role=%s block=%d address=0x%s", _ROLES[is_signer], number, self._me.hex())
 
     async def _make_block(self, turn: _Turn) -> bool:
         """Build, seal and commit; return False if there is nothing to put into the block."""
@@ -257,4 +257,4 @@ def _build_time(turn: _Turn) -> float:
     return max(turn.period_s * _BUILD_SHARE, _MIN_BUILD_S)
 
 
-_ROLES: Final = {True: "This node signs blocks", False: "This node is no signer: it follows"}
+_ROLES: Final = {True: "signer", False: "follower"}

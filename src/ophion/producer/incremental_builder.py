@@ -43,7 +43,7 @@ from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
-HEADER_ROOM: Final = 16_384
+HEADER_BYTES: Final = 16_384
 """Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
 _PACE_S: Final = 0.05
 """Time between two checks for new transactions."""
@@ -131,7 +131,7 @@ class IncrementalBuilder:
         self._pool = pool
         self._permissions = permissions
         self._lane = lanes.build
-        self._block_priority = lanes.haste
+        self._block_priority = lanes.block_priority
         self._clock = clock
         self._first = first
         self._base_fee = plan.draft.base_fee_per_gas or 0
@@ -158,7 +158,7 @@ class IncrementalBuilder:
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
-        self._room = MAX_BLOCK_SIZE - HEADER_ROOM
+        self._free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         self._is_full = False
         self._lowest: int | None = None
         self._left_out = -1
@@ -237,15 +237,15 @@ class IncrementalBuilder:
         if self._is_full:
             while ready:
                 self._leave_out(ready.popleft())
-        room = self._room
+        free_bytes = self._free_bytes
         while ready and len(batch) < most:
             item = ready.popleft()
             if pool.get(item.hash) is None:
                 continue
-            if item.size > room:
+            if item.size > free_bytes:
                 self._leave_out(item)
                 continue
-            room -= item.size
+            free_bytes -= item.size
             batch.append(item)
         return batch
 
@@ -321,7 +321,7 @@ class IncrementalBuilder:
         included, base_fee = [offered[position] for position in taken.included], self._base_fee
         if included:
             self._in.update([(item.hash, item) for item in included])
-            self._room -= sum([item.size for item in included])
+            self._free_bytes -= sum([item.size for item in included])
             lowest = min([item.tip(base_fee) for item in included])
             self._lowest = lowest if self._lowest is None else min(lowest, self._lowest)
         for position, reason in taken.skipped:

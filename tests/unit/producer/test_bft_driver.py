@@ -524,7 +524,7 @@ def test_a_contract_that_does_not_answer_is_asked_again(tmp_path: Path, caplog: 
         assert node.queries.head_number >= 3
 
     told(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
-    assert caplog.text.count("consensus rests at block 0") == 1
+    assert caplog.text.count("consensus paused height=0") == 1
 
 
 def test_the_reward_and_the_fees_go_where_the_network_says(tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ def test_blocks_hold_no_more_bytes_than_others_accept(
             await asyncio.sleep(0.1)
         return (await finished(core)).body.transaction_count
 
-    monkeypatch.setattr(incremental_builder, "MAX_BLOCK_SIZE", incremental_builder.HEADER_ROOM + 13_000)
+    monkeypatch.setattr(incremental_builder, "MAX_BLOCK_SIZE", incremental_builder.HEADER_BYTES + 13_000)
     assert told(tmp_path, story) == 3
     assert grown == [True]
 
