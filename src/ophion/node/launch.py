@@ -111,7 +111,7 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
 
 
 def _preset_genesis(config: NodeConfig) -> Genesis:
-    # loaded where it is used: other nodes do without
+    # imported on use: other nodes do not need it
     from ophion.node.dev_genesis import preset_genesis
 
     return preset_genesis(config)

@@ -1,4 +1,4 @@
-"""From a core and its options to the services that speak to clients."""
+"""Builds the services for clients from a core and its options."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def _listeners(
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, commons, requests)
         if config.has_cheat_codes and config.http.enabled:
-            # tools for development know one port
+            # development tools expect one port for both
             share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, commons, http_auth())
