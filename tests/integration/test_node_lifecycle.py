@@ -149,7 +149,9 @@ def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
     refused = ophion(*options, f"--logging-file={file}")
     assert refused.returncode == 1
     assert "chainId was 2018 and is 7" in refused.stderr
-    assert file.read_text().splitlines()[-1].endswith(f"node stopped by an error reason={refused.stderr.splitlines()[-1]}")
+    assert (
+        file.read_text().splitlines()[-1].endswith(f"node stopped by an error reason={refused.stderr.splitlines()[-1]}")
+    )
     # on a terminal once is enough
     assert "chainId" not in ophion(*options).stdout
 

@@ -25,7 +25,7 @@ TRANSACTION_GAS_CAP = 2**24
 BLOB_TYPE = 3
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
-_TOO_DEAR = 2**127
+_MAX_FAST_PRICE = 2**127
 """Prices from here on are left to the slow path: the extension compares 128-bit numbers."""
 _NO_SENDER = "signature: no public key"
 """Prefix of the extension's error for a valid signature without a sender."""
@@ -109,7 +109,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     """Return `CHECKS` as numeric limits for the fast path."""
     if head.chain_id is None or head.state is None:
         return None
-    if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _TOO_DEAR:
+    if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _MAX_FAST_PRICE:
         return None
     price, tip = least
     return Bounds(

@@ -252,7 +252,7 @@ class BftDriver:
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
-            self._assembler.stop_growing()
+            self._assembler.discard_early()
             self._tasks = None
             self._queue.clear()
             self._executed.clear()
@@ -287,7 +287,7 @@ class BftDriver:
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
             validator_set = self._machine.validator_set
             if validator_set is not None and validator_set.proposer(0) == self._signer.address:
-                self._grow(item)
+                self._begin_early(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """The event for a new head; consensus pauses on one whose validators cannot be computed."""
@@ -415,7 +415,7 @@ class BftDriver:
         self._executed.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
-    def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
+    def _begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
         """Begin our next proposal early; `state` is given if its parent is still being written."""
         now = self._clock.now()
         try:
@@ -427,7 +427,7 @@ class BftDriver:
         if due > now:
             wishes = self._assembler.wishes(int(due + 0.5), vote)
             share_s = timing.period_s * _BUILD_SHARE
-            self._assembler.grow(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
+            self._assembler.begin_early(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
 
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
@@ -468,7 +468,7 @@ class BftDriver:
         try:
             if kept is not None and len(self.validators) == 1:
                 # single validator: the next block is ours too and is built while this one is written
-                self._grow(self.engine.hashed(header), kept.execution.state)
+                self._begin_early(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
             else:

@@ -15,7 +15,7 @@ from ophion.runtime.clock import Clock
 
 _EARLY_S: Final = 0.005
 """A timer may fire this much before its wall time; more than that means that the clock was set back."""
-_LONGEST_WAIT_S: Final = 1.0
+_MAX_WAIT_S: Final = 1.0
 """Maximum time until the clock is read again, because it may have been set forward."""
 
 
@@ -32,7 +32,7 @@ class BftTimers:
         self.cancel(order.kind)
         wait_s = max(0.0, order.at - self._clock.now())
         if order.kind is TimerKind.BLOCK:
-            wait_s = min(wait_s, _LONGEST_WAIT_S)
+            wait_s = min(wait_s, _MAX_WAIT_S)
         self._running[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._wake, order)
 
     def cancel(self, kind: TimerKind) -> None:

@@ -84,7 +84,7 @@ class Assembler:
 
     # --- ahead of its time ----------------------------------------------------------------------
 
-    def grow(
+    def begin_early(
         self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
     ) -> None:
         """Begin the block on `parent` early, to be assembled at `due` (monotonic time) with these preferences.
@@ -95,7 +95,7 @@ class Assembler:
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
             return
-        self.stop_growing()
+        self.discard_early()
         try:
             draft = self._builder.draft(parent, wishes)
             if state is None:
@@ -116,13 +116,13 @@ class Assembler:
         )
         self._unfinished = None
 
-    def stop_growing(self) -> None:
+    def discard_early(self) -> None:
         """Discard the block begun early."""
         if self._growing is not None:
             self._growing.close()
             self._growing = None
 
-    async def _grown(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
+    async def _prebuilt(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
         """Return the block begun early on this parent, if it has the preferences wanted now."""
         growing, self._growing = self._growing, None
         if growing is None:
@@ -148,7 +148,7 @@ class Assembler:
 
     async def assemble_on(self, parent: HashedHeader, wishes: BlockPreferences, deadline_s: float) -> BuiltBlock:
         """As `assemble`, on a parent that may be replaced as head during the build."""
-        filled = await self._grown(parent, wishes)
+        filled = await self._prebuilt(parent, wishes)
         if filled is None:
             draft = self._builder.draft(parent, wishes)
             state = self.chain.store.state(self.chain.root_after(parent.header))

@@ -39,7 +39,7 @@ OUT_OF_TURN_DELAY_S: Final = 0.5
 """Unit of the random delay of an out-of-turn signer."""
 _EMPTY_RETRY_S: Final = 1.0
 """How often a block that must not be empty is tried again without new transactions."""
-_LONGEST_WAIT_S: Final = 1.0
+_MAX_WAIT_S: Final = 1.0
 """Maximum time until the clock is read again, because it may have been set forward."""
 _BUILD_SHARE: Final = 0.75
 """Share of the period for filling a block; the rest is for writing it."""
@@ -108,7 +108,7 @@ class CliqueSealer:
             while True:
                 await self._extend(self._chain.head)
         finally:
-            self._assembler.stop_growing()
+            self._assembler.discard_early()
             ignore_pool()
             ignore_chain()
 
@@ -135,7 +135,7 @@ class CliqueSealer:
         self._assembler.check_clock(parent)
         due = max(float(parent.timestamp + turn.period_s), self._clock.now())
         if turn.is_in_turn:
-            self._grow(turn, None, due)
+            self._begin_early(turn, None, due)
         else:
             due += self._randomness.random() * turn.snapshot.limit * OUT_OF_TURN_DELAY_S
         is_ours = await self._wait_until(due, turn)
@@ -186,19 +186,19 @@ class CliqueSealer:
         """Return the preferences of a block made at a given time."""
         return self._assembler.wishes(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
-    def _grow(self, turn: _Turn, state: State | None, due: float) -> None:
+    def _begin_early(self, turn: _Turn, state: State | None, due: float) -> None:
         """Begin the block of this turn early; `state` is given if its parent is still being written."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
             wishes = self._wishes(turn, due)
-            self._assembler.grow(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
+            self._assembler.begin_early(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
 
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
         seal = self._signer.sign(self._engine.signing_hash(built.header))
         header = self._engine.attach(built.header, [seal])
         following = self._turn(self._engine.hashed(header))
         if following is not None and following.is_in_turn:
-            self._grow(following, built.state, float(header.timestamp + following.period_s))
+            self._begin_early(following, built.state, float(header.timestamp + following.period_s))
         try:
             await self._assembler.commit(header, built, started_at)
         except InvalidBlock as error:
@@ -236,7 +236,7 @@ class CliqueSealer:
                 left = at - self._clock.now()
                 if left <= 0:
                     return True
-                await self._wake_up(min(left, _LONGEST_WAIT_S))
+                await self._wake_up(min(left, _MAX_WAIT_S))
                 if or_transactions and self._assembler.pool.has_executable:
                     at = 0.0
             return False

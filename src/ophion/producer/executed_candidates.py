@@ -14,7 +14,7 @@ from ophion.native.transactions import Body
 from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 
-_MOST: Final = 8
+_MAX_CANDIDATES: Final = 8
 """Per height. An evicted block is executed again if it is decided."""
 
 
@@ -41,7 +41,7 @@ class ExecutedCandidates:
     def add(self, block_hash: Hash32, kept: ExecutedCandidate) -> None:
         """Store a candidate; the number is bounded, because a height may have any number of rounds."""
         self._blocks[block_hash] = kept
-        if len(self._blocks) > _MOST:
+        if len(self._blocks) > _MAX_CANDIDATES:
             del self._blocks[next(iter(self._blocks))]
 
     def get(self, block_hash: Hash32) -> ExecutedCandidate | None:

@@ -176,9 +176,9 @@ class IncrementalBuilder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Release the block and the state it reads, which would keep the database from reusing pages."""
         if self.is_closed and not self._is_due and self._job is None:
             self._block = None
@@ -231,7 +231,7 @@ class IncrementalBuilder:
 
     def _next(self, most: int) -> list[PooledTransaction]:
         """Return the next batch: at the start all that is pending, best first; later what has arrived."""
-        self._line_up()
+        self._enqueue_new()
         ready, pool = self._ready, self._pool
         batch: list[PooledTransaction] = []
         if self._is_full:
@@ -249,7 +249,7 @@ class IncrementalBuilder:
             batch.append(item)
         return batch
 
-    def _line_up(self) -> None:
+    def _enqueue_new(self) -> None:
         """Append new executable transactions to the queue."""
         pool, known, base_fee = self._pool, self._known, self._base_fee
         arrived, self._arrived = self._arrived, []
@@ -300,7 +300,7 @@ class IncrementalBuilder:
         """Handle the result of a batch."""
         self._job = None
         if self.is_closed:
-            self._let_go()
+            self._release()
             return
         if job.cancelled() or job.exception() is not None:
             # the full build reports the same error to its caller

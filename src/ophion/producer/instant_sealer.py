@@ -25,12 +25,12 @@ from ophion.producer.block_assembly import Assembler
 _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
 """(transactions in a block, minimum seconds between blocks from that size on)."""
-_PATIENCE_S = 0.5
+_BLOCK_TIMEOUT_S = 0.5
 """How long a caller waits for a block."""
-_HURRY_S = 0.002
+_FAST_SENDER_S = 0.002
 """A sender that sends again sooner than this has not looked at the result of its last transaction."""
-_CROWD = 4
-_CROWD_S = 0.01
+_MANY_SENDERS = 4
+_MANY_SENDERS_S = 0.01
 """If this many responses fall into this time, there are too many senders to let them wait."""
 _KEPT_SENDERS = 1024
 
@@ -41,7 +41,7 @@ class InstantSealer:
     hashrate = 0
     guard = None
 
-    def __init__(self, assembler: Assembler, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, assembler: Assembler, patience_s: float = _BLOCK_TIMEOUT_S) -> None:
         self._assembler = assembler
         self._patience_s = patience_s
         self._clock = assembler.clock
@@ -49,7 +49,7 @@ class InstantSealer:
         self._is_busy = False
         self._progress: asyncio.Future[None] | None = None
         self._held: list[tuple[PooledTransaction, asyncio.Future[None]]] = []
-        self._answers: deque[float] = deque(maxlen=_CROWD)
+        self._answers: deque[float] = deque(maxlen=_MANY_SENDERS)
         self._answered_at: OrderedDict[Address, float] = OrderedDict()
 
     async def run(self) -> None:
@@ -64,15 +64,15 @@ class InstantSealer:
                 self._is_busy = True
                 self._wake.clear()
                 while pool.has_executable and await self._seal():
-                    self._tell_progress()
+                    self._resolve_waiting()
                 self._is_busy = False
-                self._tell_progress()
+                self._resolve_waiting()
         finally:
             pool.hold_answer = None
             ignore_pool()
             self._is_busy = False
             self._wake.clear()
-            self._tell_progress()
+            self._resolve_waiting()
 
     def _on_pool_event(self, event: PoolEvent) -> None:
         if isinstance(event, Added):
@@ -87,7 +87,7 @@ class InstantSealer:
         await self._assembler.commit(built.header, built, started_at)
         pace_s = next((pace_s for many, pace_s in _PACES if built.body.transaction_count >= many), 0.0)
         if pace_s:
-            self._tell_progress()
+            self._resolve_waiting()
             await asyncio.sleep(started_at + pace_s - self._clock.monotonic())
         return True
 
@@ -112,8 +112,8 @@ class InstantSealer:
         """Return a future to wait for before the sender gets its response; called by the pool on admission."""
         now = self._clock.monotonic()
         answers = self._answers
-        is_crowded = len(answers) == _CROWD and now - answers[0] < _CROWD_S
-        if is_crowded or now - self._answered_at.get(item.sender, -1.0) < _HURRY_S:
+        has_many_senders = len(answers) == _MANY_SENDERS and now - answers[0] < _MANY_SENDERS_S
+        if has_many_senders or now - self._answered_at.get(item.sender, -1.0) < _FAST_SENDER_S:
             self._note_answer(item.sender, now)
             return None
         loop = asyncio.get_running_loop()
@@ -129,7 +129,7 @@ class InstantSealer:
         if len(self._answered_at) > _KEPT_SENDERS:
             self._answered_at.popitem(last=False)
 
-    def _tell_progress(self) -> None:
+    def _resolve_waiting(self) -> None:
         """Resolve the futures of transactions that were mined or will not be mined soon."""
         if self._progress is not None:
             _finish(self._progress)

@@ -40,7 +40,7 @@ from ophion.quickstart.ports import HOST, Layout
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 
-USUAL_PLACE: Final = Path("ophion-quickstart")
+DEFAULT_DIRECTORY: Final = Path("ophion-quickstart")
 """The default directory."""
 CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
@@ -203,10 +203,10 @@ def _id(url: str) -> str:
 def where(path: Path) -> str:
     """Return the option that names this network in commands, relative to the current directory."""
     try:
-        is_usual = path == USUAL_PLACE.resolve()
+        is_default = path == DEFAULT_DIRECTORY.resolve()
     except FileNotFoundError:  # the current directory was deleted
-        is_usual = False
-    return "" if is_usual else " " + shlex.quote(f"--directory={path}")
+        is_default = False
+    return "" if is_default else " " + shlex.quote(f"--directory={path}")
 
 
 def prepare(path: Path) -> None:

@@ -24,7 +24,7 @@ TURN_S: Final = 0.006
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
 """Share of a step for waiting work, and for the line of long work."""
-_CROWD: Final = 16
+_MANY_WAITING: Final = 16
 """From this many waiting connections on, each newcomer gets a small slice first."""
 _LITTLE: Final = 1024
 """Bytes of an ordinary request."""
@@ -103,7 +103,7 @@ class FairScheduler:
     @property
     def is_crowded(self) -> bool:
         """Whether so many wait that each gets a smaller slice."""
-        return len(self._waiting) > _CROWD
+        return len(self._waiting) > _MANY_WAITING
 
     def wait(self, worker: Worker, rank: float = 0.0) -> None:
         """Queue a connection; the scheduler calls it when it has a slice."""

@@ -58,7 +58,7 @@ def begin(
     """The next block is due after this time."""
     assembler, clock = core.core.assembler, core.clock
     wishes = assembler.wishes(int(clock.now() + period_s))
-    assembler.grow(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
+    assembler.begin_early(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
 
 
 async def finished(core: TestCore) -> BuiltBlock:

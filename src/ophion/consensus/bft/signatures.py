@@ -13,7 +13,7 @@ from ophion.native.crypto import recover_address
 from ophion.native.exceptions import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
-_KEPT: Final = 8192
+_MAX_CACHED: Final = 8192
 """Recovered signatures in the cache: certificates repeat earlier ones, and hostile peers repeat them hundreds of times.
 """
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
@@ -41,7 +41,7 @@ def seal_author(digest: Hash32, signature: Signature) -> Address | None:
     return _recovered(digest, signature)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_MAX_CACHED)
 def _recovered(digest: Hash32, signature: Signature) -> Address | None:
     try:
         return recover_address(digest, signature)

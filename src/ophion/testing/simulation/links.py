@@ -33,8 +33,8 @@ class Links:
         """Connect a member to others, both ways."""
         for other in others:
             if other is not member and self._world.mail.are_connected(member, other):
-                self._tell(member, Connected(other.address), 0.0)
-                self._tell(other, Connected(member.address), 0.0)
+                self._notify(member, Connected(other.address), 0.0)
+                self._notify(other, Connected(member.address), 0.0)
 
     def down(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
         """End the connections of a member; some of the others notice."""
@@ -42,7 +42,7 @@ class Links:
             if other is not member:
                 for one, event in ((member, Disconnected(other.address)), (other, Disconnected(member.address))):
                     if self._rng.random() < _NOTICED:
-                        self._tell(one, event, self._rng.random() * _LONGEST_NOTICE_S)
+                        self._notify(one, event, self._rng.random() * _LONGEST_NOTICE_S)
 
     def flap(self, member: SimulatedMember, other: SimulatedMember) -> None:
         """Break a connection for a while; messages still arrive by relay."""
@@ -50,5 +50,5 @@ class Links:
         back = self._world.now + _LONGEST_NOTICE_S + self._rng.random()
         self._world.at(back, lambda: self.up(member, (other,)))
 
-    def _tell(self, member: SimulatedMember, event: Connected | Disconnected, delay_s: float) -> None:
+    def _notify(self, member: SimulatedMember, event: Connected | Disconnected, delay_s: float) -> None:
         self._world.event_queue.add(self._world.now + delay_s, self._world.driver.handle, member, event)

@@ -20,7 +20,7 @@ _SETTLING_S = 3.0
 
 def recovery_s(seed: int, options: SeedOptions) -> float:
     """Return the seconds from the death of the proposer to the next block on all other chains."""
-    world, _ = _bereaved(seed, options)
+    world, _ = _with_dead_proposer(seed, options)
     died_at = world.now
     others = [member for member in world.members if member.machine is not None]
     goal = max(member.height for member in others) + 1
@@ -31,7 +31,7 @@ def recovery_s(seed: int, options: SeedOptions) -> float:
 
 def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float]:
     """Return the delay beyond the period for each later round of the dead proposer."""
-    world, victim = _bereaved(seed, options)
+    world, victim = _with_dead_proposer(seed, options)
     witness = next(member for member in world.members if member.machine is not None)
     taken: list[float] = []
     count = 0
@@ -51,7 +51,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
     return taken
 
 
-def _bereaved(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
+def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
     """Return a network whose next proposer has just died, and that proposer."""
     rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
     rules = RULES[options.protocol]
