@@ -245,9 +245,8 @@ def _listeners(
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
-    commons = SharedResources(
-        Budget(config.limits.max_held_bytes), FairScheduler(block_priority=lanes.block_priority), lanes.pack
-    )
+    scheduler = FairScheduler(priority=lanes.block_priority)
+    commons = SharedResources(Budget(config.limits.max_held_bytes), scheduler, lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:

@@ -73,12 +73,10 @@ class Share:
 class FairScheduler:
     """Scheduler of one event loop."""
 
-    def __init__(
-        self, turn_s: float = TURN_S, slice_s: float = SLICE_S, block_priority: BlockPriority | None = None
-    ) -> None:
-        """While `block_priority` is on, new work waits and no waiting work runs."""
+    def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S, priority: BlockPriority | None = None) -> None:
+        """While `priority` is on, new work waits and no waiting work runs."""
         self._turn_s = turn_s
-        self._block_priority = BlockPriority() if block_priority is None else block_priority
+        self._block_priority = BlockPriority() if priority is None else priority
         self._block_priority.begun = self._break_off
         self.slice_s = slice_s
         """Time that one connection may work before it should yield."""

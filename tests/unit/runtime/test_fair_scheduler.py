@@ -175,7 +175,7 @@ def test_nothing_is_scheduled_when_nobody_waits() -> None:
 def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
     async def main() -> None:
         block_priority, log = BlockPriority(1e6), list[str]()
-        turns = FairScheduler(turn_s=1e6, block_priority=block_priority)
+        turns = FairScheduler(turn_s=1e6, priority=block_priority)
         Worker(turns, log, "first", 1).wait()
         assert perf_counter() < turns.ends_at
         block_priority.begin()

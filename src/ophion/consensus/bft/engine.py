@@ -44,8 +44,7 @@ DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
 """Headers whose sealers are cached: twice the number that synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
-"""Seals recovered per answer of headers: more than a hundred validators produce, and some tenths of a second of work.
-"""
+"""Seals recovered per batch of headers: enough for a hundred validators, some tenths of a second of work."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 

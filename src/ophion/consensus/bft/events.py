@@ -85,10 +85,7 @@ class ProposalChecked(Struct, frozen=True):
     digest: Hash32
     problem: str | None
     is_body_wrong: bool = False
-    """Whether the body does not match the header.
-
-    The proposer signs only the header, so any sender may have replaced it.
-    """
+    """Whether body and header do not match. Any sender may have replaced the body: only the header is signed."""
 
 
 class TaskFailed(Struct, frozen=True):

@@ -3,17 +3,14 @@
 Why no two blocks are decided at a height, given at most f misbehaving validators (consensus.md 2.9, 2.10):
 
 1. Within a round an honest validator votes for one digest: the first justified proposal pins the round. `DurableVotes`
-keeps vote and round across a restart. Two quorums share an honest validator, so at most one digest is prepared.
-
+   keeps vote and round across a restart. Two quorums share an honest validator, so at most one digest is prepared.
 2. An own commit counts only after `prepared` is set and stored. So when Q commits exist, at least Q - f honest
-validators hold the proof of that digest.
-
+   validators hold the proof of that digest.
 3. A later round needs Q round changes. One of them comes from such a validator and carries the proof, and
-`Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the same
-block.
-
+   `Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the
+   same block.
 4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures it
-while the process runs, `DurableVotes.resume_round` after a restart.
+   while the process runs, `DurableVotes.resume_round` after a restart.
 
 Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
 a later round. At the cap no validator leaves a round before a quorum has been there for a whole timeout

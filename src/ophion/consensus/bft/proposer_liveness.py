@@ -20,8 +20,7 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 _MAX_GONE: Final = 1024
-"""Limit of remembered disconnected peers: peers need not be validators, and any number may connect during one height.
-"""
+"""Limit of remembered disconnected peers, which need not be validators."""
 
 
 class ProposerLiveness:

@@ -16,10 +16,7 @@ SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 """Recovers the sealer of a digest; None for an invalid signature."""
 
 _FUTURE_ROUNDS_KEPT = 3
-"""Per author.
-
-Honest validators only move up, so their latest votes matter most. A misbehaving author fills only its own slots.
-"""
+"""Later rounds stored per author: honest authors only move up, and others fill only their own slots."""
 
 
 class Round:

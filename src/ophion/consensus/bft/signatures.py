@@ -14,8 +14,7 @@ from ophion.native.exceptions import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
 _MAX_CACHED: Final = 8192
-"""Recovered signatures in the cache: certificates repeat earlier ones, and hostile peers repeat them hundreds of times.
-"""
+"""Cached recoveries: certificates repeat earlier signatures, and hostile peers repeat them hundreds of times."""
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 
 

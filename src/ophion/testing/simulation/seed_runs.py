@@ -171,7 +171,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
-        world.trace.note(world.now, "the storm is over")
+        world.trace.note(world.now, "the faults end")
     # pending messages, outages and restarts still belong to the fault phase
     world.run(world.now + 2.0)
     for member in world.members:
