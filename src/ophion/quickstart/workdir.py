@@ -116,10 +116,10 @@ class Workdir:
             for name in layout.nodes:
                 static, rules = (self.path / name / file for file in ("static-nodes.json", DEFAULT_FILE))
                 others = [enode for other, enode in enodes.items() if other != name]
-                others += _strangers(static, json.loads, enodes.values())
+                others += _added_nodes(static, json.loads, enodes.values())
                 write_text(static, json.dumps(others, indent=2) + "\n")
                 if self.plan.has_permissions:
-                    permitted = [*enodes.values(), *_strangers(rules, _allowlist, enodes.values())]
+                    permitted = [*enodes.values(), *_added_nodes(rules, _allowlist, enodes.values())]
                     lines = ",\n".join(f'  "{enode}"' for enode in permitted)
                     write_text(rules, f"nodes-allowlist = [\n{lines},\n]\n")
             nodes = tuple(
@@ -183,7 +183,7 @@ class Workdir:
         return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
 
 
-def _strangers(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
+def _added_nodes(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
     """Return nodes that the operator added to a list; ports of the network's own nodes may have changed."""
     ids = {_id(url) for url in own}
     try:

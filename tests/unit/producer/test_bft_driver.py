@@ -496,7 +496,7 @@ def word(key: PrivateKey) -> str:
     return "0x" + key.address.hex().rjust(64, "0")
 
 
-def test_consensus_rests_when_the_contract_names_nobody(tmp_path: Path) -> None:
+def test_consensus_pauses_when_the_contract_names_no_validator(tmp_path: Path) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         (node,) = nodes
         async with running(driver_of(node)):

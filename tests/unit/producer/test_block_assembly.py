@@ -54,7 +54,7 @@ def test_blocks_of_one_second_rise_in_time_which_is_said_once(
     assert leads == ([0] * 20 if equal_timestamps else list(range(20)))
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == (0 if equal_timestamps else 1)
-    assert all("block 12 by 11 s" in message and "--dev-equal-timestamps" in message for message in warned)
+    assert all("number=12 ahead_s=11" in message and "--dev-equal-timestamps" in message for message in warned)
 
 
 def test_a_chain_ahead_of_the_clock_goes_on_after_a_restart(tmp_path: Path) -> None:
