@@ -160,7 +160,7 @@ class Repeat(Struct, frozen=True):
 
 
 class RelayMessage(Struct, frozen=True):
-    """Pass a foreign message on, byte for byte, to the validators that are not in `exclude`."""
+    """Relay a received message, byte for byte, to the validators that are not in `exclude`."""
 
     message: BftMessage
     exclude: tuple[Address | None, Address]
@@ -185,17 +185,17 @@ class CheckProposal(Struct, frozen=True):
 
 
 class ImportBlock(Struct, frozen=True):
-    """A quorum has committed: put the block on the chain. Success shows as `NewHead`, failure as `TaskFailed`."""
+    """Import a block that a quorum has committed. `NewHead` reports success, `TaskFailed` failure."""
 
     block: Candidate
-    """In the form of `round`, without seals."""
+    """With `round` inside, without seals."""
     round: int
     seals: tuple[Signature, ...]
-    """In the order in which they arrived; at least a quorum, one per validator."""
+    """In order of arrival; at least a quorum, one per validator."""
 
 
 class CatchUp(Struct, frozen=True):
-    """A peer speaks of later heights: its chain has at least this block."""
+    """A peer sends messages of later heights: its chain has at least this block."""
 
     peer: Address | None
     height: int
