@@ -90,12 +90,12 @@ class LyingGossip(GossipTap):
 
     def heard(self, raw: RawMessage) -> None:
         """Lie about a message before it is even handled, to be first."""
-        message = self._driver._dialect.decode(raw)
+        message = self._driver._protocol.decode(raw)
         strategy = self._strategy(message.height)
         if (
             strategy is LiveStrategy.BODY_SWAP
             and isinstance(message, Proposal)
-            and self._driver.dialect_name == "ibft2"
+            and self._driver.protocol_name == "ibft2"
         ):
             self._send_all(self._swapped(message))
         elif strategy is LiveStrategy.STALE_ROUND_CHANGES and not isinstance(message, RoundChange):
@@ -114,10 +114,10 @@ class LyingGossip(GossipTap):
         header = rlp.split_list(proposal.block.encoded, 1024)[0]
         body = rlp.list_of([legacy_transaction(DEV_KEYS[0], self._random.randrange(1000))])
         block = rlp.list_of([header, body, rlp.EMPTY_LIST])
-        if self._driver.dialect_name == "ibft2":
+        if self._driver.protocol_name == "ibft2":
             parts = rlp.split_list(proposal.raw.data, 1024)
             return RawMessage(proposal.raw.code, rlp.list_of([parts[0], block, *parts[2:]]))
-        candidate = self._driver._dialect.candidate(block)
+        candidate = self._driver._protocol.candidate(block)
         return self._driver._factory.proposal(proposal.height, proposal.round, candidate, None).raw
 
     def _propose_twice(self, proposal: Proposal, validators: list[Address]) -> None:
@@ -135,12 +135,12 @@ class LyingGossip(GossipTap):
 
     def _other_block(self, block: Candidate) -> Candidate:
         """A valid block beside the given one: its vanity is another one."""
-        dialect = self._driver._dialect
+        protocol = self._driver._protocol
         parts = rlp.split_list(block.encoded, 1024)
         header = Header.decode(parts[0])
-        extra = replace(dialect.decode_extra(header.extra_data), vanity=os.urandom(32))
-        header = replace(header, extra_data=dialect.encode_extra(extra, ExtraForm.FULL))
-        return dialect.candidate(rlp.list_of([header.encode(), *parts[1:]]))
+        extra = replace(protocol.decode_extra(header.extra_data), vanity=os.urandom(32))
+        header = replace(header, extra_data=protocol.encode_extra(extra, ExtraForm.FULL))
+        return protocol.candidate(rlp.list_of([header.encode(), *parts[1:]]))
 
     def _with_other_digest(self, message: Prepare | Commit) -> Prepare | Commit:
         factory, digest = self._driver._factory, os.urandom(32)

@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
+from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound
 from ophion.native.executor import genesis_state
 from ophion.native.store import open_store
@@ -86,10 +86,10 @@ def vectors(kind: str) -> tuple[bytes, ...]:
     return tuple(path.read_bytes() for path in sorted((DATA / "vectors" / kind).glob("*.json")))
 
 
-def bft_messages(dialect: Dialect) -> list[bytes]:
+def bft_messages(protocol: BftProtocol) -> list[bytes]:
     """One message of each kind, a round change and a proposal with their justification among them."""
-    scribes = [KeyMessageFactory(dialect, key) for key in (K4, K2, K3)]
-    block = message_block(dialect)
+    scribes = [KeyMessageFactory(protocol, key) for key in (K4, K2, K3)]
+    block = message_block(protocol)
     prepares = tuple(scribe.prepare(1, 0, block.digest) for scribe in scribes)
     proposal = scribes[0].proposal(1, 0, block, None)
     change = scribes[1].round_change(1, 1, PreparedRound(0, block, prepares, proposal.signed))

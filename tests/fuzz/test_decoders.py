@@ -18,7 +18,7 @@ from ophion.chain.block import decode_block
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, validators_of
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import RawMessage
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.clique import CliqueEngine
@@ -226,17 +226,17 @@ def test_key_files(content: bytes) -> None:
             assert len(content) < 8 or content.decode("latin-1").strip() not in str(error), "a secret in a message"
 
 
-DIALECTS: tuple[Dialect, ...] = (Ibft2(), Qbft())
-MESSAGES = {dialect: samples.bft_messages(dialect) for dialect in DIALECTS}
+PROTOCOLS: tuple[BftProtocol, ...] = (Ibft2(), Qbft())
+MESSAGES = {protocol: samples.bft_messages(protocol) for protocol in PROTOCOLS}
 
 
 @target(300)
 @given(st.data())
 def test_messages_of_validators(data: st.DataObject) -> None:
-    dialect = data.draw(st.sampled_from(DIALECTS))
-    sample = data.draw(st.sampled_from(MESSAGES[dialect]))
+    protocol = data.draw(st.sampled_from(PROTOCOLS))
+    sample = data.draw(st.sampled_from(MESSAGES[protocol]))
     try:
-        dialect.decode(RawMessage(data.draw(st.integers(0, 0x20)), data.draw(mutated([sample]))))
+        protocol.decode(RawMessage(data.draw(st.integers(0, 0x20)), data.draw(mutated([sample]))))
     except DecodeError as error:
         assert is_clear(error)
 

@@ -107,7 +107,7 @@ def test_a_restart_finds_the_same_chain_and_the_same_key(tmp_path: Path) -> None
         assert node.rpc("admin_nodeInfo")["id"] == identity
         output = node.output()
         assert "Loaded key 0x" in output
-        assert f"Head is block #1 ({head['hash']})" in output, "an operator sees what is there"
+        assert f"chain head number=1 hash={head['hash']}" in output, "an operator sees what is there"
 
 
 def test_a_missing_key_file_is_named_as_the_reason_for_a_new_key(tmp_path: Path) -> None:
@@ -149,7 +149,9 @@ def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
     refused = ophion(*options, f"--logging-file={file}")
     assert refused.returncode == 1
     assert "chainId was 2018 and is 7" in refused.stderr
-    assert file.read_text().splitlines()[-1].endswith(f"node stopped by an error: {refused.stderr.splitlines()[-1]}")
+    assert (
+        file.read_text().splitlines()[-1].endswith(f"node stopped by an error reason={refused.stderr.splitlines()[-1]}")
+    )
     # on a terminal once is enough
     assert "chainId" not in ophion(*options).stdout
 

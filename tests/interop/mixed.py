@@ -57,9 +57,9 @@ class Mixed:
 
     def later_rounds(self, first: int, count: int) -> Counter[str]:
         """Who made those of these blocks that took more than one round."""
-        dialect = Qbft() if self.network.engine == "qbft" else Ibft2()
+        protocol = Qbft() if self.network.engine == "qbft" else Ibft2()
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
-        extras = ((block["miner"], dialect.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)
+        extras = ((block["miner"], protocol.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)
         return Counter(miner for miner, extra in extras if extra.round > 0)
 
     def check_agreement(self) -> None:

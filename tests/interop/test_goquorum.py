@@ -33,8 +33,8 @@ class GoQuorum(GethPartner):
         genesis = json.loads(network.genesis_file.read_text())
         options = genesis["config"].pop("qbft")
         options.pop("epochlength")
-        dialect = {"policy": 0, "epoch": 30000, "ceil2Nby3Block": 0, "testQBFTBlock": 0, "emptyblockperiodseconds": 1}
-        genesis["config"].update({"isQuorum": True, "txnSizeLimit": 64, "qbft": {**options, **dialect}})
+        protocol = {"policy": 0, "epoch": 30000, "ceil2Nby3Block": 0, "testQBFTBlock": 0, "emptyblockperiodseconds": 1}
+        genesis["config"].update({"isQuorum": True, "txnSizeLimit": 64, "qbft": {**options, **protocol}})
         file = self.path / "genesis.json"
         file.write_text(json.dumps(genesis))
         self.command("init", file)

@@ -1,4 +1,4 @@
-"""Scenarios of consensus.md 6.2 and 6.3 that need a whole network, played with both dialects where both have them."""
+"""Scenarios of consensus.md 6.2 and 6.3 that need a whole network, played with both protocols where both have them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(
     height = found.members[0].height
     found.crash(2)
     found.crash(3)
-    found.run(7.0)  # the block is due, round 0 has begun in both dialects
+    found.run(7.0)  # the block is due, round 0 has begun in both protocols
     lengths = []
     for _ in range(5):
         state = found.members[0].machine
@@ -139,7 +139,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(
 def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rules, keeps_disk: bool) -> None:
     """With their disks validators repeat the round they had asked for and meet there; without, they meet in round 0.
 
-    Beginning at round 0 again with promises on disk would break them: see `ophion.consensus.bft.durable_votes`.
+    Beginning at round 0 again with votes on disk would contradict them: see `ophion.consensus.bft.durable_votes`.
     """
     found = world(rules, faulty=() if keeps_disk else (0, 1, 2, 3))
     found.run(5.0)

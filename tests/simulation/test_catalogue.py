@@ -93,7 +93,7 @@ GOLDEN = {
         "prepared_round_change_by_k2",
     ],
 }
-"""Section to what its vectors are about. 7.3 and 7.4 are there for both dialects, in test_ibft2.py and test_qbft.py."""
+"""Section to what its vectors are about. 7.3 and 7.4 exist for both protocols, in test_ibft2.py and test_qbft.py."""
 
 
 def names() -> set[str]:

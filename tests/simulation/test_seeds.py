@@ -76,7 +76,7 @@ def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
 
 def test_a_machine_that_forgets_its_votes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DurableVotes, "resume_round", property(lambda _memory: 0))
-    assert rules_broken(played("ibft2", 4, 60)) & {"one vote per round", "promises are kept"}
+    assert rules_broken(played("ibft2", 4, 60)) & {"one vote per round", "rounds only go up"}
 
 
 def test_a_machine_with_too_small_a_quorum_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +100,8 @@ def test_a_machine_that_ignores_what_was_prepared_is_found_out(monkeypatch: pyte
 
 
 def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for dialect in (Ibft2, Qbft):
-        monkeypatch.setattr(dialect, "check_proposal", lambda *_arguments: None)
+    for protocol in (Ibft2, Qbft):
+        monkeypatch.setattr(protocol, "check_proposal", lambda *_arguments: None)
     assert rules_broken(played("ibft2", 4, 60, byzantine=1)) - {"height grows after healing"}
 
 

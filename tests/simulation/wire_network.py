@@ -62,10 +62,10 @@ class WireNetwork:
 
     def start(self, node: Node) -> None:
         """Boot a node with what is on its disk."""
-        dialect = node.ledger.engine.dialect(node.ledger.head.number + 1)
-        memory = DurableVotes.decode(node.disk, dialect) if node.disk is not None else None
-        factory = KeyMessageFactory(dialect, node.key, node.profile)
-        node.machine = BftStateMachine(dialect, factory, node.ledger.engine.limits(1), memory=memory)
+        protocol = node.ledger.engine.protocol(node.ledger.head.number + 1)
+        memory = DurableVotes.decode(node.disk, protocol) if node.disk is not None else None
+        factory = KeyMessageFactory(protocol, node.key, node.profile)
+        node.machine = BftStateMachine(protocol, factory, node.ledger.engine.limits(1), memory=memory)
         self._tell(node, node.ledger.engine.new_head(node.ledger.head, node.ledger))
 
     def stop(self, node: Node) -> None:
@@ -126,8 +126,8 @@ class WireNetwork:
 
     def _receive(self, node: Node, sender: Node, raw: RawMessage) -> None:
         if node.machine is not None:
-            dialect = node.ledger.engine.dialect(node.ledger.head.number + 1)
-            self._tell(node, MessageReceived(dialect.decode(raw), sender.key.address))
+            protocol = node.ledger.engine.protocol(node.ledger.head.number + 1)
+            self._tell(node, MessageReceived(protocol.decode(raw), sender.key.address))
 
     def _build(self, node: Node, order: BuildProposal) -> None:
         engine = node.ledger.engine

@@ -130,22 +130,22 @@ class Importer:
 
         Block priority is on from the end of the commit until all listeners have run.
         """
-        haste = self._lanes.haste
+        block_priority = self._lanes.block_priority
 
         def work() -> T:
             done = job()
-            haste.begin()
+            block_priority.begin()
             return done
 
         working = self._lanes.write.submit(work)
-        haste.end()
+        block_priority.end()
         try:
             done = await asyncio.shield(working)
         except asyncio.CancelledError:
             working.add_done_callback(lambda finished: _publish_abandoned(finished, publish))
             raise
         publish(done)
-        haste.end()
+        block_priority.end()
         return done
 
     def _publish(self, change: HeadChange | None, bodies: dict[Hash32, Body]) -> None:

@@ -198,11 +198,11 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
             (f"{verb}Nodes", [item.url for item in items if isinstance(item, Enode)]),
             (f"{verb}Accounts", [f"0x{item.hex()}" for item in items if not isinstance(item, Enode)]),
         ]
-        _rehearse(options, contracts.node, {name: [one for one in texts if one in changed] for name, texts in kinds})
+        _dry_run(options, contracts.node, {name: [one for one in texts if one in changed] for name, texts in kinds})
     return _send(options, contracts, steps, lambda step, number: f"{step.words} is {done} from block {number} on.")
 
 
-def _rehearse(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
+def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
     """Print the consequences of a change; one that stops consensus needs --force."""
     try:
         found = node.ask("perm_rehearse", change)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ophion.node.config import NodeConfig
 from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, NetworkPlan
-from ophion.quickstart.workdir import USUAL_PLACE
+from ophion.quickstart.workdir import DEFAULT_DIRECTORY
 from ophion.runtime.options import Options, load, option, port, problems_of, read_flag, specs_of
 
 
@@ -17,7 +17,7 @@ class PlaceOptions(Options):
 
     directory: Path = option(
         "--directory",
-        default=USUAL_PLACE,
+        default=DEFAULT_DIRECTORY,
         metavar="DIRECTORY",
         help="Directory of the network.",
     )

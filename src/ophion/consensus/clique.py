@@ -1,7 +1,7 @@
-"""Clique, proof of authority after EIP-225: the rules of consensus.md 1.4, judged against the parent's snapshot.
+"""Clique, proof of authority after EIP-225: the rules of consensus.md 1.4, checked with the parent's snapshot.
 
-The author of a block is the address recovered from its seal; the coinbase names whom the author votes on. Headers are
-checked in order, because rules 8 to 11 need the signers after the parent.
+The author of a block is recovered from its seal; the coinbase is the address the author votes on. Headers are checked
+in order, because rules 8 to 11 need the signers after the parent.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CliqueEngine:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
         self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
-        # recovery costs more than all other rules together, and every block needs its author several times
+        # recovery costs more than all other rules together, and each block needs its author several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
     def hashed(self, header: Header) -> HashedHeader:
@@ -64,7 +64,7 @@ class CliqueEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """The signer; the zero address for genesis, which is not signed."""
+        """Return the signer; the zero address for genesis, which is unsigned."""
         if header.number == 0:
             return ZERO_ADDRESS
         known = self._authors.get(header.hash)
@@ -87,11 +87,11 @@ class CliqueEngine:
                 self._keep_author(header.hash, author)
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """The signer, whatever the coinbase says."""
+        """Return the signer; the coinbase is ignored."""
         return self.author(header)
 
     def check_genesis(self, header: Header) -> None:
-        """The extra data lists at least one signer, none twice."""
+        """Check that the extra data lists at least one signer, none twice."""
         try:
             signers = _listed_signers(header)
         except InvalidHeader as error:
@@ -108,7 +108,7 @@ class CliqueEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Every rule of consensus.md 1.4, those that need the seal behind the others."""
+        """Check every rule of consensus.md 1.4, those that need the seal last."""
         block, before = header.header, parent.header
         rules.check_follows(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))
@@ -120,7 +120,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # checked last: a block from the future that waits was sealed by a signer
+        # last, so that a block that is too early is known to come from a signer
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:
@@ -138,7 +138,7 @@ class CliqueEngine:
             raise InvalidHeader("extra data length", len(block.extra_data), VANITY + SEAL)
 
     def _check_against(self, snapshot: Snapshot, header: HashedHeader) -> None:
-        """Rules 8 to 11, with the signers after the parent."""
+        """Check rules 8 to 11 with the signers after the parent."""
         block = header.header
         if self._is_epoch(block.number):
             listed = block.extra_data[VANITY:-SEAL] if len(block.extra_data) >= VANITY + SEAL else block.extra_data
@@ -152,16 +152,16 @@ class CliqueEngine:
         self._snapshots.keep(header.hash, after)
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """There are none."""
+        """Check that there are none."""
         if ommers:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """None."""
+        """Return none."""
         return []
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Total difficulty, then the shorter branch, then the signer whose turn was last, then the lower hash."""
+        """Compare total difficulty, then branch length (shorter), then the latest in-turn signer, then hash (lower)."""
         if tip.total_difficulty != head.total_difficulty:
             return tip.total_difficulty > head.total_difficulty
         if tip.header.number != head.header.number:
@@ -172,20 +172,20 @@ class CliqueEngine:
         return tip.header.hash < head.header.hash
 
     def _distance(self, header: HashedHeader, chain: HeaderReader) -> int:
-        """How many blocks ago it was the author's turn (consensus.md 1.8)."""
+        """Return how many blocks ago the author was in turn (consensus.md 1.8)."""
         signers = self._snapshots.after(header, chain).signers
         author = self.author(header)
         if author not in signers:
-            # the block itself removed its author: everybody else is closer
+            # the block itself removed its author: all other signers are closer
             return len(signers)
         return (header.number - signers.index(author)) % len(signers)
 
     def snapshot(self, after: HashedHeader, chain: HeaderReader) -> Snapshot:
-        """Signers, votes and recent authors after a block."""
+        """Return signers, votes and recent authors after a block."""
         return self._snapshots.after(after, chain)
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """A header whose seal is still zero; a vote without effect, or in an epoch block, is left out."""
+        """Return a header with an empty seal; votes without effect and votes in epoch blocks are omitted."""
         snapshot = self._snapshots.after(parent, chain)
         number = parent.number + 1
         timestamp = max(wishes.timestamp, parent.timestamp + self._parameters.period_at(number))
@@ -207,23 +207,23 @@ class CliqueEngine:
         return keccak256(rlp.list_of(header.encoded_fields(header.extra_data[:-SEAL])))
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """The one seal at the end of the extra data."""
+        """Put the seal at the end of the extra data."""
         return replace(header, extra_data=header.extra_data[:-SEAL] + seals[0])
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """The signers."""
+        """Return the signers."""
         return self._snapshots.after(after, chain).signers
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """The snapshot after it."""
+        """Return the encoded snapshot after a block."""
         return self._snapshots.checkpoint(header, chain)
 
     def _applied(self, snapshot: Snapshot, header: HashedHeader) -> Snapshot:
-        """`snapshot` with one more header."""
+        """Return `snapshot` after one more header."""
         return snapshot.apply(header.number, self.author(header), _vote(header.header), self._is_epoch(header.number))
 
     def _fresh_snapshot(self, header: HashedHeader, chain: HeaderReader) -> Snapshot | None:
-        """The state after an epoch block: its list, no votes, and the authors of the last blocks, however old."""
+        """Return the snapshot after an epoch block: its list, no votes, and the authors of the last blocks."""
         if not self._is_epoch(header.number):
             return None
         signers = _listed_signers(header.header)
@@ -252,7 +252,7 @@ class CliqueEngine:
 
 
 def _listed_signers(header: Header) -> tuple[Address, ...]:
-    """The signers an epoch header lists, in ascending order whatever the order of the list."""
+    """Return the signers that an epoch header lists, in ascending order."""
     middle = header.extra_data[VANITY:-SEAL]
     if len(header.extra_data) < VANITY + SEAL or len(middle) % ADDRESS_LENGTH:
         raise InvalidHeader(

@@ -1,7 +1,7 @@
-"""Who may sign a Clique chain: a pure fold over its headers (EIP-225, consensus.md 1.5 and 1.6).
+"""The signers of a Clique chain: a pure fold over its headers (EIP-225, consensus.md 1.5 and 1.6).
 
-A `Snapshot` is the state after one block; `apply` gives the state after the next. An epoch block lists the signers, so
-the fold begins anew there.
+A `Snapshot` is the state after one block; `apply` returns the state after the next. An epoch block lists the signers,
+so the fold restarts there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLACE: Final = "snapshot of signers"
 
 
 class CastVote(Struct, frozen=True):
-    """A vote that counts: its target is not yet what the voter wants it to be."""
+    """A vote that would change the status of its target."""
 
     voter: Address
     target: Address
@@ -29,22 +29,22 @@ class CastVote(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """Signers, standing votes and recent authors after one block."""
+    """Signers, pending votes and recent authors after one block."""
 
     number: int
     signers: tuple[Address, ...]
     """Ascending."""
     votes: tuple[CastVote, ...] = ()
     recents: tuple[tuple[int, Address], ...] = ()
-    """(number, author) of the last blocks, oldest first; never more than the recency limit looks at."""
+    """(number, author) of the last blocks within the recency limit, oldest first."""
 
     @property
     def limit(self) -> int:
-        """A signer may make one of so many consecutive blocks."""
+        """A signer may make one of this many consecutive blocks."""
         return len(self.signers) // 2 + 1
 
     def in_turn(self, number: int) -> Address:
-        """Whose turn the block is."""
+        """Return the in-turn signer of a block."""
         return self.signers[number % len(self.signers)]
 
     def may_sign(self, signer: Address, number: int) -> bool:
@@ -56,7 +56,7 @@ class Snapshot(Struct, frozen=True):
         return any(author == signer and seen > number - self.limit for seen, author in self.recents)
 
     def tally(self, target: Address) -> int:
-        """Votes that stand on a target. They all go one way: only votes that would change something are kept."""
+        """Count the votes on a target. All have the same direction: only votes with an effect are stored."""
         return sum(vote.target == target for vote in self.votes)
 
     def is_meaningful(self, vote: Vote) -> bool:
@@ -64,7 +64,7 @@ class Snapshot(Struct, frozen=True):
         return vote.authorize == (vote.target not in self.signers)
 
     def apply(self, number: int, signer: Address, vote: Vote, is_epoch: bool) -> Snapshot:
-        """The state after the next block; `InvalidHeader` when its author may not make it."""
+        """Return the state after the next block; `InvalidHeader` if its author may not make it."""
         if signer not in self.signers:
             raise InvalidHeader("unauthorized signer", signer, "one of the signers")
         if self.signed_recently(signer, number):
@@ -75,7 +75,7 @@ class Snapshot(Struct, frozen=True):
         signers = list(self.signers)
         standing = sum(v.target == vote.target for v in votes)
         if standing > len(signers) // 2:
-            # what the standing votes want follows from the target: they would not stand if they changed nothing
+            # the direction of the pending votes follows from the target's status
             if vote.target not in signers:
                 insort(signers, vote.target)
             else:
@@ -94,7 +94,7 @@ class Snapshot(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> Snapshot:
-        """`DecodeError` when the bytes are not a snapshot of this version."""
+        """Decode a snapshot; `DecodeError` if it is of another version."""
         items = rlp.decode_list(data)
         if len(items) != 5 or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", _PLACE)

@@ -1,7 +1,7 @@
-"""The door between consensus rules and the chain.
+"""The interface between consensus rules and the chain.
 
-The chain asks an `Engine` to hash, verify, reward and compare; the engine reads what it needs through a `HeaderReader`.
-Neither knows the other's inside: an engine never sees a database, and the importer never sees a seal.
+The chain asks an `Engine` to hash, verify, reward and compare; the engine reads chain data through a `HeaderReader`. An
+engine never uses the database, and the importer never reads a seal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Finality(Enum):
     IMMEDIATE = "immediate"
     """A committed block stays (BFT)."""
     HEAVIEST = "heaviest"
-    """The heaviest branch wins, however late it shows up (proof of work, Clique)."""
+    """The branch with the highest total difficulty wins at any time (proof of work, Clique)."""
 
 
 class Vote(Struct, frozen=True):
@@ -37,11 +37,11 @@ class BlockPreferences(Struct, frozen=True):
     """What the producer of a block may choose; the rest of a header is prescribed."""
 
     timestamp: int
-    """The least timestamp; the engine moves it forward when its rules ask for that."""
+    """Minimum timestamp; the engine raises it if its rules require that."""
     author: Address
-    """Who makes the block."""
+    """Address of the producer."""
     extra_data: bytes = b""
-    """Vanity; engines keep their own data beside it."""
+    """Vanity; engines add their own data."""
     vote: Vote | None = None
     target_gas_limit: int | None = None
     """Move the gas limit towards this, as fast as the rules allow; None keeps the parent's."""
@@ -62,7 +62,7 @@ class Tip(Struct, frozen=True):
 
 
 class HeaderReader(Protocol):
-    """Everything an engine may know about the chain, blocks that are not committed yet included."""
+    """What an engine may read about the chain, including blocks that are not committed yet."""
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
         """A header on any branch."""
@@ -77,11 +77,11 @@ class HeaderReader(Protocol):
         """The ommers of a block; empty when the block is unknown."""
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """What `Engine.checkpoint` said about a committed block; None when nothing was kept."""
+        """Return the stored result of `Engine.checkpoint` for a committed block; None if there is none."""
 
 
 class Engine(Protocol):
-    """The consensus rules of one network. Pure: no clock, no input or output, no keys."""
+    """The consensus rules of one network. Pure: no clock, no I/O, no keys."""
 
     @property
     def name(self) -> str:
@@ -92,49 +92,49 @@ class Engine(Protocol):
         """When a block can no longer be replaced."""
 
     def hashed(self, header: Header) -> HashedHeader:
-        """The header with its block hash. Called once where a header enters the node."""
+        """Return the header with its block hash. Called once when a header enters the node."""
 
     def author(self, header: HashedHeader) -> Address:
-        """Who made the block: the coinbase, or the address recovered from the seal."""
+        """Return who made the block: the coinbase, or the address recovered from the seal."""
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Who earns the fees; also what the COINBASE instruction answers."""
+        """Return who earns the fees; also the result of the COINBASE instruction."""
 
     def check_genesis(self, header: Header) -> None:
-        """Raise `GenesisError` when no chain can grow from this first header."""
+        """Raise `GenesisError` if the genesis header is invalid."""
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Raise `InvalidHeader` when the header breaks a rule; `transient` when only its time has not come."""
+        """Raise `InvalidHeader` if the header breaks a rule; it is `transient` if the header is only too early."""
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Work out on all cores what `verify` will ask about these headers: who sealed them. Only saves time.
+        """Recover on all cores the sealers that `verify` will need for these headers. Only saves time.
 
         For callers with many headers; may run in any thread.
         """
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Raise `InvalidBlock` when the ommers of a verified header break a rule."""
+        """Raise `InvalidBlock` if the ommers of a verified header break a rule."""
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """(address, wei) credited after the transactions; amounts of zero are left out."""
+        """Return (address, wei) credited after the transactions, without zero amounts."""
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Whether `tip`, a verified block that is not on the canonical chain, should become its head."""
+        """Whether `tip`, a verified block off the canonical chain, should become the head."""
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """The header of a block to be built: all that is known before execution, roots and gas used empty."""
+        """Return the header of a block to build: all fields known before execution, roots and gas used empty."""
 
     def signing_hash(self, header: Header) -> Hash32:
-        """What the author signs (or searches a nonce for) once the header is complete."""
+        """Return the hash that the author signs (or searches a nonce for)."""
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """The header with seals made over its signing hash."""
+        """Return the header with seals over its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Addresses that may make the next block, in ascending order; empty where every node may."""
+        """Return the addresses that may make the next block, in ascending order; empty if every node may."""
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """What to keep on disk about a verified block, so that later ones need not be judged from far back.
+        """Return the state to store with a verified block, so that later blocks need no long walk back.
 
-        Asked every so many blocks; None when there is nothing to keep.
+        Called every few hundred blocks; None if there is nothing to store.
         """

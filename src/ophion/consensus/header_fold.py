@@ -1,10 +1,9 @@
-"""States that are a pure fold over headers (signers, tallies of votes), found after any block of any branch.
+"""States that are a pure fold over headers (signers, vote tallies), available after any block of any branch.
 
-Nothing here is a truth of its own: everything can be folded again from headers. Memory holds the states of the latest
-blocks; a block without one is reached by walking back to the nearest block whose state is known or begins anew, and
-folding forward from there. Every so many blocks the chain keeps the state on disk as a checkpoint, so that the walk
-after a restart is short. A checkpoint belongs to a block hash, and that hash fixes everything it was folded from: it
-stays right whatever happens to the branch.
+Memory holds the states of the latest blocks. For another block the fold walks back to the nearest known state and
+applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that the
+walk after a restart is short. A checkpoint belongs to a block hash, which fixes all its input, so it stays valid after
+a reorg.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from ophion.primitives.types import Hash32
 S = TypeVar("S")
 
 CHECKPOINT_DISTANCE: Final = 256
-"""Blocks between checkpoints: a walk between two of them takes some 20 ms, mostly for the recovery of signers."""
+"""Blocks between checkpoints: walking this far takes some 20 ms, mostly for recovering signers."""
 _KEPT: Final = 1024
 
 Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
-"""The state after a block that does not depend on the states before it; None for most blocks."""
+"""Returns the state after a block that does not depend on earlier states; None for most blocks."""
 Applied: TypeAlias = Callable[[S, HashedHeader], S]
-"""The state after one more block."""
+"""Returns the state after one more block."""
 
 
 class HeaderFold(Generic[S]):
@@ -36,7 +35,7 @@ class HeaderFold(Generic[S]):
     def __init__(
         self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]
     ) -> None:
-        """`decode` reads what `encode` has written and raises `DecodeError` for anything else."""
+        """`decode` reads the output of `encode` and raises `DecodeError` for anything else."""
         self._fresh = fresh
         self._applied = applied
         self._encode = encode
@@ -44,7 +43,7 @@ class HeaderFold(Generic[S]):
         self._known: OrderedDict[Hash32, S] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> S:
-        """The state after `header`, whose ancestors must be verified; `UnknownParent` when they are not all there."""
+        """Return the state after `header`, whose ancestors must be verified; `UnknownParent` if one is missing."""
         pending: list[HashedHeader] = []
         cursor = header
         while (state := self._found(cursor, chain)) is None:
@@ -60,26 +59,26 @@ class HeaderFold(Generic[S]):
         return state
 
     def keep(self, block_hash: Hash32, state: S) -> None:
-        """Remember the state after a block, in the place of one that was not used for long."""
-        # one step each, because clients ask from other threads than blocks are imported in
+        """Cache the state after a block; the least recently used one is evicted."""
+        # atomic steps, because clients read from other threads than the importer
         self._known.pop(block_hash, None)
         self._known[block_hash] = state
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes:
-        """The state after a verified block, for the disk."""
+        """Return the encoded state after a verified block."""
         return self._encode(self.after(header, chain))
 
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # before the checkpoint: a later version of the genesis file may begin anew at a block that has one
+            # before the checkpoint: a later genesis file may restart the fold at a block that has one
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)
             try:
                 state = None if record is None else self._decode(record)
             except DecodeError:
-                return None  # written by another version: folded again
+                return None  # written by another version: computed again
         return state

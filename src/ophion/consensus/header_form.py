@@ -1,15 +1,15 @@
-"""The tail of a header in the forms that BFT clients have written since Shanghai (consensus.md 8).
+"""The header forms that BFT clients have written since Shanghai (consensus.md 8).
 
-The forks define what follows the base fee. Some versions of Besu leave parts of it out, and their chains are final, so
-all forms are read for ever. What a node writes follows the parent: a form is a habit of a network, and whoever breaks
-it is refused by members that know no other. Only where the chain shows no habit yet is there something to choose.
+The forks define the fields after the base fee. Some versions of Besu omit part of them, and their chains are final, so
+Ophion reads all forms. A node writes the form of the parent, because validators may refuse any other. It chooses a form
+only if the chain shows none yet.
 
     form            Shanghai    Cancun                                             written by
     FULL            17 items    20 items, 21 from Prague on                        Besu 24.4 to 24.5.1, from 26.1 on
     SHORT           16 items    16 items                                           Besu 25.12
     SHORT_BLOBS     16 items    18 items: blob gas used and excess, both zero      Besu 24.5.2 to 24.5.x
 
-A header without withdrawals root belongs to a body without withdrawals, and to a block without blobs.
+A header without withdrawals root belongs to a body without withdrawals and without blobs.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _FIRST_FULL: Final = (26, 1, 0)
 
 
 class HeaderFormChoice(Enum):
-    """What an operator may say about the first header past Shanghai."""
+    """The configured form of the first header after Shanghai."""
 
     AUTO = "auto"
-    """What the genesis file says, else what the connected validators write, else what the forks define."""
+    """The form of the genesis file, else of the connected validators, else of the forks."""
     FULL = "full"
     SHORT = "short"
     SHORT_BLOBS = "short-blobs"
 
 
 def check_form(header: Header, fork: Fork) -> None:
-    """The tail has one of the forms; which one is a matter of each header."""
+    """Check that the header has one of the forms; each header may have another."""
     if not fork.has(Milestone.SHANGHAI) or header.withdrawals_root is not None:
         check_tail(header, fork)
         return
@@ -63,13 +63,13 @@ def check_form(header: Header, fork: Fork) -> None:
 
 
 def next_form(parent: Header, fork_of_parent: Fork, choice: HeaderForm | None) -> HeaderForm:
-    """The form of the block after `parent`: the parent's, where it shows one, and the choice among what is open."""
+    """Return the form of the block after `parent`: the parent's if it shows one, else the choice."""
     open_forms = _forms_of(parent, fork_of_parent)
     return choice if choice in open_forms else open_forms[0]
 
 
 def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
-    """Forms of which the header may be an example. A genesis block is made by the node itself and says nothing."""
+    """Return the forms that fit a header. A genesis block is made by the node itself and shows none."""
     if not fork.has(Milestone.SHANGHAI) or parent.number == 0:
         return _ALL
     if parent.withdrawals_root is not None:
@@ -80,7 +80,7 @@ def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
 
 
 def in_form(header: Header, form: HeaderForm) -> Header:
-    """A header that has all fields of its fork, in another form."""
+    """Return a header that has all fields of its fork in another form."""
     if form is HeaderForm.FULL or header.withdrawals_root is None:
         return header
     blob_gas = 0 if form is HeaderForm.SHORT_BLOBS and header.blob_gas_used is not None else None
@@ -95,9 +95,9 @@ def in_form(header: Header, form: HeaderForm) -> Header:
 
 
 def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: Iterable[str]) -> HeaderForm | None:
-    """What to write where the chain leaves it open; None leaves it to the forks.
+    """Return the form to write if the chain shows none; None uses that of the forks.
 
-    `network` is what the genesis file says, `clients` the names that connected validators gave in their Hello.
+    `network` is the genesis file's form, `clients` are the client names of connected validators.
     """
     if choice is not HeaderFormChoice.AUTO:
         return HeaderForm(choice.value)
@@ -111,6 +111,6 @@ def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: I
 
 
 def besu_version(client: str) -> tuple[int, int, int] | None:
-    """Of the name by which a Besu introduces itself; None for any other client."""
+    """Return the version in a Besu client name; None for any other client."""
     found = re.match(_BESU, client, re.IGNORECASE)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0))

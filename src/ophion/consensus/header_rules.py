@@ -1,8 +1,8 @@
 """Header rules that all engines share.
 
-Each is a plain function over a header, its parent and what the specification says, and raises
-`InvalidHeader(rule, got, expected)`. The numbers it checks against come from functions of their own (`next_base_fee`,
-`next_excess_blob_gas`, ...), which the builder of blocks uses too, so that built blocks pass these rules.
+Each is a function of a header, its parent and the specification, and raises `InvalidHeader(rule, got, expected)`. The
+block builder uses the same functions for expected values (`next_base_fee`, `next_excess_blob_gas`, ...), so built
+blocks pass these rules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TAIL: Final = (
 
 
 def check_follows(header: Header, parent: HashedHeader) -> None:
-    """The header continues its parent."""
+    """Check that the header extends its parent."""
     if header.parent_hash != parent.hash:
         raise InvalidHeader("parent hash", header.parent_hash, parent.hash)
     if header.number != parent.header.number + 1:
@@ -47,25 +47,25 @@ def check_follows(header: Header, parent: HashedHeader) -> None:
 
 
 def check_timestamp(header: Header, parent: Header, least_distance_s: int = 1) -> None:
-    """The header is at least so many seconds younger than its parent."""
+    """Check the minimum time between parent and header."""
     if header.timestamp < parent.timestamp + least_distance_s:
         raise InvalidHeader("timestamp", header.timestamp, f"at least {parent.timestamp + least_distance_s}")
 
 
 def check_not_future(header: Header, now: int, lead_s: int) -> None:
-    """The header's time has come, give or take the clocks. Later it may be fine, so the error is transient."""
+    """Check that the header is not from the future, within clock tolerance. The error is transient."""
     if header.timestamp > now + lead_s:
         raise InvalidHeader("timestamp in the future", header.timestamp, f"at most {now + lead_s}", transient=True)
 
 
 def check_extra_data(header: Header) -> None:
-    """Extra data without consensus data in it is short."""
+    """Check the length of extra data without consensus data."""
     if len(header.extra_data) > MAX_EXTRA_DATA:
         raise InvalidHeader("extra data length", len(header.extra_data), f"at most {MAX_EXTRA_DATA}")
 
 
 def check_no_ommers(header: Header) -> None:
-    """Only proof of work has ommers."""
+    """Check that there are no ommers; only proof of work has them."""
     if header.ommers_hash != EMPTY_OMMERS_HASH:
         raise InvalidHeader("ommers hash", header.ommers_hash, EMPTY_OMMERS_HASH)
 
@@ -74,13 +74,13 @@ def check_no_ommers(header: Header) -> None:
 
 
 def check_gas_used(header: Header) -> None:
-    """A block uses at most its limit."""
+    """Check that gas used is within the limit."""
     if header.gas_used > header.gas_limit:
         raise InvalidHeader("gas used", header.gas_used, f"at most {header.gas_limit}")
 
 
 def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """The limit moves by less than a 1024th of the parent's, which counts double in the first London block."""
+    """Check that the limit moves by less than 1/1024 of the parent's (doubled for the first London block)."""
     limit = header.gas_limit
     if not MIN_GAS_LIMIT <= limit <= MAX_GAS_LIMIT:
         raise InvalidHeader("gas limit", limit, f"{MIN_GAS_LIMIT} to {MAX_GAS_LIMIT}")
@@ -91,7 +91,7 @@ def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
 
 
 def next_gas_limit(parent: Header, is_first_london: bool, target: int | None) -> int:
-    """The limit of the block after `parent`: the parent's, or the step towards the target (consensus.md 5.2)."""
+    """Return the limit of the block after `parent`: the parent's, or one step towards the target (consensus.md 5.2)."""
     limit = parent.gas_limit
     if target is not None:
         step = max(limit // GAS_LIMIT_DIVISOR - 1, 0)
@@ -114,7 +114,7 @@ def _reference_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> int
 
 
 def next_base_fee(parent: Header, spec: ChainSpec) -> int:
-    """The base fee of the block after `parent` by EIP-1559, options of the network aside."""
+    """Return the base fee of the block after `parent` by EIP-1559, without network options."""
     if parent.base_fee_per_gas is None:
         return spec.initial_base_fee
     fee = parent.base_fee_per_gas
@@ -127,7 +127,7 @@ def next_base_fee(parent: Header, spec: ChainSpec) -> int:
 
 
 def check_base_fee(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """The base fee is the prescribed one, unless the network sets it by an option (consensus.md 5.3)."""
+    """Check the base fee, unless a network option sets it (consensus.md 5.3)."""
     if header.base_fee_per_gas is None or spec.zero_base_fee or spec.fixed_base_fee:
         return
     expected = next_base_fee(parent, spec)
@@ -136,7 +136,7 @@ def check_base_fee(header: Header, parent: Header, spec: ChainSpec) -> None:
 
 
 def base_fee_for(parent: Header, fork: Fork, spec: ChainSpec, fixed_base_fee: int) -> int | None:
-    """The base fee a builder puts into the block after `parent`; None before London."""
+    """Return the base fee of the block after `parent` for a builder; None before London."""
     if not fork.has(Milestone.LONDON):
         return None
     if spec.zero_base_fee:
@@ -150,7 +150,7 @@ def base_fee_for(parent: Header, fork: Fork, spec: ChainSpec, fixed_base_fee: in
 
 
 def check_tail(header: Header, fork: Fork) -> None:
-    """Exactly the fields of the active fork are present."""
+    """Check that exactly the fields of the active fork are present."""
     for name, since in _TAIL:
         value = getattr(header, name)
         if (value is not None) != fork.has(since):
@@ -162,7 +162,7 @@ def check_tail(header: Header, fork: Fork) -> None:
 
 
 def check_blobs(header: Header, parent: Header, fork: Fork) -> None:
-    """Blob gas used and excess blob gas (EIP-4844, EIP-7918)."""
+    """Check blob gas used and excess blob gas (EIP-4844, EIP-7918)."""
     if fork.blobs is None or header.blob_gas_used is None or header.excess_blob_gas is None:
         return
     if header.blob_gas_used % GAS_PER_BLOB:
@@ -175,14 +175,14 @@ def check_blobs(header: Header, parent: Header, fork: Fork) -> None:
 
 
 def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> int:
-    """Excess blob gas of the block after `parent`, by the parameters of that block's fork."""
+    """Return the excess blob gas of the block after `parent`, with the parameters of its fork."""
     excess = parent.excess_blob_gas or 0
     used = parent.blob_gas_used or 0
     target = blobs.target * GAS_PER_BLOB
     if excess + used < target:
         return 0
     if fork.has(Milestone.OSAKA):
-        # EIP-7918: while execution is the dearer part, blobs are not made cheaper
+        # EIP-7918: the blob fee does not fall while execution gas costs more
         price = blob_base_fee(excess, blobs.fee_fraction)
         if _BLOB_BASE_COST * (parent.base_fee_per_gas or 0) > GAS_PER_BLOB * price:
             return excess + used * (blobs.max - blobs.target) // blobs.max
@@ -190,7 +190,7 @@ def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> i
 
 
 def blob_base_fee(excess_blob_gas: int, fee_fraction: int) -> int:
-    """Wei per unit of blob gas: e to the power of excess/fraction, by the integer series of EIP-4844."""
+    """Return wei per unit of blob gas: e^(excess/fraction), by the integer series of EIP-4844."""
     index = 1
     output = 0
     term = _MIN_BLOB_BASE_FEE * fee_fraction

@@ -1,4 +1,4 @@
-"""The header of a block to be built: what every engine fills in the same way."""
+"""The header fields of a new block that all engines fill in the same way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.primitives.types import (
 
 
 def unsealed_header(parent: HashedHeader, wishes: BlockPreferences, spec: ChainSpec, merged: bool = False) -> Header:
-    """A header on `parent` with gas limit, base fee and tail by the rules, difficulty and roots still empty."""
+    """Return a header on `parent` with gas limit, base fee and later fields; difficulty and roots are empty."""
     number = parent.number + 1
     fork = spec.fork_at(number, wishes.timestamp, merged)
     is_first_london = fork.has(Milestone.LONDON) and parent.header.base_fee_per_gas is None

@@ -1,8 +1,8 @@
-"""Headers after the merge, and the way there.
+"""Headers at and after the merge.
 
-A network that names a terminal total difficulty begins under another engine and leaves it for good with the first block
-whose parent has reached that sum. From then on a header carries no proof of its own: its fields are constants, and
-which branch is the right one is said by whoever hands the blocks over, so the last valid block imported is the head.
+A network with a terminal total difficulty starts under another engine and leaves it with the first block whose parent
+has reached that sum. After that a header carries no proof: its fields are constants, and the last valid block imported
+is the head.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FUTURE_LEAD_S: Final = 15
 
 
 class MergeEngine:
-    """Another engine up to the terminal total difficulty, constants after it."""
+    """Another engine up to the terminal total difficulty, constant fields after it."""
 
     finality = Finality.HEAVIEST
 
@@ -42,20 +42,20 @@ class MergeEngine:
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """The coinbase, after the merge."""
+        """Return the coinbase after the merge."""
         return header.header.coinbase if _is_merged(header.header) else self._before.author(header)
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """The coinbase, after the merge."""
+        """Return the coinbase after the merge."""
         return header.header.coinbase if _is_merged(header.header) else self._before.beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:
-        """A genesis that has merged already has nothing to prove."""
+        """Check nothing if the genesis is already merged."""
         if header.difficulty < self._terminal:
             self._before.check_genesis(header)
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """The rules of the side of the merge on which the parent's total difficulty puts the header."""
+        """Check the rules before or after the merge, depending on the parent's total difficulty."""
         if not self._follows_merge(parent, chain):
             self._before.verify(header, parent, chain, now)
             return
@@ -80,18 +80,18 @@ class MergeEngine:
         """There are no seals to recover."""
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """None after the merge."""
+        """Check that there are none after the merge."""
         if not _is_merged(header.header):
             self._before.verify_ommers(header, ommers, chain)
         elif ommers:
             raise InvalidBlock("number of ommers after the merge", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Nothing after the merge."""
+        """Return none after the merge."""
         return [] if _is_merged(header.header) else self._before.rewards(header, ommers)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """After the merge the last block handed over; a merged head never gives way to a branch that has not merged."""
+        """Prefer the last imported block after the merge; an unmerged branch never replaces a merged head."""
         if _is_merged(tip.header.header):
             return True
         if _is_merged(head.header.header):
@@ -99,26 +99,26 @@ class MergeEngine:
         return self._before.prefers(tip, head, chain)
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """A header that needs no seal, once merged."""
+        """Return a header; it needs no seal after the merge."""
         if not self._follows_merge(parent, chain):
             return self._before.prepare(parent, wishes, chain)
         timestamp = max(wishes.timestamp, parent.timestamp + 1)
         return unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec, merged=True)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """What the engine before the merge signs; afterwards nothing is signed."""
+        """Return the hash that the engine before the merge signs; nothing is signed afterwards."""
         return self._before.signing_hash(header)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Seals belong to the time before the merge."""
+        """Attach seals; only before the merge."""
         return header if _is_merged(header) else self._before.attach(header, seals)
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Members belong to the time before the merge."""
+        """Return the members before the merge; none after it."""
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """What the engine before the merge wants kept."""
+        """Return the checkpoint of the engine before the merge."""
         return None if _is_merged(header.header) else self._before.checkpoint(header, chain)
 
     def _follows_merge(self, parent: HashedHeader, chain: HeaderReader) -> bool:
@@ -131,5 +131,5 @@ class MergeEngine:
 
 
 def _is_merged(header: Header) -> bool:
-    # no header before the merge has difficulty zero: every formula and option has a floor above it
+    # no header before the merge has difficulty zero: every formula and option has a minimum above it
     return header.difficulty == 0

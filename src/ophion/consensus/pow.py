@@ -1,7 +1,7 @@
 """Proof of work: ethash, verified by the light algorithm, with the historical difficulty rules, ommers and rewards.
 
-`fixeddifficulty` replaces the formulas on test networks; the work is real all the same. Only the built-in development
-network, and an operator who asks for it while importing, go without (`verifies_work=False`).
+`fixeddifficulty` replaces the formulas on test networks; the work is still verified. `verifies_work=False` skips it:
+for the development network, and for imports on request.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class PowEngine:
     finality = Finality.HEAVIEST
 
     def __init__(self, spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> None:
-        """`equal_timestamps`: prepare blocks of the development network with their parent's time if need be."""
+        """`equal_timestamps`: blocks prepared for the development network may have their parent's timestamp."""
         self._spec = spec
         self._verifies_work = verifies_work
         self._fixed_difficulty = spec.ethash.fixed_difficulty if spec.ethash is not None else None
-        # the development network seals hundreds of blocks a second: either their times are equal or run ahead of the
-        # clock. Its nodes accept both, and choose when they prepare a block.
+        # the development network seals hundreds of blocks a second: their timestamps are equal or run ahead of the
+        # clock. Its nodes accept both and choose when they prepare a block.
         self._is_time_free = spec.is_dev
         self._prepared_distance_s = 0 if spec.is_dev and equal_timestamps else 1
 
@@ -62,14 +62,14 @@ class PowEngine:
         return header.header.coinbase
 
     def check_genesis(self, header: Header) -> None:
-        """A chain needs some difficulty to start from, unless it has merged already."""
+        """Check that the difficulty is not zero, unless the chain is already merged."""
         if header.difficulty == 0 and self._spec.terminal_total_difficulty is None:
             raise GenesisError(
                 "Invalid difficulty in genesis block configuration: 0 (must be at least 1)", "difficulty"
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Every rule of a proof-of-work header; the work itself, the dearest, comes last."""
+        """Check every rule of a proof-of-work header; the work itself last, because it costs most."""
         rules.check_follows(header.header, parent)
         if not self._is_time_free:
             rules.check_not_future(header.header, now, FUTURE_LEAD_S)
@@ -93,7 +93,7 @@ class PowEngine:
             self.check_work(header)
 
     def check_work(self, header: Header) -> None:
-        """The nonce gives the mix hash of the header and a result below the target."""
+        """Check that the nonce gives the mix hash and a result below the target."""
         mix_hash, result = ethash_compute(self.signing_hash(header), int.from_bytes(header.nonce, "big"), header.number)
         if mix_hash != header.mix_hash:
             raise InvalidHeader("mix hash", header.mix_hash, mix_hash)
@@ -116,7 +116,7 @@ class PowEngine:
         """There are no seals to recover."""
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """At most two, each a valid header of another branch that left ours at most six blocks ago, none twice."""
+        """Check ommers: at most two, distinct, each valid and forked off at most six blocks ago."""
         if not ommers:
             return
         if len(ommers) > MAX_OMMERS:
@@ -139,7 +139,7 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """The last seven ancestors by hash, and the hashes of ommers they include, with the block itself."""
+        """Return the last seven ancestors by hash, and the ommer hashes of them and of the block itself."""
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}
         cursor = header
@@ -154,7 +154,7 @@ class PowEngine:
         return ancestors, included
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """The block's reward, a 32nd more for each ommer, and to each ommer less the older it is."""
+        """Return the block reward, 1/32 more per ommer, and the rewards of the ommers by age."""
         block = header.header
         reward = block_reward(self._spec.fork_of(block))
         credits = [(block.coinbase, reward + reward // 32 * len(ommers))]
@@ -162,11 +162,11 @@ class PowEngine:
         return credits
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """More total difficulty; on a tie the first seen stays."""
+        """Prefer more total difficulty; the first seen block wins a tie."""
         return tip.total_difficulty > head.total_difficulty
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """A header without nonce."""
+        """Return a header without nonce."""
         timestamp = max(wishes.timestamp, parent.timestamp + self._prepared_distance_s)
         header = unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec)
         start = self._spec.dao_fork_block
@@ -175,12 +175,12 @@ class PowEngine:
         return replace(header, difficulty=self._difficulty(parent.header, timestamp, self._spec.fork_of(header)))
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Hash of the header without mix hash and nonce: what the work is done for."""
+        """Return the hash of the header without mix hash and nonce."""
         fields = header.encoded_fields(header.extra_data)
         return keccak256(rlp.list_of(fields[:_MIX_HASH_FIELD] + fields[_NONCE_FIELD + 1 :]))
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Proof of work has no signatures; nonce and mix hash are put in by who found them."""
+        """Proof of work has no signatures; the miner sets nonce and mix hash."""
         return header
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
@@ -188,12 +188,12 @@ class PowEngine:
         return ()
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """There is nothing to keep: each header is judged by its parent."""
+        """Return None: each header is verified with its parent only."""
         return None
 
 
 def block_reward(fork: Fork) -> int:
-    """Wei for a block (EIP-649, EIP-1234)."""
+    """Return the block reward in wei (EIP-649, EIP-1234)."""
     if fork.has(Milestone.CONSTANTINOPLE):
         return 2 * WEI_PER_ETHER
     if fork.has(Milestone.BYZANTIUM):
@@ -202,5 +202,5 @@ def block_reward(fork: Fork) -> int:
 
 
 def target(difficulty: int) -> int:
-    """The largest result that proves the work."""
+    """Return the largest result that proves the work."""
     return 2**256 // difficulty

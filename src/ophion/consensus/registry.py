@@ -1,4 +1,4 @@
-"""From a chain specification to its engine: the one place that knows all of them."""
+"""Creates the engine of a chain specification."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ophion.errors import GenesisError
 
 
 def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> Engine:
-    """The engine of a network.
+    """Return the engine of a network.
 
-    `verifies_work=False` takes proof-of-work seals on trust. `equal_timestamps` is for blocks that this node makes on
-    the development network.
+    `verifies_work=False` skips the check of proof-of-work seals. `equal_timestamps` is for blocks that this node makes
+    on the development network.
     """
-    # each is loaded where it is used: networks of another kind start without paying for it
+    # imported on use, so that other networks start faster
     engine: Engine
     if spec.engine is EngineKind.ETHASH:
         from ophion.consensus.pow import PowEngine

@@ -1,4 +1,4 @@
-"""How often each member has made a block: `clique_`, `ibft_` and `qbft_getSignerMetrics` (consensus.md 4.2)."""
+"""Blocks per signer: `clique_`, `ibft_` and `qbft_getSignerMetrics` (consensus.md 4.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_RANGE = 100
 
 
 class EmptyRange(OphionError):
-    """From is not below to; the interface answers with invalid parameters."""
+    """The range is empty; the interface answers with invalid parameters."""
 
     def __init__(self, first: int, end: int) -> None:
         self.first = first
@@ -27,16 +27,16 @@ class SignerMetric(Struct, frozen=True):
     address: Address
     blocks: int
     last_block: int
-    """Number of its latest block in the range; 0 when it has none."""
+    """Number of its latest block in the range; 0 if it has none."""
 
 
 def signer_metrics(
     engine: Engine, chain: HeaderReader, head: int, first: int | None = None, end: int | None = None
 ) -> list[SignerMetric]:
-    """Blocks per author from `first` to before `end`, and everybody who may make the block after the last of them.
+    """Count blocks per author from `first` to before `end`, including all who may make the next block.
 
-    `end` is lowered to the head, whose own block is therefore never counted by default. Blocks that are not there are
-    skipped; genesis belongs to the zero address.
+    `end` is limited to the head, so the head itself is not counted by default. Missing blocks are skipped; genesis
+    belongs to the zero address.
     """
     start = max(0, head - DEFAULT_RANGE) if first is None else first
     stop = head if end is None else min(end, head)

@@ -1,7 +1,7 @@
-"""Votes on members: what operators propose on this node, and the tally that IBFT 2.0 and QBFT read from headers.
+"""Votes on members: proposals of the operator, and the tally that IBFT 2.0 and QBFT read from headers.
 
-Clique counts differently (only votes that would change something, consensus.md 1.6) and has its own fold; the
-proposals of the operator are the same for all engines.
+Clique counts differently (only votes with an effect, consensus.md 1.6) and has its own fold; the operator's proposals
+are the same for all engines.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _PLACE: Final = "tally of votes"
 
 
 class LocalProposals:
-    """What the operator of this node wants voted; kept until discarded, however often it has been voted on.
+    """Proposals of this node's operator, kept until discarded.
 
-    Lost on restart, as the interface says. Proposals may be pointless or come before this node is a member: which of
-    them makes a useful vote is decided when a block is built (consensus.md 4.1).
+    They are lost on restart, as the interface specifies. A proposal may have no effect or precede membership: the vote
+    is chosen when a block is built (consensus.md 4.1).
     """
 
     __slots__ = ("_last", "_wanted")
@@ -38,15 +38,15 @@ class LocalProposals:
         self._wanted[target] = adds
 
     def discard(self, target: Address) -> None:
-        """Stop voting on an address; nothing happens when there was no proposal."""
+        """Stop voting on an address; does nothing without a proposal."""
         self._wanted.pop(target, None)
 
     def pending(self) -> dict[Address, bool]:
-        """All proposals in the order of their making."""
+        """Return all proposals in order of creation."""
         return dict(self._wanted)
 
     def next_vote(self, is_useful: Callable[[Vote], bool]) -> Vote | None:
-        """The vote for the next own block: useful proposals take turns, in the order of addresses."""
+        """Return the vote for the next own block: useful proposals in rotation, by address."""
         useful = [vote for target, adds in sorted(self._wanted.items()) if is_useful(vote := Vote(target, adds))]
         if not useful:
             return None
@@ -56,25 +56,25 @@ class LocalProposals:
 
 
 class Tally(Struct, frozen=True):
-    """Validators after a block, and the votes that stand (consensus.md 2.12). Applying a vote gives a new tally."""
+    """Validators and pending votes after a block (consensus.md 2.12). Applying a vote returns a new tally."""
 
     validators: tuple[Address, ...]
     """Ascending."""
     adds: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
-    """Target to those who voted to add it."""
+    """Target to the validators that voted to add it."""
     drops: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
-    """Target to those who voted to drop it."""
+    """Target to the validators that voted to drop it."""
 
     @staticmethod
     def of(validators: Iterable[Address]) -> Tally:
-        """A fresh tally: the state after an epoch block."""
+        """Return a tally without votes: the state after an epoch block."""
         return Tally(tuple(sorted(set(validators))))
 
     def apply(self, voter: Address, vote: Vote) -> Tally:
-        """The tally after a block by `voter` with this vote.
+        """Return the tally after a block by `voter` with this vote.
 
-        Votes that change nothing are counted all the same, and only the target of this vote is judged: both as Besu
-        does it, since the result is part of the next header.
+        Votes without effect are counted too, and only the target of this vote is evaluated. Both match Besu, because
+        the result is part of the next header.
         """
         target = vote.target
         adds = _with_voter(self.adds, target, voter, vote.authorize)
@@ -94,7 +94,7 @@ class Tally(Struct, frozen=True):
         return Tally(validators, adds, drops)
 
     def standing(self, voter: Address, target: Address) -> bool | None:
-        """The vote of `voter` on `target` that counts at the moment: True to add, False to drop, None for none."""
+        """Return the current vote of `voter` on `target`: True to add, False to drop, None for none."""
         if voter in self.adds.get(target, ()):
             return True
         if voter in self.drops.get(target, ()):
@@ -102,7 +102,7 @@ class Tally(Struct, frozen=True):
         return None
 
     def is_useful(self, voter: Address, vote: Vote) -> bool:
-        """Whether a vote would matter: change the set and not stand already, or take back an opposite one."""
+        """Whether a vote has an effect: it changes the set and is not pending, or it revokes an opposite one."""
         standing = self.standing(voter, vote.target)
         if standing is not None:
             return standing != vote.authorize
@@ -118,7 +118,7 @@ class Tally(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> Tally:
-        """`DecodeError` when the bytes are not a tally of this version."""
+        """Decode a tally; `DecodeError` if it is of another version."""
         items = rlp.decode_list(data)
         if len(items) != 4 or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", _PLACE)
@@ -148,7 +148,7 @@ def _votes(item: rlp.Item) -> dict[Address, frozenset[Address]]:
 def _with_voter(
     votes: Mapping[Address, frozenset[Address]], target: Address, voter: Address, is_in: bool
 ) -> dict[Address, frozenset[Address]]:
-    """The votes with `voter` among (or no longer among) those who vote so on `target`."""
+    """Return the votes with `voter` added to (or removed from) those on `target`."""
     changed = dict(votes)
     before = changed.pop(target, frozenset())
     voters = before | {voter} if is_in else before - {voter}
@@ -158,5 +158,5 @@ def _with_voter(
 
 
 def _without_voter(votes: Mapping[Address, frozenset[Address]], voter: Address) -> dict[Address, frozenset[Address]]:
-    """The votes without those of a validator that has just been dropped."""
+    """Return the votes without those of a dropped validator."""
     return {target: others for target, voters in votes.items() if (others := voters - {voter})}

@@ -91,7 +91,7 @@ def build_core(
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     node_clock, dev = clock, None
     if config.has_cheat_codes:
-        # loaded where it is used: other networks do without
+        # imported on use: other networks do not need it
         from ophion.node.dev_core import DevBuild
 
         dev = DevBuild(config, spec, clock, entropy)

@@ -82,7 +82,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
             _clear(copy.database)
             try:
                 copied = _copy(source.store(read_only=True), copy.database, bytes_a_second, checks, on_progress)
-                _forget_promises(copy.database)
+                _forget_votes(copy.database)
                 mark_layout(copy.database)
                 force_directory(copy.database)
                 force_directory(partial)
@@ -146,19 +146,19 @@ def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
     return found
 
 
-def _forget_promises(folder: Path) -> None:
+def _forget_votes(folder: Path) -> None:
     """Remove the durable votes: the validator will have voted again before the copy is used.
 
     A validator without votes waits until it cannot contradict itself. One with outdated votes would not wait.
     """
     # imported here: it needs all of consensus
-    from ophion.producer.vote_store import MEMORY_KEY, without_promises
+    from ophion.producer.vote_store import MEMORY_KEY, without_votes
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
         record = copy.meta(MEMORY_KEY)
     if record:
         with closing(open_store(folder, create=False)) as copy, translated():
-            copy.put_meta(MEMORY_KEY, without_promises(record))
+            copy.put_meta(MEMORY_KEY, without_votes(record))
     (folder / LOCK_FILE).unlink(missing_ok=True)
 
 

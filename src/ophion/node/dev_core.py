@@ -1,4 +1,4 @@
-"""The parts that a development node with cheat codes has in place of the usual ones."""
+"""Components of a development node with cheat codes that replace the standard ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_STATE_BYTES = 1024 * 1024 * 1024
 
 
 class DevBuild:
-    """Engine and clock first, the rest when the chain is open."""
+    """Builds engine and clock first, the rest when the chain is open."""
 
     def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
         self._config = config
@@ -47,10 +47,10 @@ class DevBuild:
         self.engine = DevEngine(spec, is_equal, config.dev.is_merged)
         self.clock = DevClock(clock)
         self.suggested_tip = None if config.dev.preset is None else _SUGGESTED_TIP
-        """Priority fee that clients are told; None for that of recent blocks."""
+        """Priority fee to suggest to clients; None uses that of recent blocks."""
 
     def relax(self, chain: Chain) -> None:
-        """Lift the rules that stand in a test's way."""
+        """Disable the rules that hinder tests."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
         self.clock.last = chain.head.timestamp
@@ -67,7 +67,7 @@ class DevBuild:
         floor: FeeFloor,
         lanes: Lanes,
     ) -> tuple[MiningControl, DevNode]:
-        """Production of blocks, and what tests may do with it."""
+        """Build block production and the cheat codes."""
         dev, period_s = self._config.dev, self._config.miner.block_period_s
         sealer = DevSealer(assembler, dev.automine and not period_s, period_s)
         if dev.order is DevOrder.FIFO:
@@ -81,7 +81,7 @@ class DevBuild:
 
 
 class DevFiles:
-    """Files of a development node: accounts read at the start and written at the end, and keys for tools; a service."""
+    """Reads and writes the state file of a development node and writes its keys for tools; a service."""
 
     name = "development files"
 
@@ -91,7 +91,7 @@ class DevFiles:
         self._chain_id = chain_id
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Read and write; a node that cannot read its state does not start."""
+        """Read the state file at start and write it at stop; an unreadable file stops the node."""
         dev = self._config.dev
         if dev.load_state is not None:
             await self._load(dev.load_state)
@@ -115,7 +115,7 @@ class DevFiles:
             raise ConfigError(f"--load-state: {path}: {error.message}") from error
 
     def _keys(self) -> dict[str, object]:
-        """Accounts and chain as Anvil writes them."""
+        """Return accounts and chain in the format of Anvil."""
         config, header = self._config, self._node.chain.genesis.header
         return {
             "available_accounts": [data(account.address) for account in config.accounts],

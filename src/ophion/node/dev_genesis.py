@@ -21,7 +21,7 @@ _DEPLOYER_CODE = (
 
 
 def preset_genesis(config: NodeConfig) -> Genesis:
-    """The development network as the options of `DevConfig` change it."""
+    """Return the development network, changed by the options of `DevConfig`."""
     dev, fork = config.dev, config.network.dev_fork or DEFAULT_DEV_FORK
     document = dev_document(fork)
     alloc = {account.address.hex(): {"balance": str(account.balance)} for account in config.accounts}
@@ -53,5 +53,5 @@ def preset_genesis(config: NodeConfig) -> Genesis:
 
 
 def _parsed(document: dict[str, object], config: NodeConfig) -> Genesis:
-    """The genesis that a document describes, with the overrides of the command line."""
+    """Parse a genesis document with the overrides of the command line."""
     return parse_genesis(json.dumps(document), is_dev=True, overrides=config.network.overrides)

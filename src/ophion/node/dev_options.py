@@ -17,14 +17,14 @@ _HARDHAT_VERSION = "HardhatNetwork/2.26.3"
 
 
 class DevPreset(Enum):
-    """Whose defaults a development node has."""
+    """The tool whose defaults a development node uses."""
 
     ANVIL = "anvil"
     HARDHAT = "hardhat"
 
 
 class DevOrder(Enum):
-    """In which order a block takes transactions."""
+    """Order of transactions in a block."""
 
     FEES = "fees"
     FIFO = "fifo"
@@ -87,7 +87,7 @@ class DevConfig(Options):
 
     @property
     def is_used(self) -> bool:
-        """Whether the genesis is another than the usual one."""
+        """Whether the genesis differs from that of the built-in network."""
         given = (self.preset, self.mnemonic, self.account_count, self.balance, self.timestamp, self.gas_limit)
         others = (self.base_fee, self.code_size_limit)
         return any(one is not None for one in (*given, *others)) or self.derivation_path != _DEFAULT_PATH
@@ -99,7 +99,7 @@ class DevConfig(Options):
 
     @property
     def client_version(self) -> str | None:
-        """The name that tools look for before they use cheat codes; None for this node's own."""
+        """Client version that tools expect before they use cheat codes; None for this node's own."""
         if self.preset is None:
             return None
         name = _ANVIL_VERSION if self.preset is DevPreset.ANVIL else _HARDHAT_VERSION
@@ -107,7 +107,7 @@ class DevConfig(Options):
 
     @property
     def accounts(self) -> tuple[DevAccount, ...] | None:
-        """Accounts of the chosen mnemonic; None where the network's own are meant."""
+        """Accounts of the configured mnemonic; None uses those of the network."""
         chosen = (self.preset, self.mnemonic, self.account_count, self.balance)
         if all(one is None for one in chosen) and self.derivation_path == _DEFAULT_PATH:
             return None

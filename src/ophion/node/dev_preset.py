@@ -52,7 +52,7 @@ DEV_OPTIONS = (
 """The host allow list keeps its default, because everything listens on loopback."""
 
 PRESET_OPTIONS = ("--rpc-tx-feecap=0", "--miner-coinbase=0x0000000000000000000000000000000000000000")
-"""What a preset brings besides."""
+"""Options that a preset adds."""
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
@@ -70,11 +70,11 @@ _LEFT_OUT_WITH = {
         "nat-method",
     ),
 }
-"""Options of the preset that are left out beside one of these options."""
+"""Options of the preset that are omitted if one of these options is given."""
 
 
 def with_tokens(loaded: Loaded[NodeConfig], tokens: Iterable[str]) -> Loaded[NodeConfig]:
-    """The configuration with options of the `dev` command in the spelling of the node; those given already stay."""
+    """Add options of the `dev` command in the node's spelling; options already given stay."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
     for token in tokens:

@@ -91,7 +91,7 @@ def _last_words(config: NodeConfig) -> Iterator[None]:
     except Exception as error:
         if config.logs.file is not None or config.logs.config_file is not None:
             why = str(error) if isinstance(error, OphionError | NativeError) else repr(error)
-            log.critical("node stopped by an error: %s", " ".join(why.splitlines()))
+            log.critical("node stopped by an error reason=%s", " ".join(why.splitlines()))
         raise
 
 
@@ -111,7 +111,7 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
 
 
 def _preset_genesis(config: NodeConfig) -> Genesis:
-    # loaded where it is used: other nodes do without
+    # imported on use: other nodes do not need it
     from ophion.node.dev_genesis import preset_genesis
 
     return preset_genesis(config)

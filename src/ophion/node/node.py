@@ -58,7 +58,7 @@ async def _serve(config: NodeConfig, genesis: Genesis, directory: DataDirectory,
     try:
         core = build_core(config, genesis, store, key, lanes, clock, entropy, directory.path, permissions)
         head = core.chain.head
-        log.info("Head is block #%d (0x%s)", head.number, head.hash.hex())
+        log.info("chain head number=%d hash=0x%s", head.number, head.hash.hex())
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)

@@ -104,7 +104,7 @@ def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotoco
 
     validators = Validators(driver, clock, sync.catch_up)
     driver.join(validators)
-    return tuple(ConsensusProtocol(dialect, validators) for dialect in driver.engine.schedule.dialects)
+    return tuple(ConsensusProtocol(protocol, validators) for protocol in driver.engine.schedule.protocols)
 
 
 def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy) -> tuple[Subprotocol, ...]:

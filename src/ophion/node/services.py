@@ -1,4 +1,4 @@
-"""From a core and its options to the services that speak to clients."""
+"""Builds the services for clients from a core and its options."""
 
 from __future__ import annotations
 
@@ -245,7 +245,8 @@ def _listeners(
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
-    shared = SharedResources(Budget(config.limits.max_held_bytes), FairScheduler(haste=lanes.haste), lanes.pack)
+    scheduler = FairScheduler(priority=lanes.block_priority)
+    shared = SharedResources(Budget(config.limits.max_held_bytes), scheduler, lanes.pack)
     requests = metrics().requests if config.metrics.is_on else None
     without_port: list[Service] = []
     if config.http.enabled:
@@ -253,7 +254,7 @@ def _listeners(
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, shared, requests)
         if config.has_cheat_codes and config.http.enabled:
-            # tools for development know one port
+            # development tools expect one port for both
             share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, shared, http_auth())

@@ -36,7 +36,7 @@ class Refusal(Struct, frozen=True):
     """The contract answered no."""
     is_late: bool = False
     """The call exceeded its time limit, which says more about this machine than about the rules."""
-    is_dear: bool = False
+    is_expensive: bool = False
     """The call used all its gas or time: a tenth of a second and more."""
 
     def about(self, what: str) -> Refusal:
@@ -106,9 +106,9 @@ class ContractCalls:
             return Refusal(f"{where} reverted: {_shown(revert_reason(outcome.output)) or 'without a reason'}")
         if outcome.kind != "returned":
             is_late = outcome.kind == "timeout"
-            is_dear = is_late or outcome.reason == "out of gas"
+            is_expensive = is_late or outcome.reason == "out of gas"
             return Refusal(
-                f"{where} did not answer: {outcome.reason or outcome.kind}", is_late=is_late, is_dear=is_dear
+                f"{where} did not answer: {outcome.reason or outcome.kind}", is_late=is_late, is_expensive=is_expensive
             )
         return Refusal(f"{where} says no", is_answer=True)
 

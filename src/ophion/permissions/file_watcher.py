@@ -25,11 +25,11 @@ class RulesWatch:
 
     name = "files of permissions"
 
-    def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, turn: asyncio.Lock) -> None:
-        """The node holds `turn` while it changes a list, because file and memory then differ for a moment."""
+    def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, lock: asyncio.Lock) -> None:
+        """The node holds `lock` while it changes a list, because file and memory then differ for a moment."""
         self._lists = lists
         self._lane = lane
-        self._turn = turn
+        self._lock = lock
         self._seen = [listed.mark for listed in lists]
         self._told: dict[int, str | None] = {}
 
@@ -43,7 +43,7 @@ class RulesWatch:
     async def look(self) -> None:
         """Log each file that differs from the list in force, once per content."""
         for number, listed in enumerate(self._lists):
-            async with self._turn:
+            async with self._lock:
                 mark = listed.file.mark()
                 if mark == self._seen[number]:
                     continue

@@ -82,7 +82,7 @@ class NodeContract:
         if self._exhausted is not None and self._exhausted[0] == block.hash:
             return self._exhausted[1]
         refusal = self._calls.refusal(block, state, question, read)
-        if refusal is None or not refusal.is_dear:
+        if refusal is None or not refusal.is_expensive:
             self._exhausted = None
             return refusal
         if self._exhausted is None and block.hash == self._chain.head.hash:

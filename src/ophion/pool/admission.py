@@ -25,7 +25,7 @@ TRANSACTION_GAS_CAP = 2**24
 BLOB_TYPE = 3
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
-_TOO_DEAR = 2**127
+_MAX_FAST_PRICE = 2**127
 """Prices from here on are left to the slow path: the extension compares 128-bit numbers."""
 _NO_SENDER = "signature: no public key"
 """Prefix of the extension's error for a valid signature without a sender."""
@@ -75,7 +75,7 @@ class PoolHead(Struct, frozen=True):
     """Whether the base fee is constant: a transaction below it would wait forever."""
 
 
-class Gate(Struct, frozen=True):
+class AdmissionContext(Struct, frozen=True):
     """Everything that the checks compare with; created anew for each head."""
 
     head: PoolHead
@@ -92,13 +92,13 @@ class Gate(Struct, frozen=True):
     """Minimum prices that the bounds contain."""
 
     @classmethod
-    def at(cls, head: PoolHead, floor: FeeFloor, fee_cap: int, needs_chain_id: bool = False) -> Gate:
+    def at(cls, head: PoolHead, floor: FeeFloor, fee_cap: int, needs_chain_id: bool = False) -> AdmissionContext:
         rank, least = _RANK[head.fork], (floor.min_gas_price, floor.min_priority_fee)
         return cls(head, floor, fee_cap, needs_chain_id, rank, _bounds(head, rank, least, fee_cap), least)
 
-    def moved(self) -> Gate:
-        """Return a gate for the current minimum prices."""
-        return Gate.at(self.head, self.floor, self.fee_cap, self.needs_chain_id)
+    def moved(self) -> AdmissionContext:
+        """Return a context for the current minimum prices."""
+        return AdmissionContext.at(self.head, self.floor, self.fee_cap, self.needs_chain_id)
 
 
 def _is_capped(head: PoolHead, rank: int) -> bool:
@@ -109,7 +109,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     """Return `CHECKS` as numeric limits for the fast path."""
     if head.chain_id is None or head.state is None:
         return None
-    if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _TOO_DEAR:
+    if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _MAX_FAST_PRICE:
         return None
     price, tip = least
     return Bounds(
@@ -155,7 +155,7 @@ class Applicant(Struct, eq=False, gc=False):
 Account: TypeAlias = tuple[int, int, str | None]
 """(nonce, balance, refusal) at the head; the refusal is None for an account that may send."""
 
-Check: TypeAlias = Callable[[Applicant, Gate], PoolRejected | None]
+Check: TypeAlias = Callable[[Applicant, AdmissionContext], PoolRejected | None]
 
 
 def undecodable(reason: str) -> PoolRejected:
@@ -172,20 +172,20 @@ def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None
     return None
 
 
-def type_is_active(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    if applicant.type and (applicant.type >= len(_TYPE_FROM) or gate.rank < _TYPE_FROM[applicant.type]):
+def type_is_active(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+    if applicant.type and (applicant.type >= len(_TYPE_FROM) or context.rank < _TYPE_FROM[applicant.type]):
         return PoolRejected("type-not-supported", f"Transaction type {applicant.type} is not valid at this fork")
     return None
 
 
-def signature_names_a_chain(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def signature_names_a_chain(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     """Chain ids start at 1: `v` of a legacy transaction is 27, 28 or at least 37."""
     if not applicant.type and applicant.chain_id == 0:
         return PoolRejected("malformed", "v of a signature is 27, 28 or at least 37")
     return None
 
 
-def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def parts_are_there(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     """Check the fields that the type requires."""
     if applicant.type < BLOB_TYPE:
         return None
@@ -196,73 +196,73 @@ def parts_are_there(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     hashes = applicant.transaction.blob_hashes
     if not hashes:
         return PoolRejected("blob-count", "Blob transaction without blobs")
-    if len(hashes) > gate.head.blob_limit:
-        return PoolRejected("blob-count", f"Transaction has more than {gate.head.blob_limit} blobs")
+    if len(hashes) > context.head.blob_limit:
+        return PoolRejected("blob-count", f"Transaction has more than {context.head.blob_limit} blobs")
     if any(hash[0] != _BLOB_VERSION for hash in hashes):
         return PoolRejected("blob-version", "Blob hash of an unknown version")
     return None
 
 
-def price_reaches_floor(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def price_reaches_floor(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     """Compare the price in the next block with the node's minimum; `FeeOracle` suggests prices by the same rule."""
-    base_fee, floor = gate.head.base_fee, gate.floor
+    base_fee, floor = context.head.base_fee, context.floor
     if applicant.max_fee < floor.min_gas_price or (
         applicant.type > 1 and applicant.max_tip < floor.required_tip(base_fee)
     ):
         return PoolRejected("gas-price-too-low", "Gas price below configured minimum gas price")
-    if gate.head.has_still_base_fee and applicant.max_fee < base_fee:
+    if context.head.has_still_base_fee and applicant.max_fee < base_fee:
         return PoolRejected("base-fee", "Gas price below current base fee")
     return None
 
 
-def tip_is_within_fee(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def tip_is_within_fee(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     if applicant.max_tip > applicant.max_fee:
         return PoolRejected("tip-above-fee", "Max priority fee per gas exceeds max fee per gas")
     return None
 
 
-def chain_id_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     """A transaction without a chain id (before EIP-155) is valid on every chain, unless this node is strict."""
     chain_id = applicant.chain_id
-    if chain_id is None and gate.needs_chain_id and applicant.is_local and gate.head.chain_id is not None:
+    if chain_id is None and context.needs_chain_id and applicant.is_local and context.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")
-    if chain_id is None or chain_id == gate.head.chain_id:
+    if chain_id is None or chain_id == context.head.chain_id:
         return None
-    if gate.head.chain_id is None:
+    if context.head.chain_id is None:
         return PoolRejected("chain-id-not-supported", "ChainId not supported")
     return PoolRejected("wrong-chain-id", "Wrong chainId")
 
 
-def signature_is_low(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def signature_is_low(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     """EIP-2: from Homestead on, s is in the lower half."""
-    if gate.rank and not applicant.is_low_s:
+    if context.rank and not applicant.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None
 
 
-def gas_covers_intrinsic(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def gas_covers_intrinsic(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     if applicant.intrinsic_gas > applicant.gas_limit:
         return PoolRejected("intrinsic-gas", "Intrinsic gas exceeds gas limit")
     return None
 
 
-def gas_fits_block(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    if applicant.gas_limit > gate.head.gas_limit:
+def gas_fits_block(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+    if applicant.gas_limit > context.head.gas_limit:
         return PoolRejected("gas-limit", "Transaction gas limit exceeds block gas limit")
-    if applicant.gas_limit > TRANSACTION_GAS_CAP and _is_capped(gate.head, gate.rank):
+    if applicant.gas_limit > TRANSACTION_GAS_CAP and _is_capped(context.head, context.rank):
         return PoolRejected("gas-limit-cap", f"Transaction gas limit exceeds {TRANSACTION_GAS_CAP} (EIP-7825)")
     return None
 
 
-def nonce_is_possible(applicant: Applicant, gate: Gate) -> PoolRejected | None:
+def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     """EIP-2681: the last nonce of 64 bits is never used."""
     if applicant.nonce == _LAST_NONCE:
         return PoolRejected("nonce-overflow", "Nonce must be less than 2^64-1")
     return None
 
 
-def init_code_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    limit = gate.head.init_code_limit
+def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+    limit = context.head.init_code_limit
     # creation code costs more gas than its limit in bytes, so the gas limit decides for most transactions
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
@@ -271,14 +271,14 @@ def init_code_fits(applicant: Applicant, gate: Gate) -> PoolRejected | None:
     return None
 
 
-def fee_is_capped(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    if gate.fee_cap and applicant.is_local and applicant.max_fee * applicant.gas_limit > gate.fee_cap:
+def fee_is_capped(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+    if context.fee_cap and applicant.is_local and applicant.max_fee * applicant.gas_limit > context.fee_cap:
         return PoolRejected("fee-cap", "Transaction fee cap exceeded")
     return None
 
 
-def state_is_here(applicant: Applicant, gate: Gate) -> PoolRejected | None:
-    if gate.head.state is None:
+def state_is_here(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
+    if context.head.state is None:
         return PoolRejected("syncing", "Initial sync is still in progress", transient=True)
     return None
 
@@ -337,10 +337,12 @@ ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] 
 """Checks of the sender's account, in order, after `CHECKS`."""
 
 
-def judge(applicant: Applicant, gate: Gate, account_of: Callable[[Address], Account]) -> PoolRejected | None:
+def judge(
+    applicant: Applicant, context: AdmissionContext, account_of: Callable[[Address], Account]
+) -> PoolRejected | None:
     """Return the first rule that the transaction breaks; None when it breaks none."""
     for check in CHECKS:
-        refusal = check(applicant, gate)
+        refusal = check(applicant, context)
         if refusal is not None:
             return refusal
     account = account_of(applicant.sender)

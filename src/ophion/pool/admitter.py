@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
-from ophion.pool.admission import Account, Applicant, Gate, PoolHead, judge
+from ophion.pool.admission import Account, AdmissionContext, Applicant, PoolHead, judge
 from ophion.pool.events import Admission, Admitted, Origin, Rejected
 from ophion.pool.fast_path import admit_plain
 from ophion.pool.options import PoolConfig
@@ -41,7 +41,7 @@ class Admitter:
         queue: Queue,
     ) -> None:
         self.queue = queue
-        self.gate = Gate.at(head, floor, config.fee_cap, config.needs_chain_id)
+        self.context = AdmissionContext.at(head, floor, config.fee_cap, config.needs_chain_id)
         self.accounts: dict[Address, Account] = {}
         self.sequence = 0
         self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
@@ -52,13 +52,13 @@ class Admitter:
 
     def move_to(self, head: PoolHead) -> None:
         """Admit by the rules and accounts of another head."""
-        self.gate = Gate.at(head, self._floor, self._config.fee_cap, self._config.needs_chain_id)
+        self.context = AdmissionContext.at(head, self._floor, self._config.fee_cap, self._config.needs_chain_id)
         self.accounts.clear()
 
     def begin_batch(self) -> Batch:
         """Start a batch, with the minimum prices as they are now."""
-        if self.gate.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
-            self.gate = self.gate.moved()
+        if self.context.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
+            self.context = self.context.moved()
         return Batch(self.sequence)
 
     def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: Batch) -> Admission:
@@ -66,11 +66,11 @@ class Admitter:
         admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
         if admitted is not None:
             return admitted
-        applicant = Applicant.of(transaction, self.gate.head.fork, is_local)
+        applicant = Applicant.of(transaction, self.context.head.fork, is_local)
         if applicant.hash in self.queue.by_hash:
             self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
             return Rejected(PoolRejected("known", "Known transaction"), applicant.hash)
-        refusal = judge(applicant, self.gate, self.account)
+        refusal = judge(applicant, self.context, self.account)
         if refusal is not None:
             return Rejected(refusal, applicant.hash)
         item = self._pooled(applicant, added_at)
@@ -97,7 +97,7 @@ class Admitter:
         """Return nonce, balance and refusal of an account at the head."""
         account = self.accounts.get(sender)
         if account is None:
-            state = self.gate.head.state
+            state = self.context.head.state
             found = None if state is None else state.account(sender)
             nonce, balance = (0, 0) if found is None else found[:2]
             account = (nonce, balance, self.refusal_of(sender))

@@ -20,7 +20,7 @@ def admit_plain(
     admitter: Admitter, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
 ) -> Admitted | None:
     """Admit a transaction that breaks no rule and replaces none; None leaves it to the slow path, unchanged."""
-    bounds = admitter.gate.bounds
+    bounds = admitter.context.bounds
     terms = None if bounds is None else transaction.plain_terms(bounds)
     if terms is None:
         return None

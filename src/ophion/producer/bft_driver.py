@@ -1,13 +1,12 @@
-"""What turns the BFT machine into a validator: it feeds events and carries out effects.
+"""Drives the BFT state machine: feeds events and runs effects.
 
-    chain, timers, peers ── events ──▶ BftMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
+    chain, timers, peers ── events ──▶ BftStateMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
 
-One task takes events off the queue and runs the effects of each in their order, so that what a message promises is on
-disk before the message leaves. Slow orders (build, check, import) are tasks of their own and come back as events; the
-machine goes on answering meanwhile. A block that was built or checked here keeps its execution until it is imported:
-nothing runs twice.
+One task takes events from the queue and runs the effects of each in order, so a vote is on disk before its message is
+sent. Slow orders (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile.
+A block built or checked here keeps its execution until it is imported, so it is executed once.
 
-Peers are behind `Gossip`. A network of one validator needs none and runs through the same machine.
+Peers are behind `Gossip`. A network of one validator needs none and uses the same machine.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.message_buffer import MessageCounts
 from ophion.consensus.bft.message_codec import signatures_expected
 from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
-from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
+from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
 from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
@@ -78,31 +77,31 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 _BUILD_SHARE: Final = 0.75
-"""Part of the period that may go into filling a block, so that a slow transaction cannot eat the round."""
+"""Share of the period for filling a block, so that a slow transaction cannot use up the round."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
-"""How often to look at the heights of peers while nothing may be signed."""
+"""How often to check the heights of peers while signing is held back."""
 _MAX_LEADS: Final = 256
-"""Validators whose clocks are remembered."""
+"""Limit of validators whose clock offset is remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""What may be wrong with a block. Anything else is trouble of this node and ends it."""
+"""Errors of an invalid block. Any other error is a failure of this node and stops it."""
 
 
 class BftTuning(Struct, frozen=True):
-    """What an operator may choose about rounds; the rest is in the genesis file."""
+    """Operator settings of rounds; the rest is in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
-    """Longest round."""
+    """Maximum round timeout."""
     follows_others: bool = True
-    """Join f + 1 validators that have asked for a later round at once."""
+    """Follow f + 1 validators to a later round at once."""
     passes_over: bool = True
-    """Ask for the next round at once where a proposer is known to be gone."""
+    """Request the next round at once if the proposer is absent."""
     profile: ProfileChoice = ProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""In the queue a new head is its header: its event is computed when it leaves the queue."""
+"""A new head is queued as its header; its event is computed when it leaves the queue."""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -138,7 +137,7 @@ class BftDriver:
         self._timers = BftTimers(self._clock, self._post)
         self._tasks: asyncio.TaskGroup | None = None
         self._executed = ExecutedCandidates()
-        self._block_priority = lanes.haste
+        self._block_priority = lanes.block_priority
         self._lanes = lanes
         self.guard = PeerHeightGuard(signer.address)
         self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
@@ -146,13 +145,13 @@ class BftDriver:
         self._was_validator: bool | None = None
         self._timing: RoundTiming | None = None
         self._leads: dict[Address, float] = {}
-        self._dialect = engine.dialect(self._chain.head.number + 1)
-        self._factory, self._machine = self._enter(self._dialect, self._vote_store.recall(self._dialect))
+        self._protocol = engine.protocol(self._chain.head.number + 1)
+        self._factory, self._machine = self._enter(self._protocol, self._vote_store.recall(self._protocol))
 
     # --- what others ask ------------------------------------------------------------------------
 
     def status(self) -> BftStatus:
-        """What consensus is doing and what it waits for, in plain words."""
+        """Return what consensus is doing and what it waits for."""
         status = status_of(self._machine, self._clock.now(), self._gossip.connected())
         status = replace(status, members=tuple(self._views(status.validators)))
         if self._problem is not None:
@@ -160,7 +159,7 @@ class BftDriver:
         return status
 
     def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
-        """What is known of the other validators."""
+        """Return what is known about the other validators."""
         liveness, validator_set = self._machine.liveness, self._machine.validator_set
         connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
         absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
@@ -177,7 +176,7 @@ class BftDriver:
                 )
 
     def _note_clock(self, proposal: Proposal) -> None:
-        """A block of round 0 is proposed the moment it is due, so its timestamp tells its proposer's time."""
+        """Derive the proposer's clock offset: a block of round 0 is proposed exactly when it is due."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in self.validators:
             header = Header.decode(rlp.split_list(proposal.block.encoded, MAX_BLOCK_ITEMS)[0])
@@ -186,29 +185,29 @@ class BftDriver:
                 del self._leads[next(iter(self._leads))]
 
     @property
-    def dialect_name(self) -> str:
-        """The dialect of the current height."""
-        return self._dialect.name
+    def protocol_name(self) -> str:
+        """Protocol of the current height."""
+        return self._protocol.name
 
     @property
     def validators(self) -> frozenset[Address]:
-        """The validators of the current height; empty before the first head."""
+        """Validators of the current height; empty before the first head."""
         validator_set = self._machine.validator_set
         return frozenset() if validator_set is None else validator_set.members
 
     def join(self, gossip: Gossip) -> None:
-        """Talk to other validators from now on."""
+        """Connect consensus to other validators."""
         self._gossip = gossip
 
     @property
     def counts(self) -> MessageCounts:
-        """What has come in."""
+        """Counts of received messages."""
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """A peer has sent a message; `DecodeError` when it is none.
+        """Handle a message of a peer; raise `DecodeError` if it is invalid.
 
-        Messages on top of the limit of the genesis file are dropped, and so is everything while consensus rests.
+        Messages above the limit of the genesis file are dropped, as are all messages while consensus is paused.
         """
         machine, validator_set = self._machine, self._machine.validator_set
         if self._tasks is None or validator_set is None:
@@ -219,7 +218,7 @@ class BftDriver:
             machine.counts.crowded_out += 1
         else:
             try:
-                message = self._dialect.decode(raw, signatures_expected(len(validator_set)))
+                message = self._protocol.decode(raw, signatures_expected(len(validator_set)))
             except DecodeError:
                 machine.counts.malformed += 1
                 raise
@@ -240,7 +239,7 @@ class BftDriver:
     # --- running --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part in consensus until cancelled; the next run goes on from the head of that time."""
+        """Take part in consensus until cancelled; the next run continues from the head at that time."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         self._post(self._chain.head)
         try:
@@ -253,14 +252,14 @@ class BftDriver:
             raise failures.exceptions[0] from None
         finally:
             ignore_chain()
-            self._assembler.stop_growing()
+            self._assembler.discard_early()
             self._tasks = None
             self._queue.clear()
             self._executed.clear()
             self._rest()
 
     def _rest(self) -> None:
-        """Leave consensus; the machine keeps its promises."""
+        """Leave consensus; the machine keeps its votes."""
         self._machine.handle(Suspended(), self._clock.now())
         self._timers.cancel_all()
 
@@ -278,27 +277,27 @@ class BftDriver:
         item = self._queue.popleft()
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         if isinstance(event, Connected):
-            # a height may outlast a restart of everybody, and each round has one proposal
+            # a height may outlast a restart of all validators, and each round has one proposal
             self._factory.hides_round = hides_round(self._gossip.clients())
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
             await self._carry_out(effect)
         if isinstance(event, ProposalBuilt) and not any(isinstance(effect, ImportBlock) for effect in effects):
-            self._block_priority.end()  # others decide what becomes of it
+            self._block_priority.end()
         if isinstance(item, HashedHeader) and item.hash == self._chain.head.hash:
             validator_set = self._machine.validator_set
             if validator_set is not None and validator_set.proposer(0) == self._signer.address:
-                self._grow(item)
+                self._begin_early(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """The event for a new head; consensus pauses on one whose validators cannot be computed."""
         self._executed.forget_decided(head.number)
-        dialect = self.engine.dialect(head.number + 1)
-        if dialect is not self._dialect:
-            # the network has moved from IBFT 2.0 to QBFT: promises are made per height, so none are carried over
-            self._dialect = dialect
+        protocol = self.engine.protocol(head.number + 1)
+        if protocol is not self._protocol:
+            # the network has moved from IBFT 2.0 to QBFT: votes belong to a height, so none are carried over
+            self._protocol = protocol
             self._rest()
-            self._factory, self._machine = self._enter(dialect, None)
+            self._factory, self._machine = self._enter(protocol, None)
         clients, tuning = self._gossip.clients(), self._tuning
         self._factory.profile = chosen_profile(tuning.profile, clients)
         self._factory.hides_round = hides_round(clients)
@@ -308,7 +307,7 @@ class BftDriver:
             event = self.engine.new_head(head, self._chain, self._tuning.max_timeout_s)
         except InvalidBlock as error:
             if self._problem is None:
-                log.error("consensus rests at block %d: %s", head.number, error)
+                log.error("consensus paused height=%d reason=%s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
             # a call that took too long may succeed later; without a new head nothing else retries it
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
@@ -321,7 +320,7 @@ class BftDriver:
         return event
 
     def _guarded(self, event: NewHead) -> NewHead:
-        """The event with the time before which this validator must not sign; looks at the peers again until then."""
+        """Return the event with the time before which nothing may be signed; checks the peers again until then."""
         head, validators, now = event.head, event.validators, self._clock.now()
         needed = quorum_of(len(validators)) - 1
         begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
@@ -336,10 +335,10 @@ class BftDriver:
             self._post(self._chain.head)
 
     def _warn(self, timing: RoundTiming) -> None:
-        """About periods and timeouts that do not go together, when they first hold: a transition may bring them."""
+        """Warn about periods and timeouts that do not fit together when they first apply."""
         if timing != self._timing:
             self._timing = timing
-            for warning in timing.warnings(self._dialect.starts_on_block_timer):
+            for warning in timing.warnings(self._protocol.starts_on_block_timer):
                 log.warning("%s", warning)
 
     def _ask_again(self, head: HashedHeader) -> None:
@@ -349,21 +348,22 @@ class BftDriver:
     def _note_role(self, is_validator: bool, number: int) -> None:
         if is_validator != self._was_validator:
             self._was_validator = is_validator
-            what = "This node validates" if is_validator else "This node is no validator: it follows"
-            log.info("%s from block %d on address=0x%s", what, number, self._signer.address.hex())
+            role = "validator" if is_validator else "follower"
+            log.info("role changed role=%s block=%d address=0x%s", role, number, self._signer.address.hex())
             if not is_validator and self._vote_store.other is not None:
                 log.warning(
-                    "This database is that of validator %s, and the key of this node is another one: put its key file"
-                    " back where it was, or name it with --node-private-key-file.",
+                    "database of another validator: restore its key file or set --node-private-key-file validator=%s",
                     self._vote_store.other,
                 )
 
-    def _enter(self, dialect: Dialect, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
-        factory = KeyMessageFactory(dialect, self._signer)
+    def _enter(self, protocol: BftProtocol, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
+        factory = KeyMessageFactory(protocol, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
         is_blank = self._vote_store.is_blank
-        machine = BftStateMachine(dialect, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank)
+        machine = BftStateMachine(
+            protocol, factory, limits, tuning.follows_others, memory, tuning.passes_over, is_blank
+        )
         return factory, machine
 
     # --- effects --------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ class BftDriver:
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
         elif isinstance(effect, Remember):
-            await self._vote_store.remember(self._dialect, effect.memory)
+            await self._vote_store.remember(self._protocol, effect.memory)
         elif isinstance(effect, Multicast):
             validator_set = self._machine.validator_set
             self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())
@@ -415,8 +415,8 @@ class BftDriver:
         self._executed.add(block.hash, ExecutedCandidate(order.height, built.body, built.execution, built, started_at))
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
-    def _grow(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal ahead; `state` is given where its parent is still on its way to disk."""
+    def _begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
+        """Begin our next proposal early; `state` is given if its parent is still being written."""
         now = self._clock.now()
         try:
             timing = self.engine.timing(parent)
@@ -427,7 +427,7 @@ class BftDriver:
         if due > now:
             wishes = self._assembler.wishes(int(due + 0.5), vote)
             share_s = timing.period_s * _BUILD_SHARE
-            self._assembler.grow(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
+            self._assembler.begin_early(parent, state, wishes, self._clock.monotonic() + due - now, share_s)
 
     async def _check(self, order: CheckProposal) -> None:
         proposal = order.proposal
@@ -436,7 +436,7 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # a proposal that executes endlessly is refused after the timeout of its round
+                # a proposal whose execution takes too long is refused after the timeout of its round
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._executed.add(
@@ -450,9 +450,9 @@ class BftDriver:
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _with_own_body(self, block: Candidate) -> ChainBlock:
-        """The decoded block; `WrongBody` when its body is not the one that its header stands for.
+        """Return the decoded block; raise `WrongBody` if its body does not match its header.
 
-        The body keeps the roots that are compared here, so the importer does not compute them again.
+        The body caches the roots compared here, so the importer does not compute them again.
         """
         try:
             decoded = decode_block(block.encoded, self.engine)
@@ -467,8 +467,8 @@ class BftDriver:
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:
-                # alone, so the next block is ours too: it grows while this one is written
-                self._grow(self.engine.hashed(header), kept.execution.state)
+                # single validator: the next block is ours too and is built while this one is written
+                self._begin_early(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
             else:
@@ -489,7 +489,7 @@ class BftDriver:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            # consensus was stopped: a block that is on its way to disk is finished
+            # consensus was stopped: a block that is being written is finished
             await task
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())

@@ -1,7 +1,7 @@
-"""The two timers of a validator, on a clock that may be set while they run.
+"""The block timer and the round timer of a validator; the system clock may be changed while they run.
 
-A block is due at a time that the clock shows, so its timer follows the clock. A round lasts so many seconds, so its
-timer does not: a clock that is set back by an hour must not keep a validator in a round for an hour.
+A block is due at a wall time, so its timer follows the clock. A round lasts a number of seconds, so its timer does not:
+a clock set back by an hour must not keep a validator in a round for an hour.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ophion.consensus.bft.events import BftEvent, SetTimer, TimerKind
 from ophion.runtime.clock import Clock
 
 _EARLY_S: Final = 0.005
-"""A timer that fires this much before its wall time is on time; beyond that the clock was set back."""
-_LONGEST_WAIT_S: Final = 1.0
-"""How long to wait before looking at the clock again, which may have been set forward."""
+"""A timer may fire this much before its wall time; more than that means that the clock was set back."""
+_MAX_WAIT_S: Final = 1.0
+"""Maximum time until the clock is read again, because it may have been set forward."""
 
 
 class BftTimers:
@@ -28,15 +28,15 @@ class BftTimers:
         self._running: dict[TimerKind, asyncio.TimerHandle] = {}
 
     def set(self, order: SetTimer) -> None:
-        """Hand out the event of the order when its time has come; replaces a timer of that kind."""
+        """Deliver the event of the order at its time; replaces a timer of that kind."""
         self.cancel(order.kind)
         wait_s = max(0.0, order.at - self._clock.now())
         if order.kind is TimerKind.BLOCK:
-            wait_s = min(wait_s, _LONGEST_WAIT_S)
+            wait_s = min(wait_s, _MAX_WAIT_S)
         self._running[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._wake, order)
 
     def cancel(self, kind: TimerKind) -> None:
-        """Nothing happens when there is no such timer."""
+        """Cancel a timer; does nothing if there is none."""
         timer = self._running.pop(kind, None)
         if timer is not None:
             timer.cancel()

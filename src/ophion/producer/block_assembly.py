@@ -1,4 +1,4 @@
-"""From the pool to a committed block: what every way of sealing has in common."""
+"""Builds a block from the pool and commits it after sealing; shared by all sealers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
-from ophion.producer.incremental_builder import HEADER_ROOM, BuildPlan, Filled, IncrementalBuilder, permitted
+from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, Filled, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lane, Lanes
 
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
 _SLACK_S = 1
-"""By so much may a block that was grown ahead be older than the clock when it is due."""
+"""How much older than the clock a block built early may be when it is due."""
 _CLOCK_TOLERANCE_S = 10.0
 _LEAD_NOTED_S = 10
 
 
 class MinerSettings(Struct):
-    """What the producer of blocks may choose, and may change while the node runs."""
+    """Settings of the block producer, changeable at runtime."""
 
     coinbase: Address | None = None
     """The rewarded address; None until one is set."""
@@ -48,11 +48,11 @@ class MinerSettings(Struct):
     target_gas_limit: int | None = None
     """The gas limit moves towards this; None keeps the parent's."""
     header_form: HeaderForm | None = None
-    """BFT: the form of the first header past Shanghai; None leaves it to the forks."""
+    """BFT: the form of the first header after Shanghai; None uses that of the forks."""
 
 
 class Assembler:
-    """Builds on the head from the pool, and commits what has been sealed."""
+    """Builds blocks on the head from the pool, and commits sealed blocks."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Assembler:
         beneficiary: Callable[[Header], Address] | None = None,
         permissions: Permissions | None = None,
     ) -> None:
-        """`beneficiary` says who earns the fees of a draft, where that is not its coinbase."""
+        """`beneficiary` returns who earns the fees of a draft, if that is not its coinbase."""
         self.chain = chain
         self.pool = pool
         self.settings = settings
@@ -84,24 +84,24 @@ class Assembler:
 
     # --- ahead of its time ----------------------------------------------------------------------
 
-    def grow(
+    def begin_early(
         self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
     ) -> None:
-        """Begin the block on `parent` now, to be assembled at `due` (monotonic time) with such wishes.
+        """Begin the block on `parent` early, to be assembled at `due` (monotonic time) with these preferences.
 
-        `state` is that after a parent which is still on its way to disk. Nothing happens where the block grows already,
-        or where its header cannot be known yet; assembling then takes longer, and is right all the same.
+        `state` is given if the parent is still being written. Does nothing if the block has been begun, or if its
+        header cannot be known yet; `assemble` then builds it whole.
         """
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
             return
-        self.stop_growing()
+        self.discard_early()
         try:
             draft = self._builder.draft(parent, wishes)
             if state is None:
                 state = self.chain.store.state(self.chain.root_after(parent.header))
         except (OphionError, NativeError) as error:
-            log.debug("the next block is not begun ahead error=%s", error)
+            log.debug("incremental block build not started error=%s", error)
             return
         plan = BuildPlan(parent, state, draft, self._earner(draft), due, whole_s)
         self._growing = IncrementalBuilder(
@@ -116,14 +116,14 @@ class Assembler:
         )
         self._unfinished = None
 
-    def stop_growing(self) -> None:
-        """Give up what has been begun."""
+    def discard_early(self) -> None:
+        """Discard the block begun early."""
         if self._growing is not None:
             self._growing.close()
             self._growing = None
 
-    async def _grown(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
-        """The block that has grown on this parent, if there is one that is as it is wished now."""
+    async def _prebuilt(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
+        """Return the block begun early on this parent, if it has the preferences wanted now."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None
@@ -131,7 +131,7 @@ class Assembler:
         if growing.plan.parent.hash != parent.hash or wishes.timestamp > planned + _SLACK_S:
             growing.close()
             return None
-        # the second in which it was due, even where the next has begun since
+        # the second in which it was due, even if the next one has begun since
         draft = self._builder.draft(parent, replace(wishes, timestamp=planned))
         filled = await growing.finish(draft, self._earner(draft))
         self._unfinished = growing.unfinished
@@ -143,17 +143,17 @@ class Assembler:
     # --- now ------------------------------------------------------------------------------------
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
-        """A block on the head with the best transactions of the pool; what cannot be built leaves the pool."""
+        """Build a block on the head with the best transactions; remove from the pool what cannot be built."""
         return await self.assemble_on(self.chain.head, self.wishes(), deadline_s)
 
     async def assemble_on(self, parent: HashedHeader, wishes: BlockPreferences, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, on a parent that may no longer be the head by the time the block is built."""
-        filled = await self._grown(parent, wishes)
+        """As `assemble`, on a parent that may be replaced as head during the build."""
+        filled = await self._prebuilt(parent, wishes)
         if filled is None:
             draft = self._builder.draft(parent, wishes)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # what does not fit a block on another parent may well fit one on the head
+        # what does not fit a block on another parent may fit one on the head
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
@@ -161,25 +161,25 @@ class Assembler:
 
     def _drop(self, reasons: Mapping[Hash32, str], kind: DropReason) -> None:
         for tx_hash, reason in reasons.items():
-            log.info("Transaction 0x%s leaves the pool: %s", tx_hash.hex(), reason)
+            log.info("transaction dropped from the pool hash=0x%s reason=%s", tx_hash.hex(), reason)
         if reasons:
             self.pool.drop(tuple(reasons), kind, reasons)
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, for a preview: the pool stays as it is, and no block of ours waits for it."""
+        """As `assemble`, for a preview: the pool does not change, and block production does not wait."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
         state = self.chain.store.state(self.chain.root_after(parent.header))
         return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
-        """Hand a sealed block to the importer with the execution it left behind; returns once it is on disk."""
+        """Import a sealed block with its execution; return once it is on disk."""
         hashed = self.chain.engine.hashed(header)
         importing = asyncio.ensure_future(self._importer.import_built(hashed, built.body, built.execution))
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
-            # mining was stopped: a block that is on its way to disk is finished, or the chain would not know its head
+            # mining was stopped: a block that is being written is finished, or the chain would not know its head
             await importing
             raise
         log.info(
@@ -196,29 +196,28 @@ class Assembler:
         return hashed
 
     def _note_lead(self, header: Header) -> None:
-        """Say once that the time of the development network is not that of the clock any more."""
+        """Warn once that timestamps of the development network run ahead of the clock."""
         lead_s = header.timestamp - self.clock.now()
         if lead_s > _LEAD_NOTED_S and self.chain.spec.is_dev and not self._has_noted_lead:
             self._has_noted_lead = True
             log.warning(
-                "Blocks come faster than one a second, so their timestamps run ahead of the clock: block %d by %.0f s. "
-                "--dev-equal-timestamps lets them be equal instead.",
+                "block timestamps run ahead of the clock: --dev-equal-timestamps avoids it number=%d ahead_s=%.0f",
                 header.number,
                 lead_s,
             )
 
     def check_clock(self, head: HashedHeader) -> None:
-        """Say so when the next block has to wait for the clock: nothing else would explain the silence."""
+        """Warn if the next block has to wait for the clock."""
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(
-                "The clock of this node is %.0f s behind block %d; no block is made until it has caught up",
-                behind_s,
+                "clock is behind the head: no block is made until it catches up number=%d behind_s=%.0f",
                 head.number,
+                behind_s,
             )
 
     def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
-        """What this node wants its next block to be; the timestamp is now unless given."""
+        """Return the preferences for the next block; the timestamp is now unless given."""
         settings = self.settings
         return BlockPreferences(
             timestamp=int(self.clock.now()) if timestamp is None else timestamp,
@@ -231,14 +230,14 @@ class Assembler:
         )
 
     async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
-        # no block holds more transactions than its gas pays for, so there is no point in offering more
+        # the gas limit bounds the transactions of a block, so more candidates are useless
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
-        room = MAX_BLOCK_SIZE - HEADER_ROOM
+        free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         candidates: list[Transaction] = []
         hashes: list[Hash32] = []
         for item in self.pool.best(draft.base_fee_per_gas or 0):
-            room -= item.size
-            if room < 0 or len(candidates) >= most:
+            free_bytes -= item.size
+            if free_bytes < 0 or len(candidates) >= most:
                 break
             candidates.append(item.transaction)
             hashes.append(item.hash)

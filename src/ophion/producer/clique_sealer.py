@@ -1,12 +1,12 @@
-"""Clique: blocks of a signer, when it may make one and when its time has come (consensus.md 1.7).
+"""Clique: makes the blocks of one signer when it may and when they are due (consensus.md 1.7).
 
-    head ─▶ may I sign on it? ─ no ─▶ wait for another head
+    head ─▶ may this node sign on it? ─ no ─▶ wait for another head
                   │ yes
                   ▼
-        wait until parent + period, out of turn a random while longer ─▶ build, seal, commit
-                  └─ another head in between: begin again, unless it is a block out of turn where the turn is ours
+        wait until parent + period, plus a random delay if out of turn ─▶ build, seal, commit
+                  └─ another head meanwhile: begin again, except for an out-of-turn block while this signer is in turn
 
-A block in turn grows while its signer waits (growth.py); when it is due it takes what has arrived until then.
+An in-turn block is built while its signer waits (incremental_builder.py); it includes what arrives until it is due.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from ophion.producer.peer_height_guard import PeerHeightGuard
 log = logging.getLogger(__name__)
 
 OUT_OF_TURN_DELAY_S: Final = 0.5
-"""Unit of the random delay of a signer whose turn it is not."""
+"""Unit of the random delay of an out-of-turn signer."""
 _EMPTY_RETRY_S: Final = 1.0
-"""How often a block that must not be empty is tried again when nothing new has come in."""
-_LONGEST_WAIT_S: Final = 1.0
-"""How long to wait before looking at the clock again, which may have been set forward."""
+"""How often a block that must not be empty is tried again without new transactions."""
+_MAX_WAIT_S: Final = 1.0
+"""Maximum time until the clock is read again, because it may have been set forward."""
 _BUILD_SHARE: Final = 0.75
-"""Part of the period that may go into filling a block; the rest is for writing it."""
+"""Share of the period for filling a block; the rest is for writing it."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
-"""Periods for which a signer looks at peers that report a higher head before it signs below them."""
+"""Periods to wait for the blocks of peers that report a higher head before signing below them."""
 _GUARD_INTERVAL_S: Final = 0.1
-"""How often to look at the heights of peers while nothing may be signed."""
+"""How often to check the heights of peers while signing is held back."""
 
 
 class DigestSigner(Protocol):
@@ -59,7 +59,7 @@ class DigestSigner(Protocol):
 
 
 class _Turn(Struct, frozen=True):
-    """One chance to make a block."""
+    """One opportunity to make a block."""
 
     parent: HashedHeader
     snapshot: Snapshot
@@ -108,7 +108,7 @@ class CliqueSealer:
             while True:
                 await self._extend(self._chain.head)
         finally:
-            self._assembler.stop_growing()
+            self._assembler.discard_early()
             ignore_pool()
             ignore_chain()
 
@@ -122,7 +122,7 @@ class CliqueSealer:
     # --- one head -------------------------------------------------------------------------------
 
     async def _extend(self, parent: HashedHeader) -> None:
-        """Make a block on `parent`, or return when there is another head to begin with."""
+        """Make a block on `parent`, or return when there is another head."""
         turn = self._turn(parent)
         if turn is None:
             while self._chain.head.hash == parent.hash:
@@ -135,7 +135,7 @@ class CliqueSealer:
         self._assembler.check_clock(parent)
         due = max(float(parent.timestamp + turn.period_s), self._clock.now())
         if turn.is_in_turn:
-            self._grow(turn, None, due)
+            self._begin_early(turn, None, due)
         else:
             due += self._randomness.random() * turn.snapshot.limit * OUT_OF_TURN_DELAY_S
         is_ours = await self._wait_until(due, turn)
@@ -143,12 +143,12 @@ class CliqueSealer:
             is_ours = await self._wait_until(self._clock.now() + _EMPTY_RETRY_S, turn, or_transactions=True)
 
     def _guarded_s(self, turn: _Turn) -> float:
-        """Seconds for which nothing may be signed because peers report a higher head."""
+        """Return the seconds for which nothing may be signed because peers report a higher head."""
         now, timeout_s = self._clock.now(), _GUARD_PERIODS * max(turn.period_s, 1)
         return self.guard.begins_at(turn.parent.number, turn.snapshot.signers, 1, timeout_s, now) - now
 
     def _turn(self, parent: HashedHeader) -> _Turn | None:
-        """What this signer may do on a head; None when that is nothing."""
+        """Return this signer's turn on a head; None if it may not sign."""
         snapshot = self._engine.snapshot(parent, self._chain)
         number = parent.number + 1
         self._note_role(self._me in snapshot.signers, number)
@@ -160,17 +160,17 @@ class CliqueSealer:
             snapshot,
             snapshot.in_turn(number) == self._me,
             period,
-            # with period 0 nothing but a transaction says when a block is due
+            # with period 0 only a transaction makes a block due
             period > 0 and self._parameters.creates_empty_blocks_at(number),
         )
 
     def _note_role(self, is_signer: bool, number: int) -> None:
         if is_signer != self._was_signer:
             self._was_signer = is_signer
-            log.info("%s from block %d on address=0x%s", _ROLES[is_signer], number, self._me.hex())
+            log.info("role changed role=%s block=%d address=0x%s", _ROLES[is_signer], number, self._me.hex())
 
     async def _make_block(self, turn: _Turn) -> bool:
-        """Build, seal and commit, or find out that there is nothing to put into the block (False)."""
+        """Build, seal and commit; return False if there is nothing to put into the block."""
         pool = self._assembler.pool
         if not turn.may_be_empty and not pool.has_executable:
             return False
@@ -183,32 +183,32 @@ class CliqueSealer:
         return True
 
     def _wishes(self, turn: _Turn, at: float) -> BlockPreferences:
-        """What a block made at some time is to be."""
+        """Return the preferences of a block made at a given time."""
         return self._assembler.wishes(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
-    def _grow(self, turn: _Turn, state: State | None, due: float) -> None:
-        """Begin the block of this turn ahead; `state` is given where its parent is still on its way to disk."""
+    def _begin_early(self, turn: _Turn, state: State | None, due: float) -> None:
+        """Begin the block of this turn early; `state` is given if its parent is still being written."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
             wishes = self._wishes(turn, due)
-            self._assembler.grow(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
+            self._assembler.begin_early(turn.parent, state, wishes, self._clock.monotonic() + wait_s, _build_time(turn))
 
     async def _commit(self, built: BuiltBlock, started_at: float) -> None:
         seal = self._signer.sign(self._engine.signing_hash(built.header))
         header = self._engine.attach(built.header, [seal])
         following = self._turn(self._engine.hashed(header))
         if following is not None and following.is_in_turn:
-            self._grow(following, built.state, float(header.timestamp + following.period_s))
+            self._begin_early(following, built.state, float(header.timestamp + following.period_s))
         try:
             await self._assembler.commit(header, built, started_at)
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back in between: the next try waits until it has come so far again
+            # the clock was set back: the next attempt waits until it has caught up
             log.warning("block not imported number=%d error=%s", built.header.number, error)
 
     def _vote(self, turn: _Turn) -> Vote | None:
-        """A proposal that would change the signers and does not stand already; none in an epoch block."""
+        """Return a proposal that would change the signers and is not pending; none in an epoch block."""
         if turn.number % self._parameters.epoch_length == 0:
             return None
         snapshot = turn.snapshot
@@ -220,7 +220,7 @@ class CliqueSealer:
     def _is_overtaken(self, turn: _Turn) -> bool:
         """Whether the block is no longer worth making.
 
-        A signer in turn finishes its block beside one that was made out of turn: its difficulty is the higher one.
+        An in-turn signer finishes its block despite an out-of-turn one, because its difficulty is higher.
         """
         head = self._chain.head
         if head.hash == turn.parent.hash:
@@ -229,14 +229,14 @@ class CliqueSealer:
         return not (turn.is_in_turn and is_rival)
 
     async def _wait_until(self, at: float, turn: _Turn, or_transactions: bool = False) -> bool:
-        """Wait for a wall time, or for something to put into the block; False as soon as the turn is over."""
+        """Wait for a wall time or a transaction; return False as soon as the turn is over."""
         self._wants_transactions = or_transactions
         try:
             while not self._is_overtaken(turn):
                 left = at - self._clock.now()
                 if left <= 0:
                     return True
-                await self._wake_up(min(left, _LONGEST_WAIT_S))
+                await self._wake_up(min(left, _MAX_WAIT_S))
                 if or_transactions and self._assembler.pool.has_executable:
                     at = 0.0
             return False
@@ -244,7 +244,7 @@ class CliqueSealer:
             self._wants_transactions = False
 
     async def _wake_up(self, limit_s: float | None = None) -> None:
-        """Wait for a new head (or a transaction, where one is wanted), for so long at most."""
+        """Wait for a new head (or a transaction, if requested), at most `limit_s` seconds."""
         self._woken.clear()
         try:
             async with asyncio.timeout(limit_s):
@@ -257,4 +257,4 @@ def _build_time(turn: _Turn) -> float:
     return max(turn.period_s * _BUILD_SHARE, _MIN_BUILD_S)
 
 
-_ROLES: Final = {True: "This node signs blocks", False: "This node is no signer: it follows"}
+_ROLES: Final = {True: "signer", False: "follower"}

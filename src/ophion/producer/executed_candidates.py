@@ -1,4 +1,4 @@
-"""`ExecutedCandidates`: blocks that wait for their seals, each with what its execution has left behind."""
+"""`ExecutedCandidates`: blocks that wait for their seals, with their execution results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ophion.native.transactions import Body
 from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 
-_MOST: Final = 8
-"""Of a height. One that had to go is executed again when it is decided after all."""
+_MAX_CANDIDATES: Final = 8
+"""Per height. An evicted block is executed again if it is decided."""
 
 
 class ExecutedCandidate(Struct, frozen=True):
@@ -25,12 +25,12 @@ class ExecutedCandidate(Struct, frozen=True):
     body: Body
     execution: Execution
     built: BuiltBlock | None
-    """Where it was built here."""
+    """Set if it was built here."""
     started_at: float
 
 
 class ExecutedCandidates:
-    """The few that may still be decided."""
+    """The candidates that may still be decided."""
 
     def __init__(self) -> None:
         self._blocks: dict[Hash32, ExecutedCandidate] = {}
@@ -39,19 +39,19 @@ class ExecutedCandidates:
         return len(self._blocks)
 
     def add(self, block_hash: Hash32, kept: ExecutedCandidate) -> None:
-        """A height that is not decided may go through any number of rounds, each with a block of its own."""
+        """Store a candidate; the number is bounded, because a height may have any number of rounds."""
         self._blocks[block_hash] = kept
-        if len(self._blocks) > _MOST:
+        if len(self._blocks) > _MAX_CANDIDATES:
             del self._blocks[next(iter(self._blocks))]
 
     def get(self, block_hash: Hash32) -> ExecutedCandidate | None:
         return self._blocks.get(block_hash)
 
     def __contains__(self, block: Candidate) -> bool:
-        """Whether this very block was built or checked already: a good block stays good in later rounds.
+        """Whether this block was built or checked already: a valid block stays valid in later rounds.
 
-        Its hash covers the header but for round and seals. The body is compared, because a liar may send another one
-        along, which would travel on in our own round changes.
+        Its hash covers the header without round and seals. The body is compared too, because a malicious peer may send
+        another one, which our round changes would repeat.
         """
         kept = self._blocks.get(block.hash)
         return (
@@ -60,7 +60,7 @@ class ExecutedCandidates:
         )
 
     def forget_decided(self, height: int) -> None:
-        """This height is decided, and so are all below it."""
+        """Drop the candidates up to a decided height."""
         self._blocks = {hash: kept for hash, kept in self._blocks.items() if kept.height > height}
 
     def clear(self) -> None:

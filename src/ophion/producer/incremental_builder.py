@@ -1,17 +1,15 @@
-"""The next block while its transactions arrive: run ahead, so that little is left to do when the block is due.
+"""Executes the next block while its transactions arrive, so that little is left to do when it is due.
 
-    GrowingBlock(plan)   the parent is known, and when the next block is due; nothing happens while the pool is empty
-    every few            what has entered the pool since is run in the build lane; now and then the state is hashed
-    milliseconds
-    finish(draft)        the block is due: the last arrivals, then roots. None when it has to be built anew.
+    IncrementalBuilder(plan)  parent and due time are known; nothing happens while the pool is empty
+    every few milliseconds    the build lane runs new transactions of the pool; sometimes it hashes the state
+    finish(draft)             the block is due: runs the last transactions, then roots. None: it must be built again
 
-The parent may still be on its way to disk: until the chain says that it is there, the block takes what arrives, and
-then also what the parent has left in the pool. An unfinished block costs what it has run, nothing else: the
-pool hears of nothing before the end.
+The parent may still be being written. Until the chain has it, the block takes new arrivals; after that also what the
+parent left in the pool. An unfinished block only costs its execution: the pool does not change before the end.
 
-Order and fairness (decision 91): transactions stand in the order of arrival while all of them fit. As
-soon as something is left out that pays more than something that is in, the block is begun anew with the best first, as
-blocks always were; so it is when a transaction in it is replaced in the pool.
+Order and fairness (decision 91): transactions are in order of arrival while all of them fit. If an excluded transaction
+pays more than an included one, the block is started again with the best first, as the full build does. The same happens
+when an included transaction is replaced in the pool.
 """
 
 from __future__ import annotations
@@ -45,43 +43,43 @@ from ophion.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
-HEADER_ROOM: Final = 16_384
+HEADER_BYTES: Final = 16_384
 """Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
 _PACE_S: Final = 0.05
-"""Time between two looks at what has arrived."""
+"""Time between two checks for new transactions."""
 _BATCH: Final = 1024
-"""Most transactions in one go: so long does the end of the block wait for those before it."""
+"""Maximum number of transactions per batch: the end of the block may have to wait for one batch."""
 _SETTLED: Final = 1024
-"""After so many transactions the state is hashed. More often, and what many of them touch is hashed over and over."""
+"""Transactions between two state hashes. A lower number hashes the same accounts again and again."""
 _CLOSING_S: Final = 0.1
-"""So shortly before the block is due the state is hashed however little has come: then little is left to hash."""
+"""This long before the block is due the state is hashed in any case, so that little is left to hash."""
 _LAST_LOOK_S: Final = 0.02
-"""The last look before the block is due: what comes later is run at the end, and is little."""
+"""Time of the last check before the block is due; later arrivals are run by `finish`."""
 _CLOSED_S: Final = 0.008
-"""Nothing is begun from here on, so that the end waits for nothing."""
+"""No batch is started this shortly before the block is due, so that `finish` does not wait."""
 _LAST_S: Final = 0.05
-"""Time for what has arrived last, when the block is due; the rest waits for the next block."""
+"""Time limit for the last arrivals when the block is due; the rest waits for the next block."""
 _MAX_BEGINNINGS: Final = 3
-"""After so many the block is left to be built when it is due: who replaces without end shall not keep a core busy."""
+"""After this many starts the block is built when due: endless replacements must not keep a core busy."""
 
 
 class BuildPlan(Struct, frozen=True):
-    """What is known of a block before it is due."""
+    """What is known about a block before it is due."""
 
     parent: HashedHeader
     state: State
-    """After the parent."""
+    """State after the parent."""
     draft: Header
     beneficiary: Address
     """Who earns the fees."""
     due: float
-    """When it is to be finished, in monotonic time."""
+    """When to finish it, in monotonic time."""
     whole_s: float
-    """Time that a block may take to build: what runs longer is never in one."""
+    """Build time limit of a block: a transaction that runs longer is never included."""
 
 
 class Filled(Struct, frozen=True):
-    """A block, and why transactions that were offered are not in it."""
+    """A block, and why offered transactions were excluded."""
 
     built: BuiltBlock
     skipped: Mapping[Hash32, str]
@@ -89,7 +87,7 @@ class Filled(Struct, frozen=True):
 
 
 class _BuildStep(Struct, frozen=True):
-    """What became of some transactions."""
+    """Result of one batch."""
 
     offered: Sequence[PooledTransaction]
     taken: TakeResult
@@ -97,7 +95,7 @@ class _BuildStep(Struct, frozen=True):
 
 
 def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) -> Sequence[int]:
-    """Positions of what may be built: without what is refused, and without what its sender sent behind that."""
+    """Return the positions of candidates to build: without refused ones and later ones of the same sender."""
     if not refusals:
         return range(len(candidates))
     stopped: set[Address] = set()
@@ -111,7 +109,7 @@ def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) ->
 
 
 class IncrementalBuilder:
-    """One block of the near future. Belongs to the event loop; make it there."""
+    """Builds one future block. Create and use it in the event loop."""
 
     def __init__(
         self,
@@ -124,22 +122,22 @@ class IncrementalBuilder:
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
-        """`first` did not come to its end in the last block, and has all the time there is in this one."""
+        """`first` did not finish in the last block and gets all the time of this one."""
         self.plan = plan
         self.unfinished: PooledTransaction | None = None
-        """What was still running when the block was due."""
+        """The transaction that was still running when the block was due."""
         self._chain = chain
         self._builder = builder
         self._pool = pool
         self._permissions = permissions
         self._lane = lanes.build
-        self._block_priority = lanes.haste
+        self._block_priority = lanes.block_priority
         self._clock = clock
         self._first = first
         self._base_fee = plan.draft.base_fee_per_gas or 0
         self._is_published = chain.head.hash == plan.parent.hash
         self.is_closed = False
-        """It will not be finished."""
+        """Whether the block was discarded."""
         self._is_due = False
         self._is_spoiled = False
         self._beginnings = 0
@@ -150,39 +148,38 @@ class IncrementalBuilder:
         self._schedule()
 
     def _begin(self) -> None:
-        """Begin with an empty block: the first time, or once more."""
+        """Start with an empty block."""
         self._beginnings += 1
         self._is_spoiled = False
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
-        # everything that needs no second look: what is in, what will never be, what is about to be run
+        # transactions that need no second check: included, excluded for good, or about to run
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
-        self._room = MAX_BLOCK_SIZE - HEADER_ROOM
+        self._free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         self._is_full = False
         self._lowest: int | None = None
         self._left_out = -1
         self._unsettled = 0
         self._arrived: list[PooledTransaction] = []
         self._ready: deque[PooledTransaction] = deque()
-        # what is in the pool while the parent is not there yet may be in the parent
+        # while the parent is missing, transactions in the pool may be part of it
         self._must_look = self._is_published
 
     def close(self) -> None:
-        """Give the block up, or let go of it once it is finished."""
+        """Discard the block, or release it once it is finished."""
         self.is_closed = True
         while self._ignore:
             self._ignore.pop()()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
-        """A block that nobody will finish goes at once, and with it the state it reads, which keeps the database from
-        using pages again: whoever makes no blocks any more would hold it for ever."""
+    def _release(self) -> None:
+        """Release the block and the state it reads, which would keep the database from reusing pages."""
         if self.is_closed and not self._is_due and self._job is None:
             self._block = None
 
@@ -214,7 +211,7 @@ class IncrementalBuilder:
     # --- growing --------------------------------------------------------------------------------
 
     def _feed(self) -> None:
-        """Run what has arrived."""
+        """Run the transactions that have arrived."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -233,27 +230,27 @@ class IncrementalBuilder:
         self._job.add_done_callback(partial(self._on_fed, left_s >= self.plan.whole_s))
 
     def _next(self, most: int) -> list[PooledTransaction]:
-        """What is to be run next: all that waits when the block begins, best first; later what has arrived."""
-        self._line_up()
+        """Return the next batch: at the start all that is pending, best first; later what has arrived."""
+        self._enqueue_new()
         ready, pool = self._ready, self._pool
         batch: list[PooledTransaction] = []
         if self._is_full:
             while ready:
                 self._leave_out(ready.popleft())
-        room = self._room
+        free_bytes = self._free_bytes
         while ready and len(batch) < most:
             item = ready.popleft()
             if pool.get(item.hash) is None:
                 continue
-            if item.size > room:
+            if item.size > free_bytes:
                 self._leave_out(item)
                 continue
-            room -= item.size
+            free_bytes -= item.size
             batch.append(item)
         return batch
 
-    def _line_up(self) -> None:
-        """Everything that may be run and is not known yet goes to the end of the line."""
+    def _enqueue_new(self) -> None:
+        """Append new executable transactions to the queue."""
         pool, known, base_fee = self._pool, self._known, self._base_fee
         arrived, self._arrived = self._arrived, []
         if self._must_look:
@@ -267,7 +264,7 @@ class IncrementalBuilder:
             return
         for one in arrived:
             if one.hash not in known:
-                # it may have closed a gap, so that others follow
+                # it may have closed a nonce gap, so that others follow
                 for item in pool.run_from(one, base_fee):
                     if item.hash in known:
                         break
@@ -279,11 +276,11 @@ class IncrementalBuilder:
             self._ready.append(item)
 
     def _leave_out(self, item: PooledTransaction) -> None:
-        """It does not fit into the block."""
+        """Exclude a transaction that does not fit into the block."""
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
-        """In the lane: everything that takes time. The state is hashed when so many transactions have changed it."""
+        """Run a batch in the build lane. The state is hashed after enough transactions."""
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
@@ -300,19 +297,19 @@ class IncrementalBuilder:
         return _BuildStep(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
 
     def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_BuildStep]) -> None:
-        """Back from the lane."""
+        """Handle the result of a batch."""
         self._job = None
         if self.is_closed:
-            self._let_go()
+            self._release()
             return
         if job.cancelled() or job.exception() is not None:
-            # whatever it is, building the block in one go will say it to somebody who listens
-            log.debug("a block could not be grown ahead error=%s", None if job.cancelled() else job.exception())
+            # the full build reports the same error to its caller
+            log.debug("incremental block build failed error=%s", None if job.cancelled() else job.exception())
             self.close()
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # more has come than one go takes: no time to lose
+            # more has arrived than one batch holds
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
@@ -324,13 +321,13 @@ class IncrementalBuilder:
         included, base_fee = [offered[position] for position in taken.included], self._base_fee
         if included:
             self._in.update([(item.hash, item) for item in included])
-            self._room -= sum([item.size for item in included])
+            self._free_bytes -= sum([item.size for item in included])
             lowest = min([item.tip(base_fee) for item in included])
             self._lowest = lowest if self._lowest is None else min(lowest, self._lowest)
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # not known any more: its turn comes with what it waits for
+            # forgotten here: it is queued again with the transaction it waits for
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -345,11 +342,11 @@ class IncrementalBuilder:
 
     @property
     def _is_contested(self) -> bool:
-        """Whether something that was left out pays more than something that is in, at first sight."""
+        """Whether an excluded transaction seems to pay more than an included one."""
         return self._lowest is not None and self._left_out > self._lowest
 
     def _is_outbid(self) -> bool:
-        """As `_is_contested`, at a closer look: what stands behind a cheaper one of its sender does not count."""
+        """As `_is_contested`, exact: transactions after a cheaper one of their sender do not count."""
         if not self._is_contested:
             return False
         ahead = 0
@@ -363,9 +360,9 @@ class IncrementalBuilder:
     # --- the end --------------------------------------------------------------------------------
 
     async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
-        """The block with what has arrived by now; None when it has to be built anew.
+        """Return the block with all arrivals; None if it must be built again.
 
-        `draft` is its header as it is wished now, which must be that of the plan for whoever runs in the block.
+        `draft` is its current header. Transactions must see the same values as in the header of the plan.
         """
         self._is_due = True
         if self._timer is not None:
@@ -393,10 +390,10 @@ class IncrementalBuilder:
         return None if built is None else Filled(built, self._skipped, self._refused)
 
     def _complete(self, batch: Sequence[PooledTransaction], draft: Header) -> BuiltBlock | None:
-        """In the lane: the last transactions, then the end, unless there is something to be thought about first."""
+        """Run the last batch in the lane, then finish, unless the block must be reconsidered."""
         assert self._block is not None, "something has been run already"
         if batch:
-            # the end hashes all there is
+            # finishing hashes the whole state
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
         self._block_priority.begin()
@@ -404,5 +401,5 @@ class IncrementalBuilder:
 
 
 def _is_same(draft: Header, planned: Header) -> bool:
-    """Whether transactions see the same of both headers. Who earns the fees is compared beside this."""
+    """Whether transactions see the same values in both headers. The beneficiary is compared separately."""
     return draft == replace(planned, extra_data=draft.extra_data, nonce=draft.nonce, coinbase=draft.coinbase)

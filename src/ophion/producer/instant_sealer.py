@@ -1,15 +1,13 @@
-"""A block as soon as there is something to put in it: the development network without `--block-period`.
+"""Makes a block as soon as there is a transaction: the development network without `--block-period`.
 
-A transaction that reaches an idle node is built and committed at once. While one block is being built and written the
-pool goes on filling, and the next block takes all of it: blocks grow with the load instead of being one per
-transaction. After a block with many transactions the next one is not begun before some milliseconds have passed,
-because each block has a fixed cost that under load is better spent on more transactions.
+A transaction that reaches an idle node is built and committed at once. While one block is built and written the pool
+fills, and the next block takes all of it: blocks grow with the load. After a block with many transactions the next one
+starts some milliseconds later, because each block has a fixed cost.
 
-People who develop expect to see what a transaction did right after sending it, and test suites rely on it. So the
-answer to a sender waits for the block, unless the sender is in a hurry: it comes back at once after its last answer,
-or many do. Those are answered when their transactions are admitted, and whoever asks for a receipt in the moment
-between admission and block waits then (`mined`): some libraries that hear "not yet" ask again only after a further
-block, which an idle chain never has.
+Developers and test suites expect the result of a transaction right after sending it. So the response to a sender waits
+for the block, unless senders are fast: one sends again at once after its last response, or many send. Those are
+answered on admission. A request for a receipt between admission and block then waits (`mined`), because some libraries
+ask again only after a further block, which an idle chain never has.
 
 Seals are empty; only the development network accepts that.
 """
@@ -26,14 +24,14 @@ from ophion.producer.block_assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
-"""From so many transactions in a block on, blocks begin at least so many seconds apart."""
-_PATIENCE_S = 0.5
+"""(transactions in a block, minimum seconds between blocks from that size on)."""
+_BLOCK_TIMEOUT_S = 0.5
 """How long a caller waits for a block."""
-_HURRY_S = 0.002
-"""A sender that comes back sooner than this after its last answer has not looked at what its transaction did."""
-_CROWD = 4
-_CROWD_S = 0.01
-"""As many answers within this time mean that there are too many senders to make them wait."""
+_FAST_SENDER_S = 0.002
+"""A sender that sends again sooner than this has not looked at the result of its last transaction."""
+_MANY_SENDERS = 4
+_MANY_SENDERS_S = 0.01
+"""If this many responses fall into this time, there are too many senders to let them wait."""
 _KEPT_SENDERS = 1024
 
 
@@ -43,7 +41,7 @@ class InstantSealer:
     hashrate = 0
     guard = None
 
-    def __init__(self, assembler: Assembler, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, assembler: Assembler, patience_s: float = _BLOCK_TIMEOUT_S) -> None:
         self._assembler = assembler
         self._patience_s = patience_s
         self._clock = assembler.clock
@@ -51,7 +49,7 @@ class InstantSealer:
         self._is_busy = False
         self._progress: asyncio.Future[None] | None = None
         self._held: list[tuple[PooledTransaction, asyncio.Future[None]]] = []
-        self._answers: deque[float] = deque(maxlen=_CROWD)
+        self._answers: deque[float] = deque(maxlen=_MANY_SENDERS)
         self._answered_at: OrderedDict[Address, float] = OrderedDict()
 
     async def run(self) -> None:
@@ -66,22 +64,22 @@ class InstantSealer:
                 self._is_busy = True
                 self._wake.clear()
                 while pool.has_executable and await self._seal():
-                    self._tell_progress()
+                    self._resolve_waiting()
                 self._is_busy = False
-                self._tell_progress()
+                self._resolve_waiting()
         finally:
             pool.hold_answer = None
             ignore_pool()
             self._is_busy = False
             self._wake.clear()
-            self._tell_progress()
+            self._resolve_waiting()
 
     def _on_pool_event(self, event: PoolEvent) -> None:
         if isinstance(event, Added):
             self._wake.set()
 
     async def _seal(self) -> bool:
-        """Make one block; False when nothing in the pool can be put into one as things stand."""
+        """Make one block; return False if no transaction of the pool can be included now."""
         started_at = self._clock.monotonic()
         built = await self._assembler.assemble(_BUILD_DEADLINE_S)
         if not built.body.transaction_count:
@@ -89,7 +87,7 @@ class InstantSealer:
         await self._assembler.commit(built.header, built, started_at)
         pace_s = next((pace_s for many, pace_s in _PACES if built.body.transaction_count >= many), 0.0)
         if pace_s:
-            self._tell_progress()
+            self._resolve_waiting()
             await asyncio.sleep(started_at + pace_s - self._clock.monotonic())
         return True
 
@@ -107,15 +105,15 @@ class InstantSealer:
                 return
 
     def _is_imminent(self, hash: Hash32) -> bool:
-        """Whether a transaction waits and blocks are being made."""
+        """Whether a transaction is pending and blocks are being made."""
         return (self._is_busy or self._wake.is_set()) and self._assembler.pool.get(hash) is not None
 
     def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
-        """Asked by the pool for a sender whose transaction has just entered."""
+        """Return a future to wait for before the sender gets its response; called by the pool on admission."""
         now = self._clock.monotonic()
         answers = self._answers
-        is_crowded = len(answers) == _CROWD and now - answers[0] < _CROWD_S
-        if is_crowded or now - self._answered_at.get(item.sender, -1.0) < _HURRY_S:
+        has_many_senders = len(answers) == _MANY_SENDERS and now - answers[0] < _MANY_SENDERS_S
+        if has_many_senders or now - self._answered_at.get(item.sender, -1.0) < _FAST_SENDER_S:
             self._note_answer(item.sender, now)
             return None
         loop = asyncio.get_running_loop()
@@ -131,8 +129,8 @@ class InstantSealer:
         if len(self._answered_at) > _KEPT_SENDERS:
             self._answered_at.popitem(last=False)
 
-    def _tell_progress(self) -> None:
-        """A block has been made, or none will be: answer those whose transactions are not about to be mined."""
+    def _resolve_waiting(self) -> None:
+        """Resolve the futures of transactions that were mined or will not be mined soon."""
         if self._progress is not None:
             _finish(self._progress)
             self._progress = None

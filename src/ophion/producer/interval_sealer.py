@@ -1,4 +1,4 @@
-"""A block every so many seconds, empty or not: the development network with `--block-period`."""
+"""Makes a block at a fixed interval, empty or not: the development network with `--block-period`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.producer.block_assembly import Assembler
 
 _BUILD_SHARE = 0.75
-"""Part of the period that may go into filling a block; the rest is for writing it."""
+"""Share of the period for filling a block; the rest is for writing it."""
 
 
 class IntervalSealer:
@@ -28,19 +28,19 @@ class IntervalSealer:
         due = clock.monotonic() + self._period_s
         try:
             while True:
-                self._grow(assembler.chain.head, None, due)
+                self._begin_early(assembler.chain.head, None, due)
                 await asyncio.sleep(due - clock.monotonic())
                 started_at = clock.monotonic()
                 built = await assembler.assemble(self._period_s * _BUILD_SHARE)
-                # the next block grows while this one is written
-                self._grow(assembler.chain.engine.hashed(built.header), built.state, due + self._period_s)
+                # the next block is built while this one is written
+                self._begin_early(assembler.chain.engine.hashed(built.header), built.state, due + self._period_s)
                 await assembler.commit(built.header, built, started_at)
-                # a block that took longer than the period delays the schedule instead of making blocks pile up
+                # a block that took longer than the period delays the schedule instead of causing a backlog
                 due = max(due + self._period_s, clock.monotonic())
         finally:
-            assembler.stop_growing()
+            assembler.discard_early()
 
-    def _grow(self, parent: HashedHeader, state: State | None, due: float) -> None:
+    def _begin_early(self, parent: HashedHeader, state: State | None, due: float) -> None:
         assembler, clock = self._assembler, self._assembler.clock
         wishes = assembler.wishes(int(clock.now() + due - clock.monotonic()))
-        assembler.grow(parent, state, wishes, due, self._period_s * _BUILD_SHARE)
+        assembler.begin_early(parent, state, wishes, due, self._period_s * _BUILD_SHARE)

@@ -1,4 +1,4 @@
-"""`MiningControl`: starts and stops production, holds what may change while it runs, speaks to external miners."""
+"""`MiningControl`: starts and stops block production, holds its settings and serves external miners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CoinbaseNotSet(OphionError):
 
 
 class CoinbaseFixed(OphionError):
-    """Under proof of authority the producer's own address is rewarded and nothing else."""
+    """Under proof of authority the reward goes to the producer's own address."""
 
     def __init__(self) -> None:
         super().__init__("The coinbase cannot be set on a proof-of-authority network")
@@ -42,10 +42,10 @@ class ProductionUnavailable(OphionError):
 
 
 class Sealer(Protocol):
-    """One way of making blocks."""
+    """Makes blocks in one way."""
 
     hashrate: int
-    """Hashes per second of our own search; 0 without one."""
+    """Hashes per second of the own search; 0 without one."""
 
     @property
     def guard(self) -> PeerHeightGuard | None:
@@ -56,10 +56,10 @@ class Sealer(Protocol):
 
 
 class MiningControl:
-    """Production of blocks as operators and clients see it; a service.
+    """Block production for operators and clients; a service.
 
-    `author` is the node's own address under proof of authority and None under proof of work, where the coinbase is a
-    matter of choice. `desk` serves external miners and is there under proof of work only.
+    `author` is the node's own address under proof of authority and None under proof of work, where the coinbase is
+    configurable. `desk` serves external miners, under proof of work only.
     """
 
     name = "miner"
@@ -88,11 +88,11 @@ class MiningControl:
 
     @property
     def is_mining(self) -> bool:
-        """Whether blocks are being made; not while this node is behind its network."""
+        """Whether blocks are being made; false while the node is behind its network."""
         return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
-        """Make blocks from now on; `CoinbaseNotSet` without a coinbase."""
+        """Start making blocks; raise `CoinbaseNotSet` without a coinbase."""
         if self._sealer is None:
             raise ProductionUnavailable(self._engine_name)
         if self.coinbase is None:
@@ -101,7 +101,7 @@ class MiningControl:
         self._changed.set()
 
     def stop(self) -> None:
-        """Make no more blocks; one that is being written is finished."""
+        """Stop making blocks; a block being written is finished."""
         self._is_wanted = False
         self._changed.set()
 
@@ -113,13 +113,13 @@ class MiningControl:
         self._changed.set()
 
     def watch_peers(self, reported: ReportedHeights) -> None:
-        """Sign nothing below the height that these peers report before they had time to send their blocks."""
+        """Do not sign below the height that these peers report until they had time to send their blocks."""
         guard = None if self._sealer is None else self._sealer.guard
         if guard is not None:
             guard.watch(reported)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the sealer whenever mining is wanted; its failure is ours."""
+        """Run the sealer while mining is enabled; raise its failure."""
         ready()
         while True:
             if self.is_mining and self._sealer is not None:
@@ -147,9 +147,9 @@ class MiningControl:
             await self._changed.wait()
 
     def mined(self, hash: Hash32) -> Awaitable[None] | None:
-        """Something to wait for before saying that a pooled transaction has no receipt yet.
+        """Return an awaitable to wait for before reporting that a pooled transaction has no receipt.
 
-        None where blocks do not come at once: there "not yet" is the answer, and the next block will bring another one.
+        None if blocks are not made at once: the client then polls again.
         """
         sealer = self._sealer
         return sealer.mined(hash) if self._is_wanted and isinstance(sealer, InstantSealer) else None
@@ -169,44 +169,44 @@ class MiningControl:
 
     @property
     def extra_data(self) -> bytes:
-        """What is put into every block."""
+        """Extra data of every block."""
         return self._settings.extra_data
 
     def set_extra_data(self, extra_data: bytes) -> None:
-        """Put this into blocks from now on; `ValueError` above 32 bytes."""
+        """Set the extra data of later blocks; `ValueError` above 32 bytes."""
         if len(extra_data) > MAX_EXTRA_DATA:
             raise ValueError(f"extra data of {len(extra_data)} bytes; at most {MAX_EXTRA_DATA} are allowed")
         self._settings.extra_data = extra_data
 
     @property
     def target_gas_limit(self) -> int | None:
-        """Where the gas limit of our blocks moves; None keeps it."""
+        """Target of the gas limit of our blocks; None keeps it."""
         return self._settings.target_gas_limit
 
     def set_target_gas_limit(self, gas_limit: int | None) -> None:
-        """Move the gas limit of our blocks towards this from now on."""
+        """Set the target of the gas limit of later blocks."""
         self._settings.target_gas_limit = gas_limit
 
     # --- external miners ------------------------------------------------------------------------
 
     @property
     def hashrate(self) -> int:
-        """Hashes per second, our own and what external miners report."""
+        """Hashes per second of the own search and of external miners."""
         own = 0 if self._sealer is None else self._sealer.hashrate
         return own + (0 if self._desk is None else self._desk.reported_hashrate)
 
     async def get_work(self) -> Work | None:
-        """Work for an external miner; None while there is none."""
+        """Return work for an external miner; None if there is none."""
         if self._desk is None or not self._is_wanted or self.coinbase is None:
             return None
         return await self._desk.work()
 
     async def submit_work(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
-        """A nonce found by an external miner; whether it made a block."""
+        """Submit a nonce of an external miner; return whether it made a block."""
         return self._desk is not None and await self._desk.submit(nonce, seal_hash, mix_hash)
 
     def submit_hashrate(self, rate: int, miner: Hash32) -> bool:
-        """Note the hash rate of an external miner; returns whether external mining is supported."""
+        """Record the hash rate of an external miner; return whether external mining is supported."""
         if self._desk is None:
             return False
         self._desk.report_hashrate(rate, miner)

@@ -1,4 +1,4 @@
-"""What an operator may choose about blocks and consensus; what the network fixes is in its genesis file."""
+"""Options of block production and consensus; the genesis file fixes the rest."""
 
 from __future__ import annotations
 

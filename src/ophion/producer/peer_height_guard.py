@@ -1,8 +1,8 @@
 """`PeerHeightGuard`: keeps a validator from signing below the height of its peers.
 
-A validator that starts with an old or an empty database would sign blocks that its network has decided long ago. So it
-looks at its peers first: it signs nothing while they report a higher head, for one timeout at most after the last block
-it received. The bound keeps peers that report heights they do not have from stopping it.
+A validator with an old or empty database would sign blocks that its network decided long ago. So it signs nothing while
+its peers report a higher head, for at most one timeout after the last block it received. The bound keeps peers that
+report false heights from stopping it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 
 
 class PeerHeightGuard:
-    """Decides when a validator may sign on a head. Without peers to watch it always may."""
+    """Decides when a validator may sign on a head. Without peers it always may."""
 
     def __init__(self, me: Address) -> None:
         self._me = me
         self._reported: ReportedHeights | None = None
         self._is_settled = False
-        """Whether the look at the peers after the start is over."""
+        """Whether the check of peers after the start is over."""
         self._head = 0
         self._deadline: float | None = None
         """When the wait on this head ends; None while there is none."""
@@ -31,14 +31,14 @@ class PeerHeightGuard:
         """Validators that reported a height and sent no block for one timeout. They delay nothing a second time."""
 
     def watch(self, reported: ReportedHeights) -> None:
-        """Look at these peers from now on."""
+        """Set the peers to check."""
         self._reported = reported
 
     def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
-        """Return the wall time before which nothing may be signed on `head`; 0 when it may be signed now.
+        """Return the wall time before which nothing may be signed on `head`; 0 if it may be signed now.
 
-        `needed` is the number of other validators whose heads are to be known after the start. All peers count then.
-        Later only validators do: node ids are free, and each of them could delay one block.
+        `needed` is the number of other validators whose heads must be known after the start. All peers count then.
+        Later only validators count: node ids are free, and each could delay one block.
         """
         if self._reported is None or len(validators) < 2 or self._me not in validators:
             return 0.0

@@ -1,8 +1,8 @@
-"""Proof of work: candidates for a nonce, a search of our own, and work for external miners.
+"""Proof of work: candidates, the own search, and work for external miners.
 
-A candidate is a complete block without nonce. It is searched for by threads in Rust, in slices of about a tenth of a
-second so that a new head or a stop is noticed, and it is handed to external miners as its seal hash. Whoever finds a
-nonce first wins; what an external miner submits is verified like any block from outside.
+A candidate is a complete block without nonce. Rust threads search in slices of about a tenth of a second, so that a new
+head or a stop is noticed. External miners receive its seal hash. The first nonce wins; submitted work is verified like
+any imported block.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _KEPT_CANDIDATES = 16
 _KEPT_MINERS = 256
 _REPORT_LIFETIME_S = 600.0
 _REFRESH_S = 2.0
-"""How old a candidate gets before new transactions are taken into it."""
+"""Age after which a candidate takes in new transactions."""
 _LIFETIME_S = 10.0
-"""How old a candidate gets before it is made anew for its timestamp alone."""
+"""Age after which a candidate is replaced for its timestamp alone."""
 _PAUSE_S = 1.0
-"""After a block whose time has not come."""
+"""Pause after a block that is too early."""
 _EPOCH_LENGTH = 30_000
 _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
@@ -60,7 +60,7 @@ class _Candidate(Struct, frozen=True):
 
 
 class WorkPackages:
-    """Hands out candidates and takes nonces for them, from our own search and from outside alike."""
+    """Hands out candidates and accepts nonces of the own search and of external miners."""
 
     def __init__(self, assembler: Assembler, lane: Lane) -> None:
         self._assembler = assembler
@@ -72,19 +72,19 @@ class WorkPackages:
 
     @property
     def reported_hashrate(self) -> int:
-        """Hashes per second that external miners say they make."""
+        """Hashes per second that external miners report."""
         oldest = self._assembler.clock.monotonic() - _REPORT_LIFETIME_S
         return sum(rate for rate, at in self._reports.values() if at >= oldest)
 
     def report_hashrate(self, rate: int, miner: Hash32) -> None:
-        """Note what an external miner says about itself."""
+        """Record the hash rate of an external miner."""
         self._reports.pop(miner, None)
         self._reports[miner] = (rate, self._assembler.clock.monotonic())
         while len(self._reports) > _KEPT_MINERS:
             self._reports.popitem(last=False)
 
     async def candidate(self) -> _Candidate:
-        """A candidate on the head, made anew when the head or, after a while, the pool has changed."""
+        """Return a candidate on the head; renewed when the head or, after a while, the pool has changed."""
         async with self._making:
             current = self._current
             if current is not None and self._is_good(current):
@@ -108,7 +108,7 @@ class WorkPackages:
         return age < _LIFETIME_S and candidate.pool_version == assembler.pool.version
 
     async def work(self) -> Work:
-        """The current candidate as an external miner wants it."""
+        """Return the current candidate as work for an external miner."""
         candidate = await self.candidate()
         header = candidate.built.header
         limit = min(target(header.difficulty), _MAX_WORD)
@@ -116,7 +116,7 @@ class WorkPackages:
         return Work(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
 
     async def submit(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
-        """Take a nonce for a candidate; False when it is unknown, overtaken, or the work is not there."""
+        """Accept a nonce; return False if its candidate is unknown or outdated, or the work is invalid."""
         candidate = self._recent.get(seal_hash)
         if candidate is None or not self.is_current(candidate):
             return False
@@ -127,7 +127,7 @@ class WorkPackages:
         return await self.seal(candidate, nonce, mix_hash)
 
     async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
-        """Commit a candidate with the nonce that was found; False when another block was faster, or came too early."""
+        """Commit a candidate with its nonce; return False if another block was faster or the block is too early."""
         built = candidate.built
         if not self.is_current(candidate):
             return False
@@ -137,13 +137,13 @@ class WorkPackages:
         except InvalidBlock as error:
             if not error.transient:
                 raise
-            # the clock was set back, and has yet to come as far again
+            # the clock was set back and has not caught up yet
             log.warning("block not imported number=%d error=%s", header.number, error)
             return False
         return True
 
     def is_current(self, candidate: _Candidate) -> bool:
-        """Whether it would follow the head."""
+        """Whether it extends the head."""
         return candidate.built.header.parent_hash == self._assembler.chain.head.hash
 
 
@@ -177,7 +177,7 @@ class PowMiner:
             self.hashrate = 0
 
     async def _search(self, candidate: _Candidate, nonce: int, attempts: int) -> tuple[tuple[int, Hash32] | None, int]:
-        """One slice of the search, and how many attempts the next one should have."""
+        """Search one slice; return how many attempts the next one should have."""
         header = candidate.built.header
         clock = self._assembler.clock
         started_at = clock.monotonic()
@@ -186,7 +186,7 @@ class PowMiner:
             lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
         )
         took = max(clock.monotonic() - started_at, 1e-6)
-        # nonces are tried in order: where blocks are easy, no slice is ever searched to its end
+        # nonces are tried in order: with a low difficulty no slice is searched to its end
         tried = count if found is None else found[0] - nonce + 1
         self.hashrate = int(tried / took)
         if found is None:

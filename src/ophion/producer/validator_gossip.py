@@ -19,23 +19,23 @@ class Gossip(Protocol):
         """Send an own message to one validator that may have missed it."""
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """Pass a foreign message on, byte for byte, to validators that are not in `exclude`."""
+        """Relay a received message, byte for byte, to validators that are not in `exclude`."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """A peer speaks of later heights: its chain has at least this block."""
+        """A peer sends messages of later heights: its chain has at least this block."""
 
     def connected(self) -> Collection[Address]:
         """Addresses of connected validators."""
 
     def clients(self) -> Iterable[str]:
-        """What connected validators call themselves."""
+        """Client names of connected validators."""
 
     def client_of(self, address: Address) -> str | None:
-        """What one of them calls itself; None when it is not connected."""
+        """Return the client name of a validator; None if it is not connected."""
 
 
 class NoPeers:
-    """A node that is alone."""
+    """`Gossip` of a node without peers."""
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         """Sends nothing; the machine has counted its own message already."""

@@ -1,6 +1,6 @@
-"""`VoteStore`: what this validator has signed, on disk before it is sent.
+"""`VoteStore`: stores this validator's votes on disk before they are sent.
 
-A validator that forgot its prepares could vote twice at a height, so the record is written before the message leaves.
+A validator that lost its votes could vote twice at a height.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.errors import DecodeError, StorageError
 from ophion.native.exceptions import translated
 from ophion.native.store import Store
@@ -16,18 +16,18 @@ from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lanes
 
 MEMORY_KEY: Final = "bft-memory"
-"""Under which the database keeps it: name of the dialect, address of the validator, a zero byte, the record.
+"""Database key. The value is protocol name, validator address, a zero byte and the encoded votes.
 
-Without the last in a backup, and without an address where an earlier version has written it."""
+A backup omits the votes; earlier versions omit the address."""
 
 
-def without_promises(record: bytes) -> bytes:
-    """Whose it is, and nothing of what was promised."""
+def without_votes(record: bytes) -> bytes:
+    """Return the record with its owner and without votes."""
     return record.partition(b"\0")[0] + b"\0"
 
 
 class VoteStore:
-    """The record of one validator. A database that was copied from another one holds the promises of that one."""
+    """Stores the votes of one validator. A database copied from another node holds the votes of that node."""
 
     def __init__(self, store: Store, lanes: Lanes, validator: Address) -> None:
         self._store = store
@@ -36,18 +36,18 @@ class VoteStore:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing of it is known here: a new validator, one that lost its disk, or another one's database."""
+        """Whether the database holds no votes of this validator: new, lost disk or another's database."""
         return self._record() is None
 
     @property
     def other(self) -> str | None:
-        """Address of another validator whose database this is; None where it is not known to be."""
+        """Address of the other validator that wrote this database, if any."""
         _, validator, _ = self._parts()
         return None if validator in (b"", self._validator) else f"0x{validator.decode()}"
 
-    async def remember(self, dialect: Dialect, memory: DurableVotes) -> None:
-        """Returns when it is on disk."""
-        record = b" ".join((dialect.name.encode(), self._validator)) + b"\0" + memory.encode()
+    async def remember(self, protocol: BftProtocol, memory: DurableVotes) -> None:
+        """Write the votes; return when they are on disk."""
+        record = b" ".join((protocol.name.encode(), self._validator)) + b"\0" + memory.encode()
 
         def write() -> None:
             with translated():
@@ -55,23 +55,23 @@ class VoteStore:
 
         await self._lanes.write.run(write)
 
-    def recall(self, dialect: Dialect) -> DurableVotes | None:
-        """What an earlier run has promised; nothing of another dialect, which was another height."""
+    def recall(self, protocol: BftProtocol) -> DurableVotes | None:
+        """Return the votes of an earlier run. Votes of another protocol belong to an earlier height and are ignored."""
         record = self._record()
         if record is None:
             return None
         name, stored = record
-        if name != dialect.name.encode():
+        if name != protocol.name.encode():
             return None
         try:
-            return DurableVotes.decode(stored, dialect)
+            return DurableVotes.decode(stored, protocol)
         except DecodeError as error:
             raise StorageError(
-                f"What this validator has promised to others cannot be read ({error}); run `ophion storage check`."
+                f"The stored votes of this validator cannot be read ({error}); run `ophion storage check`."
             ) from error
 
     def _record(self) -> tuple[bytes, bytes] | None:
-        """Name of the dialect, and the memory."""
+        """Return protocol name and encoded votes."""
         name, validator, stored = self._parts()
         return (name, stored) if stored and validator in (b"", self._validator) else None
 

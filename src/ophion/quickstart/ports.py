@@ -27,7 +27,7 @@ _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
 _SPARE: Final = range(10_000, 20_000)
 """Range of free ports: below the ephemeral ports, one of which could be taken before a node listens or restarts."""
-_turns: Final = itertools.count(os.getpid() * 101)
+_positions: Final = itertools.count(os.getpid() * 101)
 
 
 class NodePorts(Struct, frozen=True):
@@ -166,8 +166,8 @@ def _port(wanted: int, taken: set[int], take: Callable[[int], bool]) -> int:
 
 def spare_port(take: Callable[[int], bool]) -> int:
     """Choose and claim a free port; ports are not reused soon."""
-    for turn in itertools.islice(_turns, len(_SPARE)):
-        if take(port := _SPARE[turn % len(_SPARE)]):
+    for position in itertools.islice(_positions, len(_SPARE)):
+        if take(port := _SPARE[position % len(_SPARE)]):
             return port
     raise CommandError(f"No port is free between {_SPARE[0]} and {_SPARE[-1]}.")
 

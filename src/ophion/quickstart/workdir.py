@@ -40,7 +40,7 @@ from ophion.quickstart.ports import HOST, Layout
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 
-USUAL_PLACE: Final = Path("ophion-quickstart")
+DEFAULT_DIRECTORY: Final = Path("ophion-quickstart")
 """The default directory."""
 CONTROL: Final = "control"
 ENCLAVE_KEY: Final = Path("privacy") / "nodeKey.pub"
@@ -116,10 +116,10 @@ class Workdir:
             for name in layout.nodes:
                 static, rules = (self.path / name / file for file in ("static-nodes.json", DEFAULT_FILE))
                 others = [enode for other, enode in enodes.items() if other != name]
-                others += _strangers(static, json.loads, enodes.values())
+                others += _added_nodes(static, json.loads, enodes.values())
                 write_text(static, json.dumps(others, indent=2) + "\n")
                 if self.plan.has_permissions:
-                    permitted = [*enodes.values(), *_strangers(rules, _allowlist, enodes.values())]
+                    permitted = [*enodes.values(), *_added_nodes(rules, _allowlist, enodes.values())]
                     lines = ",\n".join(f'  "{enode}"' for enode in permitted)
                     write_text(rules, f"nodes-allowlist = [\n{lines},\n]\n")
             nodes = tuple(
@@ -183,7 +183,7 @@ class Workdir:
         return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
 
 
-def _strangers(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
+def _added_nodes(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
     """Return nodes that the operator added to a list; ports of the network's own nodes may have changed."""
     ids = {_id(url) for url in own}
     try:
@@ -203,10 +203,10 @@ def _id(url: str) -> str:
 def where(path: Path) -> str:
     """Return the option that names this network in commands, relative to the current directory."""
     try:
-        is_usual = path == USUAL_PLACE.resolve()
+        is_default = path == DEFAULT_DIRECTORY.resolve()
     except FileNotFoundError:  # the current directory was deleted
-        is_usual = False
-    return "" if is_usual else " " + shlex.quote(f"--directory={path}")
+        is_default = False
+    return "" if is_default else " " + shlex.quote(f"--directory={path}")
 
 
 def prepare(path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-LONGEST_S: Final = 0.01
+MAX_PRIORITY_S: Final = 0.01
 """Upper limit of one period, whatever happens to the block."""
 
 
@@ -23,7 +23,7 @@ class BlockPriority:
 
     __slots__ = ("_longest_s", "_until", "begun")
 
-    def __init__(self, longest_s: float = LONGEST_S) -> None:
+    def __init__(self, longest_s: float = MAX_PRIORITY_S) -> None:
         self._longest_s = longest_s
         self._until = 0.0
         self.begun: Callable[[], None] = _ignore

@@ -62,9 +62,9 @@ class Portions:
 
     first = b""
 
-    def __init__(self, parts: Sequence[Piece], turns: FairScheduler) -> None:
+    def __init__(self, parts: Sequence[Piece], scheduler: FairScheduler) -> None:
         self._whole = Whole(parts, PORTION_BYTES)
-        self._turns = turns
+        self._scheduler = scheduler
         self._turn: asyncio.Future[None] | None = None
 
     @property
@@ -74,18 +74,18 @@ class Portions:
 
     async def next(self) -> bytes | None:
         """Return the next piece when the scheduler grants time; None after the last."""
-        if self._turns.is_over:
+        if self._scheduler.is_over:
             self._turn = asyncio.get_running_loop().create_future()
-            self._turns.wait(self, _RANK)
+            self._scheduler.wait(self, _RANK)
             await self._turn
         else:
-            self._turns.spend(_PORTION_S)
+            self._scheduler.spend(_PORTION_S)
         return await self._whole.next()
 
     def work(self) -> None:
         """Called by the scheduler; the client may have disconnected."""
         if self._turn is not None and not self._turn.done():
-            self._turns.spend(_PORTION_S)
+            self._scheduler.spend(_PORTION_S)
             self._turn.set_result(None)
 
     def close(self) -> None:

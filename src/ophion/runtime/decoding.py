@@ -19,7 +19,7 @@ from ophion.runtime.block_priority import BlockPriority
 Decoded: TypeAlias = list[Transaction | str]
 """Each transaction, or the reason why its bytes are none."""
 
-_MOST: Final = 32
+_MAX_COLLECTED: Final = 32
 """Submissions collected in one step; the loop serves others before the rest."""
 
 _HELD_S: Final = 0.001
@@ -45,9 +45,9 @@ class Decoding(Protocol):
 class ThreadDecoding:
     """Decoding in a running node."""
 
-    def __init__(self, haste: BlockPriority | None = None) -> None:
-        """While `haste` is on nothing is collected."""
-        self._haste = BlockPriority() if haste is None else haste
+    def __init__(self, block_priority: BlockPriority | None = None) -> None:
+        """While `block_priority` is on nothing is collected."""
+        self._block_priority = BlockPriority() if block_priority is None else block_priority
         self._ready: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
@@ -88,7 +88,7 @@ class ThreadDecoding:
         return Decoder()
 
     def collect(self) -> tuple[list[Any], Decoded]:
-        return ([], []) if self._haste.is_on else self._decoder.collect(_MOST)
+        return ([], []) if self._block_priority.is_on else self._decoder.collect(_MAX_COLLECTED)
 
     def close(self) -> None:
         self._is_closed = True

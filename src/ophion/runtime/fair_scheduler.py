@@ -24,7 +24,7 @@ TURN_S: Final = 0.006
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
 """Share of a step for waiting work, and for the line of long work."""
-_CROWD: Final = 16
+_MANY_WAITING: Final = 16
 """From this many waiting connections on, each newcomer gets a small slice first."""
 _LITTLE: Final = 1024
 """Bytes of an ordinary request."""
@@ -73,11 +73,11 @@ class Share:
 class FairScheduler:
     """Scheduler of one event loop."""
 
-    def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S, haste: BlockPriority | None = None) -> None:
-        """While `haste` is on, new work waits and no waiting work runs."""
+    def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S, priority: BlockPriority | None = None) -> None:
+        """While `priority` is on, new work waits and no waiting work runs."""
         self._turn_s = turn_s
-        self._haste = BlockPriority() if haste is None else haste
-        self._haste.begun = self._break_off
+        self._block_priority = BlockPriority() if priority is None else priority
+        self._block_priority.begun = self._break_off
         self.slice_s = slice_s
         """Time that one connection may work before it should yield."""
         self._waiting: list[tuple[float, int, Worker]] = []
@@ -101,7 +101,7 @@ class FairScheduler:
     @property
     def is_crowded(self) -> bool:
         """Whether so many wait that each gets a smaller slice."""
-        return len(self._waiting) > _CROWD
+        return len(self._waiting) > _MANY_WAITING
 
     def wait(self, worker: Worker, rank: float = 0.0) -> None:
         """Queue a connection; the scheduler calls it when it has a slice."""
@@ -140,7 +140,7 @@ class FairScheduler:
     def goes_on(self) -> bool:
         """Whether the step goes on after `ends_at`: that time may belong to an earlier step, because idle steps are not
         counted."""
-        is_another = not (self._is_renewing or self._haste.is_on)
+        is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()
         return is_another
 
@@ -148,7 +148,7 @@ class FairScheduler:
         if not self._is_renewing:
             self._is_renewing = True
             now = perf_counter()
-            if now >= self.ends_at and not self._haste.is_on:
+            if now >= self.ends_at and not self._block_priority.is_on:
                 self.ends_at = now + self._turn_s
             asyncio.get_running_loop().call_soon(self._renew)
 
@@ -159,7 +159,7 @@ class FairScheduler:
     def _renew(self) -> None:
         """Start a step, first for waiting work."""
         self._is_renewing = False
-        if self._haste.is_on:
+        if self._block_priority.is_on:
             self._renew_soon()
             return
         now = perf_counter()

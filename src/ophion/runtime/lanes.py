@@ -19,7 +19,7 @@ raise `LaneFull` and members of a batch wait for a slot (slots.py). The
 deadline of a job includes its time in the queue; a running Rust call has a deadline of its own. A cancelled job of
 `read` or `trace` (its client disconnected) stops soon, where the extension checks its deadline.
 
-`decoding` (decoding.py) is a thread of the extension that decodes transactions and recovers senders. `haste`
+`decoding` (decoding.py) is a thread of the extension that decodes transactions and recovers senders. `block_priority`
 (block_priority.py) is on while the loop must serve a block first.
 
 `InlineLanes` runs everything in the calling thread, for tests.
@@ -184,7 +184,7 @@ class Lanes(Protocol):
     @property
     def decoding(self) -> Decoding: ...
     @property
-    def haste(self) -> BlockPriority: ...
+    def block_priority(self) -> BlockPriority: ...
     @property
     def read(self) -> Lane: ...
     @property
@@ -217,8 +217,8 @@ class ThreadLanes:
         cores = os.cpu_count() or 2
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
-        self.haste = BlockPriority()
-        self.decoding = ThreadDecoding(self.haste)
+        self.block_priority = BlockPriority()
+        self.decoding = ThreadDecoding(self.block_priority)
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.peers = ThreadLane("peers", 2, None)
@@ -245,7 +245,7 @@ class InlineLanes:
     def __init__(self) -> None:
         self.write = InlineLane("write")
         self.build = InlineLane("build")
-        self.haste = BlockPriority()
+        self.block_priority = BlockPriority()
         self.decoding = InlineDecoding()
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")

@@ -46,13 +46,13 @@ class Slots:
         if not self._queue and self._is_free_for_batches:
             self._take_for_batch()
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
+        waiter = asyncio.get_running_loop().create_future()
+        self._queue.append(waiter)
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if turn.cancelled():
-                self._queue.remove(turn)
+            if waiter.cancelled():
+                self._queue.remove(waiter)
             else:
                 self.leave(in_batch=True)
             raise

@@ -26,7 +26,7 @@ class _Side:
         self.heard = heard
         self.partial = b""
         self.session: Session | None = None
-        self.unsaid: list[tuple[int, bytes]] = []
+        self.pending: list[tuple[int, bytes]] = []
         """Messages of this end that wait for the other handshake."""
         self.has_greeted = False
 
@@ -62,21 +62,21 @@ class _Conversation:
                 assert self._handshake is not None, "the target answers"
                 here.session = self._handshake.finish(message)
             here.session.max_message = _LARGEST
-        here.unsaid += _payloads(here.session.feed(data))
+        here.pending += _payloads(here.session.feed(data))
         for one, other in ((here, there), (there, here)):
             yield from self._said(one, other)
 
     def _said(self, here: _Side, there: _Side) -> Passed:
-        while here.session is not None and there.session is not None and here.unsaid:
-            said, here.unsaid = here.unsaid, []
+        while here.session is not None and there.session is not None and here.pending:
+            said, here.pending = here.pending, []
             there.heard.extend(payload for _, payload in said)
             yield there.end, there.session.seal(said)
             here.has_greeted = True
             if there.has_greeted:
                 # after both Hellos all messages are compressed, any number at a time
                 here.session.is_compressed = there.session.is_compressed = True
-                here.unsaid += _payloads(here.session.feed(b""))
-                there.unsaid += _payloads(there.session.feed(b""))
+                here.pending += _payloads(here.session.feed(b""))
+                there.pending += _payloads(there.session.feed(b""))
 
 
 class DecryptingRelay(Relay):

@@ -94,7 +94,7 @@ def test_rules_of_later_blocks_and_what_nothing_depends_on_may_be_changed(
     assert _refusal(before, {**before, **change}, 10, 1000) == ""
 
 
-def test_the_move_to_another_dialect_is_not_made_afterwards() -> None:
+def test_the_move_to_another_protocol_is_not_made_afterwards() -> None:
     before = {"ibft2": {}, "berlinBlock": 0}
     said = _refusal(before, {**before, "qbft": {"startblock": 10}}, 10)
     assert "qbft.startblock was not set and is 10" in said

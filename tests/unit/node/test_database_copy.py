@@ -46,17 +46,17 @@ def head(path: Path) -> int:
         return found[1]
 
 
-def test_a_backup_does_not_know_what_a_validator_has_promised(data: Path, tmp_path: Path) -> None:
+def test_a_backup_holds_no_votes_of_the_validator(data: Path, tmp_path: Path) -> None:
     with DataDirectory.open(data) as directory:
         directory.store().put_meta(MEMORY_KEY, b"qbft\0something")
         directory.store().put_meta("another", b"kept")
     back_up(data, tmp_path / "copy", 0, True, nothing)
     assert not (tmp_path / "copy" / "database" / "lock.mdb").exists()
     assert head(tmp_path / "copy") == 5
-    for path, promised in ((data, b"qbft\0something"), (tmp_path / "copy", b"qbft\0")):
+    for path, expected in ((data, b"qbft\0something"), (tmp_path / "copy", b"qbft\0")):
         with DataDirectory.open_existing(path) as directory:
             store = directory.store(read_only=True)
-            assert (store.meta(MEMORY_KEY), store.meta("another")) == (promised, b"kept")
+            assert (store.meta(MEMORY_KEY), store.meta("another")) == (expected, b"kept")
     # what is only written anew goes on as it was
     with DataDirectory.open_existing(data) as directory:
         compact(directory, nothing)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.chain.gas_price import FeeFloor
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction, decode_transactions
-from ophion.pool.admission import Applicant, Gate, PoolHead, judge, undecodable
+from ophion.pool.admission import AdmissionContext, Applicant, PoolHead, judge, undecodable
 from ophion.primitives import rlp
 from ophion.primitives.types import Address
 from ophion.testing.signing import (
@@ -48,7 +48,7 @@ def verdict(
     is_local: bool = True,
     needs_chain_id: bool = False,
 ) -> tuple[str, str] | None:
-    gate = Gate.at(head, floor or FeeFloor(), fee_cap, needs_chain_id)
+    context = AdmissionContext.at(head, floor or FeeFloor(), fee_cap, needs_chain_id)
 
     def account(sender: Address) -> tuple[int, int, str | None]:
         assert head.state is not None
@@ -57,8 +57,8 @@ def verdict(
 
     transaction = decoded(raw)
     applicant = Applicant.of(transaction, head.fork, is_local)
-    refusal = judge(applicant, gate, account)
-    usual = None if gate.bounds is None else transaction.plain_terms(gate.bounds)
+    refusal = judge(applicant, context, account)
+    usual = None if context.bounds is None else transaction.plain_terms(context.bounds)
     if usual is not None:
         # whatever the extension calls usual is refused by no rule but those about the sender's account
         assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
@@ -228,13 +228,13 @@ def test_the_first_broken_rule_answers(head: PoolHead) -> None:
 
 @pytest.mark.parametrize("fork", ["spurious", "london", "shanghai", "osaka"])
 def test_what_nearly_everybody_sends_is_usual(head: PoolHead, fork: str) -> None:
-    gate = Gate.at(replace(head, fork=fork), FeeFloor(), 10**18)
-    assert gate.bounds is not None
+    context = AdmissionContext.at(replace(head, fork=fork), FeeFloor(), 10**18)
+    assert context.bounds is not None
     raws = [legacy_transaction(KEY, 0, chain_id=2018), legacy_transaction(KEY, 5, to=None, gas=60_000, chain_id=2018)]
     if fork != "spurious":
         raws.append(fee_transaction(KEY, 1, chain_id=2018))
     for raw in raws:
-        assert decoded(raw).plain_terms(gate.bounds) is not None
+        assert decoded(raw).plain_terms(context.bounds) is not None
 
 
 def test_a_closer_look_is_taken_where_numbers_are_beyond_those_of_the_extension(head: PoolHead) -> None:
@@ -245,18 +245,18 @@ def test_a_closer_look_is_taken_where_numbers_are_beyond_those_of_the_extension(
         replace(head, gas_limit=2**64),
         replace(head, base_fee=2**127),
     ):
-        assert Gate.at(odd, FeeFloor(), 0).bounds is None
-    assert Gate.at(head, FeeFloor(2**200), 0).bounds is None
-    assert Gate.at(head, FeeFloor(), 2**255).bounds is not None
+        assert AdmissionContext.at(odd, FeeFloor(), 0).bounds is None
+    assert AdmissionContext.at(head, FeeFloor(2**200), 0).bounds is None
+    assert AdmissionContext.at(head, FeeFloor(), 2**255).bounds is not None
 
 
 def test_the_bounds_are_those_of_the_floor_as_it_is(head: PoolHead) -> None:
     floor = FeeFloor(1000)
-    gate = Gate.at(head, floor, 0)
+    context = AdmissionContext.at(head, floor, 0)
     transaction = decoded(legacy_transaction(KEY, 0, gas_price=1500, chain_id=2018))
-    assert gate.bounds is not None
-    assert transaction.plain_terms(gate.bounds) is not None
+    assert context.bounds is not None
+    assert transaction.plain_terms(context.bounds) is not None
     floor.min_gas_price = 2000
-    moved = gate.moved()
+    moved = context.moved()
     assert moved.bounds is not None
     assert transaction.plain_terms(moved.bounds) is None

@@ -78,7 +78,7 @@ def test_fast_path_agrees_with_the_checks(
         return "not listed" if sender == C.address else None
 
     fast, slow = (Admitter(config, floor, head, refusal_of, Queue(100)) for _ in range(2))
-    slow.gate = structs.replace(slow.gate, bounds=None)
+    slow.context = structs.replace(slow.context, bounds=None)
     batches = fast.begin_batch(), slow.begin_batch()
     for raw in raws:
         answers = [

@@ -103,7 +103,7 @@ def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
     return wires
 
 
-def told(
+def run_story(
     tmp_path: Path,
     engine: str,
     story: Callable[[list[TestCore], ManualClock], Awaitable[Any]],
@@ -149,9 +149,9 @@ def test_i_01_a_lone_validator_makes_a_block_every_period(tmp_path: Path, engine
         assert blocks(node)[0].header.gas_used == 21_000
         assert node.queries.head_state.balance(KEYS[0].address) == 21_000 * GWEI
         assert len(node.pool) == 0
-        assert driver_of(node)._vote_store.is_blank, "who is alone promises nothing"
+        assert driver_of(node)._vote_store.is_blank, "a single validator stores no votes"
 
-    told(tmp_path, engine, story)
+    run_story(tmp_path, engine, story)
 
 
 @BOTH
@@ -168,7 +168,7 @@ def test_a_block_that_was_built_here_is_not_executed_again(tmp_path: Path, engin
             await asyncio.sleep(5)
         assert node.queries.head_number == 2
 
-    told(tmp_path, engine, story)
+    run_story(tmp_path, engine, story)
 
 
 @BOTH
@@ -188,7 +188,7 @@ def test_i_02_four_validators_agree_in_round_0_and_take_turns(tmp_path: Path, en
             assert len(driver_of(nodes[0]).engine.validators.extra(header.header).seals) >= 3
         assert sum(header.header.gas_used for header in made) == 21_000
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -203,7 +203,7 @@ def test_i_03_a_missing_proposer_costs_a_round(tmp_path: Path, engine: str) -> N
         assert {node.chain.head.hash for node in nodes} == {nodes[0].chain.head.hash}
         assert status.disconnected == (KEYS[3].address,)
 
-    told(tmp_path, engine, story, nodes=3, validators=4)
+    run_story(tmp_path, engine, story, nodes=3, validators=4)
 
 
 @BOTH
@@ -223,11 +223,11 @@ def test_i_04_without_a_quorum_nothing_happens_and_the_status_says_why(tmp_path:
         assert nodes[0].queries.head_number >= 5
         assert nodes[2].chain.head.hash == nodes[0].chain.head.hash
 
-    told(tmp_path, engine, story, nodes=3, validators=4)
+    run_story(tmp_path, engine, story, nodes=3, validators=4)
 
 
 @BOTH
-def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path: Path, engine: str) -> None:
+def test_votes_are_on_disk_before_their_message_is_sent(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
         checked = []
@@ -241,7 +241,7 @@ def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path
                 node: TestCore = node,
                 said: Callable[..., None] = said,
             ) -> None:
-                memory = driver_of(node)._vote_store.recall(driver_of(node)._dialect)
+                memory = driver_of(node)._vote_store.recall(driver_of(node)._protocol)
                 assert memory is not None
                 assert (memory.height, memory.round) == (message.height, message.round)
                 if isinstance(message, Commit):
@@ -256,11 +256,11 @@ def test_promises_are_on_disk_before_the_message_that_makes_them_leaves(tmp_path
         assert nodes[0].queries.head_number == 2
         assert any(isinstance(message, Proposal) for message in checked)
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
-def test_i_07_a_restarted_validator_goes_on_behind_its_promises(tmp_path: Path, engine: str) -> None:
+def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: Path, engine: str) -> None:
     clock = ManualClock()
     prepared: list[bytes] = []
 
@@ -299,8 +299,8 @@ def test_i_07_a_restarted_validator_goes_on_behind_its_promises(tmp_path: Path, 
         assert rounds(nodes[0])[0] >= 1
         assert {node.chain.canonical(1).hash for node in nodes} == {prepared[0]}  # type: ignore[union-attr]
 
-    told(tmp_path, engine, before, nodes=4, clock=clock)
-    told(tmp_path, engine, after, nodes=4, clock=clock)
+    run_story(tmp_path, engine, before, nodes=4, clock=clock)
+    run_story(tmp_path, engine, after, nodes=4, clock=clock)
 
 
 SPOILED: dict[str, Callable[[BftEngine, Header], Header]] = {
@@ -308,7 +308,7 @@ SPOILED: dict[str, Callable[[BftEngine, Header], Header]] = {
     "bad state root": lambda engine, header: replace(header, state_root=b"\1" * 32),
     "wrong validator list": lambda engine, header: replace(
         header,
-        extra_data=engine.dialect(1).encode_extra(
+        extra_data=engine.protocol(1).encode_extra(
             replace(engine.validators.extra(header), validators=(KEYS[0].address,)), ExtraForm.FULL
         ),
     ),
@@ -331,7 +331,7 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
         )
         spoiled = SPOILED[fault](liar.engine, built.header)
         block = liar.engine.candidate(built.body.encode_block(spoiled.encode()))
-        proposal = KeyMessageFactory(liar._dialect, KEYS[0]).proposal(1, 0, block, None)
+        proposal = KeyMessageFactory(liar._protocol, KEYS[0]).proposal(1, 0, block, None)
         async with running(*map(driver_of, honest)):
             await asyncio.sleep(2.1)
             for node in honest:
@@ -348,7 +348,7 @@ def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
         assert rounds(nodes[1])[0] == 1
         assert blocks(nodes[1])[0].header.coinbase == KEYS[1].address
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -363,7 +363,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
 
     period = 2 if since else 6
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
-    told(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
+    run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
     # QBFT counts the time-out from the moment the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
@@ -388,7 +388,7 @@ def test_validators_are_voted_in_and_join_at_the_next_height(tmp_path: Path, eng
         assert KEYS[1].address in {header.header.coinbase for header in blocks(first)}
         assert first.chain.head.hash == second.chain.head.hash
 
-    told(tmp_path, engine, story, nodes=2, validators=1)
+    run_story(tmp_path, engine, story, nodes=2, validators=1)
 
 
 async def follow(node: TestCore, added: Sequence[Any]) -> None:
@@ -414,7 +414,7 @@ def test_consensus_stops_and_rejoins_as_the_operator_says(tmp_path: Path, engine
         service.cancel()
         await asyncio.wait({service})
 
-    told(tmp_path, engine, story)
+    run_story(tmp_path, engine, story)
 
 
 def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> No
         assert node.queries.head_number == 3
         assert node.chain.head.timestamp - START <= 23
 
-    told(tmp_path, "qbft", story, xemptyblockperiodseconds=10, requesttimeoutseconds=20)
+    run_story(tmp_path, "qbft", story, xemptyblockperiodseconds=10, requesttimeoutseconds=20)
 
 
 def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
         assert (extra.validators, extra.vote) == ((), None)
         assert driver_of(node).engine.members(node.chain.head, node.chain) == (KEYS[0].address,)
 
-    told(tmp_path, "qbft", story, alloc=alloc, validatorcontractaddress="0x" + contract, nodes=1, validators=0)
+    run_story(tmp_path, "qbft", story, alloc=alloc, validatorcontractaddress="0x" + contract, nodes=1, validators=0)
 
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
@@ -487,14 +487,16 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
             assert len(extra.seals) == (1 if header.number <= 3 else 2)
         assert any(isinstance(message, Proposal) for message in wires[1].sent)
 
-    told(tmp_path, "qbft", story, alloc=accounts, nodes=2, validators=0, validatorcontractaddress="0x" + contract.hex())
+    run_story(
+        tmp_path, "qbft", story, alloc=accounts, nodes=2, validators=0, validatorcontractaddress="0x" + contract.hex()
+    )
 
 
 def word(key: PrivateKey) -> str:
     return "0x" + key.address.hex().rjust(64, "0")
 
 
-def test_consensus_rests_when_the_contract_names_nobody(tmp_path: Path) -> None:
+def test_consensus_pauses_when_the_contract_names_no_validator(tmp_path: Path) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         (node,) = nodes
         async with running(driver_of(node)):
@@ -503,7 +505,7 @@ def test_consensus_rests_when_the_contract_names_nobody(tmp_path: Path) -> None:
         assert node.queries.head_number == 0
         assert "validators of block 1 cannot be found out" in status.explanation[0]
 
-    told(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
+    run_story(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
 
 
 def test_a_contract_that_does_not_answer_is_asked_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -523,8 +525,8 @@ def test_a_contract_that_does_not_answer_is_asked_again(tmp_path: Path, caplog: 
             await asyncio.sleep(10)
         assert node.queries.head_number >= 3
 
-    told(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
-    assert caplog.text.count("consensus rests at block 0") == 1
+    run_story(tmp_path, "qbft", story, validatorcontractaddress="0x" + "cc" * 20, nodes=1, validators=0)
+    assert caplog.text.count("consensus paused height=0") == 1
 
 
 def test_the_reward_and_the_fees_go_where_the_network_says(tmp_path: Path) -> None:
@@ -538,21 +540,21 @@ def test_the_reward_and_the_fees_go_where_the_network_says(tmp_path: Path) -> No
         assert node.queries.head_state.balance(beneficiary) == 21_000 * GWEI + 5000
         assert node.queries.head_state.balance(KEYS[0].address) == 0
 
-    told(tmp_path, "ibft2", story, blockreward="5000", miningbeneficiary="0x" + beneficiary.hex())
+    run_story(tmp_path, "ibft2", story, blockreward="5000", miningbeneficiary="0x" + beneficiary.hex())
 
 
 @BOTH
 def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver = driver_of(nodes[0])
-        junk = RawMessage(driver._dialect.signed_parts().style.codes[0], b"\xc0")
+        junk = RawMessage(driver._protocol.signed_parts().style.codes[0], b"\xc0")
         driver.received(junk, None)  # not running: nobody looks at it
         async with running(driver):
             await asyncio.sleep(1)
             with pytest.raises(DecodeError):
                 driver.received(junk, None)
 
-    told(tmp_path, engine, story)
+    run_story(tmp_path, engine, story)
 
 
 @BOTH
@@ -566,7 +568,7 @@ def test_messages_of_later_heights_are_a_reason_to_catch_up(tmp_path: Path, engi
         assert max(wires[3].wanted) >= 2
         assert nodes[3].queries.head_number == 0
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
@@ -582,7 +584,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
         async with running(driver_of(node)):
             await asyncio.sleep(7.5)
         assert [header.timestamp - START for header in blocks(node)] == [2, 4, 5, 6, 7]
-        assert driver_of(node)._dialect.name == "qbft"
+        assert driver_of(node)._protocol.name == "qbft"
 
     with open_network(tmp_path, genesis, KEYS[:1], clock) as (node,):
         run_virtually(story(), clock)
@@ -598,7 +600,7 @@ def test_periods_below_a_second_are_kept(tmp_path: Path, engine: str) -> None:
             await asyncio.sleep(1.1)
         assert seen == [0.25, 0.5, 0.75, 1.0]
 
-    told(tmp_path, engine, story, xblockperiodmilliseconds=250)
+    run_story(tmp_path, engine, story, xblockperiodmilliseconds=250)
 
 
 @BOTH
@@ -616,7 +618,7 @@ def test_validators_agree_on_blocks_of_the_latest_forks(tmp_path: Path, engine: 
         assert header.requests_hash.hex().startswith("e3b0c442")
 
     forks = {"shanghaiTime": 0, "cancunTime": 0, "pragueTime": START + 5, "osakaTime": START + 9}
-    told(tmp_path, engine, story, nodes=4, forks=forks)
+    run_story(tmp_path, engine, story, nodes=4, forks=forks)
 
 
 @BOTH
@@ -632,7 +634,7 @@ def test_after_a_restart_validators_are_found_without_going_back_to_the_epoch_bl
         assert fresh.members(node.chain.head, steps) == (KEYS[0].address,)
         assert steps.taken == 3
 
-    told(tmp_path, engine, story)
+    run_story(tmp_path, engine, story)
 
 
 @BOTH
@@ -650,7 +652,7 @@ def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: 
         assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
 
     # the last of four is dead, and its turn comes first
-    told(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
+    run_story(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
 
 
 @BOTH
@@ -664,7 +666,7 @@ def test_a_clock_that_is_set_forward_makes_the_block_due(tmp_path: Path, engine:
             assert node.queries.head_number == 1
             assert 104 <= node.chain.head.timestamp - START <= 107
 
-    told(tmp_path, engine, story, blockperiodseconds=60, requesttimeoutseconds=120)
+    run_story(tmp_path, engine, story, blockperiodseconds=60, requesttimeoutseconds=120)
 
 
 @BOTH
@@ -690,7 +692,7 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
             await asyncio.sleep(10)
         assert min(node.queries.head_number for node in nodes) > 2
 
-    told(tmp_path, engine, story, nodes=4, requesttimeoutseconds=2, blockperiodseconds=1)
+    run_story(tmp_path, engine, story, nodes=4, requesttimeoutseconds=2, blockperiodseconds=1)
 
 
 @BOTH
@@ -700,11 +702,11 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
         driver = driver_of(nodes[2])
-        dialect = driver._dialect
+        protocol = driver._protocol
         assembler = nodes[0].core.assembler
         built = await assembler.assemble_on(nodes[0].chain.head, assembler.wishes(START + 2), 1.0)
         block = driver.engine.candidate(built.body.encode_block(built.header.encode()))
-        factories = [KeyMessageFactory(dialect, key) for key in KEYS[:4]]
+        factories = [KeyMessageFactory(protocol, key) for key in KEYS[:4]]
         first = factories[0].proposal(1, 0, block, None)
         others = (1, 3) if engine == "ibft2" else (0, 1, 3)
         prepares = tuple(factories[index].prepare(1, 0, block.digest) for index in others)
@@ -715,7 +717,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
         again = factories[0].with_round(block, 1)
         header = rlp.split_list(again.encoded, 1024)[0]
         poison = rlp.list_of([header, rlp.list_of([legacy_transaction(DEV_KEYS[0], 0)]), rlp.EMPTY_LIST])
-        poisoned = dialect.candidate(poison)
+        poisoned = protocol.candidate(poison)
         assert (poisoned.hash, poisoned.digest) == (block.hash, again.digest)
         async with running(driver):
             await asyncio.sleep(2.1)
@@ -727,7 +729,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
             assert [type(message) for message in wires[2].sent] == [Prepare], "no vote for what cannot be executed"
             assert "body of another block" in driver.status().notes[-1]
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -763,7 +765,7 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
 
     # genesis lists somebody who is not there; the transition at block 1 takes precedence
     forks = {"transitions": {engine: transitions}}
-    told(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
+    run_story(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
 
 
 # --- coming, going and forgetting ---------------------------------------------------------------
@@ -784,7 +786,7 @@ def test_the_turn_of_a_validator_that_is_gone_costs_next_to_nothing(tmp_path: Pa
         assert [round(at) for at in seen] == list(range(2, 25, 2)), "four times it was the turn of the missing one"
         assert max(rounds(nodes[0])) == 1
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -802,7 +804,7 @@ def test_who_connects_hears_again_what_was_said_in_this_round(tmp_path: Path, en
         assert isinstance(message, RoundChange)
         assert message.round > 0
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -831,7 +833,7 @@ def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tm
         assert blocks(late)[first.height - 2].timestamp > START + 11, "its parent was made after the fourth came back"
         assert rounds(late)[-3:] == [0, 0, 0]
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -845,7 +847,7 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
                     driver.received(RawMessage(0, b"\xc0"), None)
             assert driver.counts.malformed == 3
 
-    told(tmp_path, engine, story, nodes=1)
+    run_story(tmp_path, engine, story, nodes=1)
 
 
 @BOTH
@@ -860,7 +862,7 @@ def test_nothing_is_signed_below_the_height_of_peers_for_one_timeout(tmp_path: P
             await asyncio.sleep(0.2)
             assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)
 
 
 @BOTH
@@ -877,4 +879,4 @@ def test_a_validator_begins_as_soon_as_a_quorum_reports_its_own_height(tmp_path:
             await asyncio.sleep(0.2)
             assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
 
-    told(tmp_path, engine, story, nodes=4)
+    run_story(tmp_path, engine, story, nodes=4)

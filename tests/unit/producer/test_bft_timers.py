@@ -19,7 +19,7 @@ def round_(at: float) -> SetTimer:
     return SetTimer(TimerKind.ROUND, at, RoundTimer(1, 0))
 
 
-def told(story: Callable[[BftTimers, ManualClock], Awaitable[None]]) -> list[tuple[BftEvent, float]]:
+def run_story(story: Callable[[BftTimers, ManualClock], Awaitable[None]]) -> list[tuple[BftEvent, float]]:
     """What expired, and after how many seconds."""
     clock = ManualClock()
     expired: list[tuple[BftEvent, float]] = []
@@ -40,7 +40,7 @@ def test_both_expire_at_their_time_and_at_once_when_it_has_passed() -> None:
         timers.set(block(clock.now() - 7.0))
         await asyncio.sleep(1)
 
-    assert told(story) == [(RoundTimer(1, 0), 2.0), (BlockTimer(1), 3.5), (BlockTimer(1), 4.0)]
+    assert run_story(story) == [(RoundTimer(1, 0), 2.0), (BlockTimer(1), 3.5), (BlockTimer(1), 4.0)]
 
 
 def test_a_timer_that_is_set_again_or_cancelled_does_not_expire() -> None:
@@ -56,7 +56,7 @@ def test_a_timer_that_is_set_again_or_cancelled_does_not_expire() -> None:
         timers.cancel_all()
         await asyncio.sleep(3)
 
-    assert told(story) == [(RoundTimer(1, 0), 2.0)]
+    assert run_story(story) == [(RoundTimer(1, 0), 2.0)]
 
 
 def test_a_clock_that_is_set_back_delays_the_block_and_not_the_round() -> None:
@@ -67,7 +67,7 @@ def test_a_clock_that_is_set_back_delays_the_block_and_not_the_round() -> None:
         clock.wall -= 10
         await asyncio.sleep(20)
 
-    assert told(story) == [(RoundTimer(1, 0), 2.0), (BlockTimer(1), 12.0)]
+    assert run_story(story) == [(RoundTimer(1, 0), 2.0), (BlockTimer(1), 12.0)]
 
 
 def test_a_clock_that_is_set_forward_hastens_the_block_and_not_the_round() -> None:
@@ -78,4 +78,4 @@ def test_a_clock_that_is_set_forward_hastens_the_block_and_not_the_round() -> No
         clock.wall += 100
         await asyncio.sleep(70)
 
-    assert told(story) == [(BlockTimer(1), 2.0), (RoundTimer(1, 0), 60.0)]
+    assert run_story(story) == [(BlockTimer(1), 2.0), (RoundTimer(1, 0), 60.0)]

@@ -35,7 +35,7 @@ def test_a_block_stays_within_the_size_that_others_accept(tmp_path: Path, monkey
         built = await core.core.assembler.assemble(1.0)
         return built.body.transaction_count
 
-    monkeypatch.setattr(block_assembly, "MAX_BLOCK_SIZE", block_assembly.HEADER_ROOM + 13_000)
+    monkeypatch.setattr(block_assembly, "MAX_BLOCK_SIZE", block_assembly.HEADER_BYTES + 13_000)
     with open_core(tmp_path) as core:
         assert asyncio.run(story(core)) == 3
 
@@ -54,7 +54,7 @@ def test_blocks_of_one_second_rise_in_time_which_is_said_once(
     assert leads == ([0] * 20 if equal_timestamps else list(range(20)))
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == (0 if equal_timestamps else 1)
-    assert all("block 12 by 11 s" in message and "--dev-equal-timestamps" in message for message in warned)
+    assert all("number=12 ahead_s=11" in message and "--dev-equal-timestamps" in message for message in warned)
 
 
 def test_a_chain_ahead_of_the_clock_goes_on_after_a_restart(tmp_path: Path) -> None:
@@ -105,4 +105,4 @@ def test_a_clock_far_behind_the_head_is_named(tmp_path: Path, caplog: pytest.Log
         assert "clock" not in caplog.text
         core.clock.advance(-51)
         core.core.assembler.check_clock(head)
-    assert "The clock of this node is 60 s behind block 1; no block is made until it has caught up" in caplog.text
+    assert "clock is behind the head: no block is made until it catches up number=1 behind_s=60" in caplog.text

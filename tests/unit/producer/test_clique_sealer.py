@@ -25,7 +25,7 @@ START = int(ManualClock().now())
 GWEI = 10**9
 
 
-def told(
+def run_story(
     tmp_path: Path,
     story: Callable[[list[TestCore], ManualClock], Awaitable[Any]],
     nodes: int = 1,
@@ -65,7 +65,7 @@ def test_c_01_a_lone_signer_makes_a_block_every_period_in_turn(tmp_path: Path) -
         assert {header.header.difficulty for header in blocks(nodes[0])} == {2}
         assert {header.header.coinbase for header in blocks(nodes[0])} == {ZERO_ADDRESS}
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_block_that_is_late_carries_the_time_of_its_making(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_block_that_is_late_carries_the_time_of_its_making(tmp_path: Path) -> 
             await asyncio.sleep(6)
         assert [header.timestamp - START for header in blocks(nodes[0])] == [100, 105]
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_c_02_signers_take_turns_by_address_without_forks(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_c_02_signers_take_turns_by_address_without_forks(tmp_path: Path) -> Non
         assert {header.header.difficulty for header in made} == {2}
         assert {node.chain.head.hash for node in nodes} == {nodes[0].chain.head.hash}
 
-    told(tmp_path, story, nodes=3)
+    run_story(tmp_path, story, nodes=3)
 
 
 def test_c_03_others_step_in_out_of_turn_within_the_random_delay(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_c_03_others_step_in_out_of_turn_within_the_random_delay(tmp_path: Path)
             late_s = at - header.timestamp
             assert late_s == 0 if is_in_turn else 0 < late_s < 1
 
-    told(tmp_path, story, nodes=2, signers=3)
+    run_story(tmp_path, story, nodes=2, signers=3)
 
 
 def test_c_04_a_signer_alone_of_three_makes_one_block_and_halts(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_c_04_a_signer_alone_of_three_makes_one_block_and_halts(tmp_path: Path) 
             await asyncio.sleep(60)
         assert len(blocks(nodes[0])) == 1
 
-    told(tmp_path, story, nodes=1, signers=3)
+    run_story(tmp_path, story, nodes=1, signers=3)
 
 
 def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_return_to_the_pool(
@@ -158,7 +158,7 @@ def test_c_07_after_healing_the_lighter_half_reorganises_and_its_transactions_re
                 assert node.chain.store.transaction_position(returned) is not None
         assert any(node.chain.store.transaction_position(returned) for node in nodes)
 
-    told(tmp_path, story, nodes=4, connects=False)
+    run_story(tmp_path, story, nodes=4, connects=False)
 
 
 def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> 
         assert set(authors[3:]) == {KEYS[0].address, KEYS[1].address}
         assert signer.chain.engine.members(signer.chain.head, signer.chain) == (KEYS[0].address, KEYS[1].address)
 
-    told(tmp_path, story, nodes=2, signers=1)
+    run_story(tmp_path, story, nodes=2, signers=1)
 
 
 def test_a_signer_that_votes_itself_out_stops(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_signer_that_votes_itself_out_stops(tmp_path: Path) -> None:
         (only,) = blocks(nodes[0])
         assert (only.header.coinbase, only.header.nonce) == (KEYS[0].address, DROP_NONCE)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_c_14_votes_vanish_at_the_epoch_and_are_cast_again(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_c_14_votes_vanish_at_the_epoch_and_are_cast_again(tmp_path: Path) -> No
         own = [header.number for header in made if engine.author(header) == KEYS[0].address]
         assert votes == [min(n for n in own if first < n < last) for first, last in ((0, 4), (4, 8), (8, 99))]
 
-    told(tmp_path, story, nodes=2, epochlength=4)
+    run_story(tmp_path, story, nodes=2, epochlength=4)
 
 
 def test_c_21_no_block_without_transactions_where_the_network_wants_none(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_c_21_no_block_without_transactions_where_the_network_wants_none(tmp_pat
             await asyncio.sleep(30)
         assert [header.timestamp - START for header in blocks(node)] == [30, 35]
 
-    told(tmp_path, story, createemptyblocks=False)
+    run_story(tmp_path, story, createemptyblocks=False)
 
 
 def test_period_zero_seals_as_soon_as_there_are_transactions(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_period_zero_seals_as_soon_as_there_are_transactions(tmp_path: Path) -> 
             await asyncio.sleep(10)
         assert [header.timestamp - START for header in blocks(node)] == [10, 10]
 
-    told(tmp_path, story, blockperiodseconds=None, period=0)
+    run_story(tmp_path, story, blockperiodseconds=None, period=0)
 
 
 def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path)
         assert account is not None
         assert account[1] == blocks(node)[0].header.gas_used * GWEI
 
-    told(tmp_path, story, alloc=alloc)
+    run_story(tmp_path, story, alloc=alloc)
 
 
 def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Pa
             assert ours.chain.engine.author(ours.chain.head) == KEYS[1].address
             assert theirs.chain.head.hash == ours.chain.head.hash
 
-    told(tmp_path, story, nodes=2, signers=3)
+    run_story(tmp_path, story, nodes=2, signers=3)
 
 
 class Ahead:
@@ -321,7 +321,7 @@ def test_blocks_stop_and_go_on_as_the_operator_says(tmp_path: Path) -> None:
         service.cancel()
         await asyncio.wait({service})
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_what_cannot_be_built_does_not_keep_a_signer_from_its_blocks(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_what_cannot_be_built_does_not_keep_a_signer_from_its_blocks(tmp_path: P
             await asyncio.sleep(11)
         assert node.queries.head_number == 2
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(tmp_path: Pat
             await asyncio.sleep(60)
         assert [header.timestamp - START for header in blocks(node)][:3] == [5, 10, 15]
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_after_a_restart_signers_are_found_without_going_back_to_the_epoch_block(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_after_a_restart_signers_are_found_without_going_back_to_the_epoch_block
         assert known.snapshot(node.chain.head, node.chain).votes, "the one vote of two that are needed stands"
         assert steps.taken == 3
 
-    told(tmp_path, story, nodes=2)
+    run_story(tmp_path, story, nodes=2)
 
 
 def test_a_clock_that_is_set_forward_makes_the_block_due(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_a_clock_that_is_set_forward_makes_the_block_due(tmp_path: Path) -> None
             assert nodes[0].queries.head_number == 1
             assert 104 <= nodes[0].chain.head.timestamp - START <= 107
 
-    told(tmp_path, story, blockperiodseconds=60)
+    run_story(tmp_path, story, blockperiodseconds=60)
 
 
 def test_nothing_is_signed_below_the_height_of_peers_for_three_periods(tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_nothing_is_signed_below_the_height_of_peers_for_three_periods(tmp_path:
             await asyncio.sleep(5)
             assert len(blocks(nodes[0])) == 1
 
-    told(tmp_path, story, signers=3)
+    run_story(tmp_path, story, signers=3)
 
 
 def test_a_signer_signs_as_soon_as_a_signer_reports_its_own_height(tmp_path: Path) -> None:
@@ -414,4 +414,4 @@ def test_a_signer_signs_as_soon_as_a_signer_reports_its_own_height(tmp_path: Pat
             await asyncio.sleep(4.9)
             assert len(blocks(nodes[0])) == 1
 
-    told(tmp_path, story, signers=3)
+    run_story(tmp_path, story, signers=3)

@@ -31,7 +31,7 @@ SMALL = replace(dev_genesis("petersburg"), gas_limit=70_000)
 """Room for three transfers."""
 
 
-def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
+def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
     clock = ManualClock()
     with open_core(tmp_path, clock=clock, **options) as core:
         return run_virtually(story(core), clock)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def begin(
     """The next block is due after this time."""
     assembler, clock = core.core.assembler, core.clock
     wishes = assembler.wishes(int(clock.now() + period_s))
-    assembler.grow(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
+    assembler.begin_early(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
 
 
 async def finished(core: TestCore) -> BuiltBlock:
@@ -93,7 +93,7 @@ def test_what_arrives_is_in_the_block_in_the_order_of_arrival(tmp_path: Path, gr
         assert core.chain.head == header
         assert len(core.pool) == 0
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [True]
 
 
@@ -114,7 +114,7 @@ def test_blocks_on_schedule_are_grown_while_the_last_one_is_written(tmp_path: Pa
         assert sum(counts) == 80
         assert min(counts[:4]) >= 18
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown.count(True) >= 4
 
 
@@ -133,7 +133,7 @@ def test_a_block_grows_on_a_parent_that_is_not_written_yet(tmp_path: Path, grown
         assert (await commit(core, built)).number == 2
         assert len(core.pool) == 0
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [True]
 
 
@@ -150,7 +150,7 @@ def test_what_the_parent_left_in_the_pool_is_in_the_block(tmp_path: Path, grown:
         await commit(core, parent)
         assert hashes(await finished(core)) == [*left, *behind]
 
-    told(tmp_path, story, genesis=SMALL)
+    run_story(tmp_path, story, genesis=SMALL)
     assert grown == [True]
 
 
@@ -163,7 +163,7 @@ def test_a_replaced_transaction_is_not_in_the_block(tmp_path: Path, grown: list[
         dearer = await core.send(legacy_transaction(B, 0, gas_price=4 * GWEI))
         assert hashes(await finished(core)) == [*dearer, *others]
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [True]
 
 
@@ -179,7 +179,7 @@ def test_a_sender_that_replaces_without_end_does_not_keep_the_lane_busy(tmp_path
         assert growing._beginnings == 3
         assert hashes(await finished(core)) == last
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [False]
 
 
@@ -201,7 +201,7 @@ def test_who_pays_more_goes_first_where_there_is_no_room_for_all(
         assert hashes(built) == [*dear, *cheap[:2]]
         assert len(core.pool) == 4
 
-    told(tmp_path, story, genesis=SMALL)
+    run_story(tmp_path, story, genesis=SMALL)
     assert grown == [not is_last_moment]
 
 
@@ -213,7 +213,7 @@ def test_a_full_block_of_equal_prices_is_kept(tmp_path: Path, grown: list[bool])
         await core.send(legacy_transaction(C, 0, gas_price=GWEI), legacy_transaction(B, 3, gas_price=9 * GWEI))
         assert hashes(await finished(core)) == first
 
-    told(tmp_path, story, genesis=SMALL)
+    run_story(tmp_path, story, genesis=SMALL)
     assert grown == [True]
 
 
@@ -226,7 +226,7 @@ def test_a_gap_that_closes_brings_in_what_waited_behind_it(tmp_path: Path, grown
         closing = await core.send(legacy_transaction(C, 0))
         assert hashes(await finished(core))[1:] == [*closing, *behind]
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [True]
 
 
@@ -272,7 +272,7 @@ def test_a_block_that_is_wished_otherwise_is_built_anew(tmp_path: Path, grown: l
         assert hashes(built) == sent
         await commit(core, built)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [False]
 
 
@@ -286,7 +286,7 @@ def test_another_vanity_does_not_matter(tmp_path: Path, grown: list[bool]) -> No
         assert built.header.extra_data == b"hello"
         await commit(core, built)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [True]
 
 
@@ -298,7 +298,7 @@ def test_a_block_that_is_long_overdue_has_the_time_of_the_clock(tmp_path: Path, 
         built = await core.core.assembler.assemble(1.0)
         assert built.header.timestamp == int(core.clock.now())
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == []
 
 
@@ -315,7 +315,7 @@ def test_another_head_ends_the_growth(tmp_path: Path, grown: list[bool]) -> None
         await core.send(legacy_transaction(B, 1))
         assert growing._timer is None
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_what_only_left_the_pool_to_make_room_stays_in_the_block(tmp_path: Path, grown: list[bool]) -> None:
@@ -326,7 +326,7 @@ def test_what_only_left_the_pool_to_make_room_stays_in_the_block(tmp_path: Path,
         core.pool.drop(sent, DropReason.EVICTED)
         assert hashes(await finished(core)) == sent
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
     assert grown == [True]
 
 
@@ -340,8 +340,8 @@ def test_blocks_hold_no_more_bytes_than_others_accept(
             await asyncio.sleep(0.1)
         return (await finished(core)).body.transaction_count
 
-    monkeypatch.setattr(incremental_builder, "MAX_BLOCK_SIZE", incremental_builder.HEADER_ROOM + 13_000)
-    assert told(tmp_path, story) == 3
+    monkeypatch.setattr(incremental_builder, "MAX_BLOCK_SIZE", incremental_builder.HEADER_BYTES + 13_000)
+    assert run_story(tmp_path, story) == 3
     assert grown == [True]
 
 
@@ -358,4 +358,4 @@ def test_a_block_that_was_overtaken_holds_no_state(tmp_path: Path) -> None:
         assert growing.is_closed
         assert growing._block is None
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)

@@ -19,7 +19,7 @@ PATIENCE_S = 60.0
 """Longer than any machine takes for a block: whoever is told something sooner was not told because time was up."""
 
 
-def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
+def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
     with open_core(tmp_path, **options) as core:
         return asyncio.run(story(core))  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ def test_a_transaction_is_sealed_at_once(tmp_path: Path) -> None:
 
         await sealing(core, body)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_nothing_is_sealed_without_transactions(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_sealed_without_transactions(tmp_path: Path) -> None:
 
         await sealing(core, body)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_what_was_in_the_pool_before_is_sealed_first(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_what_was_in_the_pool_before_is_sealed_first(tmp_path: Path) -> None:
 
         await sealing(core, body)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_transactions_that_arrive_together_share_a_block(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_transactions_that_arrive_together_share_a_block(tmp_path: Path) -> None
 
         await sealing(core, body)
 
-    told(tmp_path, story, lanes=ThreadLanes())
+    run_story(tmp_path, story, lanes=ThreadLanes())
 
 
 def test_a_transaction_that_waits_for_its_nonce_does_not_keep_the_sealer_busy(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_transaction_that_waits_for_its_nonce_does_not_keep_the_sealer_busy(tm
 
         await sealing(core, body)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_transaction_that_no_block_can_hold_is_dropped_and_sealing_goes_on(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_transaction_that_no_block_can_hold_is_dropped_and_sealing_goes_on(tmp
 
         await sealing(core, body)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_whoever_asks_right_after_sending_can_wait_for_the_block(tmp_path: Path)
 
         await sealing(core, body, sealer)
 
-    told(tmp_path, story, lanes=ThreadLanes())
+    run_story(tmp_path, story, lanes=ThreadLanes())
 
 
 def test_nobody_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_nobody_waits_for_a_transaction_that_is_not_about_to_be_mined(tmp_path: 
 
         await sealing(core, body, sealer)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_sender_is_answered_when_its_block_is_there(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_sender_is_answered_when_its_block_is_there(tmp_path: Path) -> None:
 
         await sealing(core, body)
 
-    told(tmp_path, story, lanes=ThreadLanes())
+    run_story(tmp_path, story, lanes=ThreadLanes())
 
 
 def test_a_sender_that_comes_back_at_once_is_not_kept_waiting(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_sender_that_comes_back_at_once_is_not_kept_waiting(tmp_path: Path) ->
 
         await sealing(core, body)
 
-    told(tmp_path, story, lanes=ThreadLanes())
+    run_story(tmp_path, story, lanes=ThreadLanes())
 
 
 def test_a_crowd_is_not_kept_waiting(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_crowd_is_not_kept_waiting(tmp_path: Path) -> None:
 
         await sealing(core, body)
 
-    told(tmp_path, story, lanes=ThreadLanes())
+    run_story(tmp_path, story, lanes=ThreadLanes())
 
 
 def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_nobody_is_kept_waiting_for_a_block_that_does_not_come(tmp_path: Path) -
 
         await sealing(core, body)
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_stopping_lets_everybody_go(tmp_path: Path) -> None:
@@ -218,4 +218,4 @@ def test_stopping_lets_everybody_go(tmp_path: Path) -> None:
             await sending
         assert core.pool.hold_answer is None
 
-    told(tmp_path, story, lanes=ThreadLanes())
+    run_story(tmp_path, story, lanes=ThreadLanes())

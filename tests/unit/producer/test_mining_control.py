@@ -23,7 +23,7 @@ from ophion.testing.wait_for import until
 B = DEV_KEYS[1]
 
 
-def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
+def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
     with open_core(tmp_path, **options) as core:
         return asyncio.run(story(core))  # type: ignore[arg-type]
 
@@ -55,7 +55,7 @@ def test_mining_starts_and_stops_while_the_service_runs(tmp_path: Path) -> None:
         await asyncio.wait({running})
         assert running.cancelled()
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_mining_needs_somebody_to_reward(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_mining_needs_somebody_to_reward(tmp_path: Path) -> None:
         core.mining.start()
         assert core.mining.coinbase == COINBASE
 
-    told(tmp_path, story, config=NodeConfig())
+    run_story(tmp_path, story, config=NodeConfig())
 
 
 def test_under_proof_of_authority_the_node_itself_is_rewarded(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_under_proof_of_authority_the_node_itself_is_rewarded(tmp_path: Path) ->
         assert not await core.mining.submit_work(1, bytes(32), bytes(32))
         assert core.mining.hashrate == 0
 
-    told(tmp_path, story, genesis=genesis)
+    run_story(tmp_path, story, genesis=genesis)
 
 
 def test_what_miners_choose_goes_into_the_next_block(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_what_miners_choose_goes_into_the_next_block(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="33 bytes"):
             core.mining.set_extra_data(bytes(33))
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_without_a_way_of_sealing_mining_cannot_start() -> None:

@@ -29,7 +29,7 @@ def genesis() -> Genesis:
     )
 
 
-def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], genesis: Genesis | None = None) -> Any:
+def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], genesis: Genesis | None = None) -> Any:
     with open_core(tmp_path, genesis=genesis) as core:
         return asyncio.run(story(core))  # type: ignore[arg-type]
 
@@ -64,7 +64,7 @@ def test_the_search_makes_blocks_that_verify(tmp_path: Path, genesis: Genesis) -
         assert int.from_bytes(result, "big") * 16 <= 2**256
         assert core.queries.head_state.nonce(B.address) == 1
 
-    told(tmp_path, story, genesis)
+    run_story(tmp_path, story, genesis)
 
 
 def test_a_search_that_ends_early_is_measured_too(tmp_path: Path, genesis: Genesis) -> None:
@@ -76,7 +76,7 @@ def test_a_search_that_ends_early_is_measured_too(tmp_path: Path, genesis: Genes
         assert found is not None
         assert miner.hashrate == int((found[0] - 4) / 1e-6), "the clock of this test stands still"
 
-    told(tmp_path, story, genesis)
+    run_story(tmp_path, story, genesis)
 
 
 @pytest.mark.parametrize("is_dev", [False, True])
@@ -106,7 +106,7 @@ def test_an_external_miner_gets_work_and_its_nonce_makes_a_block(
         assert core.queries.head_state.nonce(B.address) == 1
         assert not await mining.submit_work(nonce, work.seal_hash, mix_hash), "too late"
 
-    told(tmp_path, story, None if is_dev else genesis)
+    run_story(tmp_path, story, None if is_dev else genesis)
 
 
 def test_work_is_made_anew_when_the_pool_has_changed_for_a_while(tmp_path: Path, genesis: Genesis) -> None:
@@ -129,7 +129,7 @@ def test_work_is_made_anew_when_the_pool_has_changed_for_a_while(tmp_path: Path,
             "older work on the same head still counts"
         )
 
-    told(tmp_path, story, genesis)
+    run_story(tmp_path, story, genesis)
 
 
 def test_reported_hashrates_add_up_and_expire(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_reported_hashrates_add_up_and_expire(tmp_path: Path) -> None:
         core.clock.advance(601)
         assert mining.hashrate == 0
 
-    told(tmp_path, story)
+    run_story(tmp_path, story)
 
 
 def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(
@@ -172,4 +172,4 @@ def test_a_clock_that_is_set_back_delays_blocks_and_breaks_nothing(
         running.cancel()
         await asyncio.wait({running})
 
-    told(tmp_path, story, genesis)
+    run_story(tmp_path, story, genesis)

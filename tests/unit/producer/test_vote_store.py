@@ -13,7 +13,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.errors import StorageError
 from ophion.native.store import Store, open_store
-from ophion.producer.vote_store import MEMORY_KEY, VoteStore, without_promises
+from ophion.producer.vote_store import MEMORY_KEY, VoteStore, without_votes
 from ophion.runtime.lanes import InlineLanes
 
 VALIDATOR, OTHER = b"\x0a" * 20, b"\x0b" * 20
@@ -26,44 +26,44 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def test_what_was_promised_is_known_after_a_restart(store: Store) -> None:
-    promises = VoteStore(store, InlineLanes(), VALIDATOR)
-    assert promises.is_blank
-    assert promises.recall(Qbft()) is None
-    asyncio.run(promises.remember(Qbft(), DurableVotes(5)))
+def test_votes_are_known_after_a_restart(store: Store) -> None:
+    votes = VoteStore(store, InlineLanes(), VALIDATOR)
+    assert votes.is_blank
+    assert votes.recall(Qbft()) is None
+    asyncio.run(votes.remember(Qbft(), DurableVotes(5)))
     later = VoteStore(store, InlineLanes(), VALIDATOR)
     assert not later.is_blank
     assert later.recall(Qbft()) == DurableVotes(5)
-    assert later.recall(Ibft2()) is None, "a height of another dialect is another height"
+    assert later.recall(Ibft2()) is None, "a height of another protocol is another height"
 
 
-def test_promises_that_cannot_be_read_stop_the_node(store: Store) -> None:
+def test_votes_that_cannot_be_read_stop_the_node(store: Store) -> None:
     store.put_meta(MEMORY_KEY, b"qbft\0junk")
-    promises = VoteStore(store, InlineLanes(), VALIDATOR)
-    with pytest.raises(StorageError, match="has promised to others cannot be read"):
-        promises.recall(Qbft())
+    votes = VoteStore(store, InlineLanes(), VALIDATOR)
+    with pytest.raises(StorageError, match="stored votes of this validator cannot be read"):
+        votes.recall(Qbft())
 
 
 def test_who_was_restored_has_no_memory(store: Store) -> None:
-    promises = VoteStore(store, InlineLanes(), VALIDATOR)
-    asyncio.run(promises.remember(Qbft(), DurableVotes(5)))
-    store.put_meta(MEMORY_KEY, without_promises(store.meta(MEMORY_KEY) or b""))
-    assert promises.is_blank
-    assert promises.recall(Qbft()) is None
-    assert promises.other is None
+    votes = VoteStore(store, InlineLanes(), VALIDATOR)
+    asyncio.run(votes.remember(Qbft(), DurableVotes(5)))
+    store.put_meta(MEMORY_KEY, without_votes(store.meta(MEMORY_KEY) or b""))
+    assert votes.is_blank
+    assert votes.recall(Qbft()) is None
+    assert votes.other is None
     assert VoteStore(store, InlineLanes(), OTHER).other == f"0x{VALIDATOR.hex()}"
 
 
-def test_a_database_that_was_copied_holds_the_promises_of_another(store: Store) -> None:
+def test_a_database_that_was_copied_holds_the_votes_of_another(store: Store) -> None:
     asyncio.run(VoteStore(store, InlineLanes(), OTHER).remember(Qbft(), DurableVotes(5)))
-    promises = VoteStore(store, InlineLanes(), VALIDATOR)
-    assert promises.is_blank
-    assert promises.recall(Qbft()) is None
-    assert promises.other == f"0x{OTHER.hex()}"
+    votes = VoteStore(store, InlineLanes(), VALIDATOR)
+    assert votes.is_blank
+    assert votes.recall(Qbft()) is None
+    assert votes.other == f"0x{OTHER.hex()}"
 
 
 def test_a_record_of_an_earlier_version_has_no_address(store: Store) -> None:
     store.put_meta(MEMORY_KEY, b"qbft\0" + DurableVotes(5).encode())
-    promises = VoteStore(store, InlineLanes(), VALIDATOR)
-    assert not promises.is_blank
-    assert promises.recall(Qbft()) == DurableVotes(5)
+    votes = VoteStore(store, InlineLanes(), VALIDATOR)
+    assert not votes.is_blank
+    assert votes.recall(Qbft()) == DurableVotes(5)

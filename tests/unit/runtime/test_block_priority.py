@@ -5,34 +5,34 @@ from __future__ import annotations
 from threading import Thread, current_thread
 from time import perf_counter, sleep
 
-from ophion.runtime.block_priority import LONGEST_S, BlockPriority
+from ophion.runtime.block_priority import MAX_PRIORITY_S, BlockPriority
 
 LONG_S = 1e6
 """Nobody keeps this process from running for so long."""
 
 
 def test_it_is_on_between_beginning_and_end() -> None:
-    haste = BlockPriority(LONG_S)
-    assert not haste.is_on
-    haste.begin()
-    assert haste.is_on
-    haste.end()
-    assert not haste.is_on
+    block_priority = BlockPriority(LONG_S)
+    assert not block_priority.is_on
+    block_priority.begin()
+    assert block_priority.is_on
+    block_priority.end()
+    assert not block_priority.is_on
 
 
 def test_one_that_nobody_ends_is_over_by_itself() -> None:
-    haste = BlockPriority()
-    haste.begin()
-    over = perf_counter() + LONGEST_S
+    block_priority = BlockPriority()
+    block_priority.begin()
+    over = perf_counter() + MAX_PRIORITY_S
     while perf_counter() <= over:
-        sleep(LONGEST_S)
-    assert not haste.is_on
+        sleep(MAX_PRIORITY_S)
+    assert not block_priority.is_on
 
 
 def test_whoever_asks_seldom_is_told_in_the_thread_that_begins() -> None:
-    haste, told = BlockPriority(LONG_S), list[tuple[bool, Thread]]()
-    haste.begun = lambda: told.append((haste.is_on, current_thread()))
-    thread = Thread(target=haste.begin)
+    block_priority, told = BlockPriority(LONG_S), list[tuple[bool, Thread]]()
+    block_priority.begun = lambda: told.append((block_priority.is_on, current_thread()))
+    thread = Thread(target=block_priority.begin)
     thread.start()
     thread.join()
     assert told == [(True, thread)]

@@ -115,16 +115,16 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 
 def test_some_are_collected_at_a_time_and_none_in_haste() -> None:
     async def story() -> list[int]:
-        haste, sizes, waited = BlockPriority(1e6), list[int](), list[bool]()
-        decoding, ready = ThreadDecoding(haste), asyncio.Event()
+        block_priority, sizes, waited = BlockPriority(1e6), list[int](), list[bool]()
+        decoding, ready = ThreadDecoding(block_priority), asyncio.Event()
 
         def collect() -> None:
             if not waited:
-                haste.begin()
+                block_priority.begin()
             found, _ = decoding.collect()
-            if haste.is_on:
+            if block_priority.is_on:
                 waited.append(found == [])
-                haste.end()
+                block_priority.end()
                 return
             sizes.append(len(found))
             if sum(sizes) == 100:

@@ -174,11 +174,11 @@ def test_nothing_is_scheduled_when_nobody_waits() -> None:
 
 def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
     async def main() -> None:
-        haste, log = BlockPriority(1e6), list[str]()
-        turns = FairScheduler(turn_s=1e6, haste=haste)
+        block_priority, log = BlockPriority(1e6), list[str]()
+        turns = FairScheduler(turn_s=1e6, priority=block_priority)
         Worker(turns, log, "first", 1).wait()
         assert perf_counter() < turns.ends_at
-        haste.begin()
+        block_priority.begin()
         assert turns.is_over
         assert perf_counter() > turns.ends_at
         await asyncio.sleep(0)
@@ -186,7 +186,7 @@ def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
         for _ in range(100):
             assert log == []
             await asyncio.sleep(0)
-        haste.end()
+        block_priority.end()
         await until_nobody_waits(turns)
         assert log == ["first"]
         await asyncio.sleep(0)

@@ -1,28 +1,28 @@
-"""IBFT 2.0 and QBFT: one state machine, two dialects.
+"""IBFT 2.0 and QBFT: one state machine, two protocols.
 
-    validator_set    who decides a height, what is a quorum, whose turn it is
-    messages         proposals, prepares, commits, round changes, decoded
-    events           input events and output effects of the state machine
-    machine          `BftStateMachine.handle(event, now) -> effects`; height, round and round_change are its inside
-    inbox            duplicates, messages of later heights, limits
-    memory           what must survive a restart; waiting_out: what is done where it has not
-    presence         who is there, and whose turn is passed over
-    timing           periods and timeouts, doubled and capped
-    status           a doctor for stalls: what the machine waits for, in plain words
-    dialect          what the machine needs from a dialect
-    ibft2, qbft      the two dialects: in what they differ
-    codec            what they share: extra data, reading and writing messages; wire: the pieces; justification: rules
-    authorship       whose signature it is; message_factory: own messages with a key
-    profiles         which of the two wire profiles to speak
-    engine           `Engine` for both: hashing and header rules; schedule and validators stand behind it
+    validator_set          validators of a height, quorum size, proposer order
+    messages               decoded proposals, prepares, commits and round changes
+    events                 input events and output effects of the state machine
+    state_machine          `BftStateMachine.handle(event, now) -> effects`; uses height, round and round_change
+    message_buffer         duplicates, messages of later heights, limits
+    durable_votes          votes that survive a restart; lost_state_recovery: what happens without them
+    proposer_liveness      validators whose rounds are skipped
+    timeouts               block periods and round timeouts, doubled and capped
+    status                 explains what consensus waits for
+    protocol               interfaces that both protocols implement
+    ibft2, qbft            the two protocols
+    message_codec          shared message code; message_encoding: signed parts; justification: certificate rules
+    signatures             recovers authors; message_factory: signs own messages
+    client_profiles        chooses the wire profile that the peers understand
+    engine                 `Engine` for both: hashing and header rules; uses schedule and validators
 
-A height in round 0, as four validators see it (IBFT 2.0; in QBFT the proposer prepares too):
+A height in round 0 with four validators (IBFT 2.0; in QBFT the proposer prepares too):
 
     proposer   ── Proposal ──▶ all        the block is due
-    others     ── Prepare ───▶ all        the block was checked
-    everyone   ── Commit ────▶ all        a quorum has prepared: remembered on disk before it is said
-    everyone   imports                    a quorum has committed: its seals go into the header
+    others     ── Prepare ───▶ all        the block is valid
+    all        ── Commit ────▶ all        a quorum has prepared; stored on disk before the commit is sent
+    all        import                     a quorum has committed; its seals go into the header
 
-When a round takes too long its validators ask for the next one (`RoundChange`) and say what they had prepared; the next
-proposer must propose that block again. Why this never decides two blocks is argued in `height.py`.
+When a round times out, validators send `RoundChange` for the next round with the block they prepared. The next proposer
+must propose that block again. `height.py` argues why this never decides two blocks.
 """

@@ -1,11 +1,11 @@
-"""What to write where other clients differ (consensus.md 0.6, 3.3).
+"""Chooses message forms for peers of other client versions (consensus.md 0.6, 3.3).
 
-Besu 26.1 and later write a slot for block access lists into proposals and round changes, earlier versions and the
-original client do not, and neither understands the other. Ophion reads both; what it writes is configured, or follows
-its peers.
+Besu 26.1 and later write a slot for block access lists into proposals and round changes. Earlier versions and Pantheon
+1.2 do not, and neither form is accepted by the other side. Ophion reads both; it writes the configured form or the one
+its peers use.
 
-GoQuorum's digests leave the round of a block out, so it takes a block of a later round for another one than ours unless
-its round is written as 0. Everybody else goes by the block as it is sent.
+GoQuorum computes digests without the round of a block. It treats a block of a later round as another block unless its
+round is written as 0. All other clients use the block as sent.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ProfileChoice(Enum):
     CLASSIC = "classic"
     BAL = "bal"
     AUTO = "auto"
-    """Whatever the connected validators understand."""
+    """The profile that all connected validators understand."""
 
 
 def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
-    """The profile of one height, given the names that connected validators gave in their Hello.
+    """Choose the profile of one height from the client names in the Hello messages of connected validators.
 
-    Own kind understands both and has no say. The slot is written only where all others want it.
+    Ophion reads both forms, so Ophion peers do not count. The slot is written only if all others use it.
     """
     if choice is not ProfileChoice.AUTO:
         return Profile(choice.value)
@@ -49,7 +49,7 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
 
 
 def hides_round(clients: Iterable[str]) -> bool:
-    """Whether QBFT blocks of later rounds are sent with round 0, given those names: only where all others want it."""
+    """Whether QBFT blocks of later rounds are sent with round 0: only if all other clients need it."""
     others = _others(clients)
     return bool(others) and all(_QUORUM in client for client in others)
 

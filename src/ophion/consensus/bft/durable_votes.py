@@ -1,16 +1,16 @@
-"""What a validator keeps on disk so that a restart cannot make it contradict itself.
+"""Votes that a validator stores on disk so that it does not contradict them after a restart.
 
-Neither Besu nor Pantheon 1.2 keeps anything, and both can fork after a badly timed restart (consensus.md 6.2,
-I-07). Two promises have to survive:
+Neither Besu nor Pantheon 1.2 stores votes, and both can fork after a badly timed restart (consensus.md 6.2, I-07). Two
+facts must survive:
 
-* *prepared*: "a quorum would accept this block" must be repeated in every later round change of the height, since some
-  other validator may have committed on the strength of it;
-* *round*: a validator that has voted in a round, or asked for it, has promised not to vote differently there nor to
-  vote in any earlier round. A proposal that rests on its round change may still be under way.
+* *prepared*: the proof that a quorum prepared a block. Every later round change of the height must repeat it, because
+  another validator may have committed that block;
+* *round*: the highest round voted in or requested. The validator must not vote differently there, nor vote in an
+  earlier round, because a proposal may already use its round change.
 
-So a restarted validator does not begin at round 0 again. Where it had only asked for a round it repeats the request;
-where it had voted it goes on with the round after. Both are always allowed, and when a whole network restarts after a
-stall the repeated requests meet at once, without waiting for a timer.
+A restarted validator therefore does not begin at round 0. If it had only requested a round, it repeats the request; if
+it had voted, it continues with the next round. After a restart of the whole network the repeated requests form a quorum
+without waiting for a timer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VERSION = 1
 
 
 class RecalledVotes(Protocol):
-    """How stored parts become values again: the decoding half of a dialect."""
+    """Decodes stored parts; both protocols implement it."""
 
     def signed_proposal(self, data: bytes) -> SignedProposal: ...
     def prepare(self, data: bytes) -> Prepare: ...
@@ -37,19 +37,19 @@ class RecalledVotes(Protocol):
 
 
 class DurableVotes(Struct, frozen=True):
-    """The promises of one height."""
+    """The votes of one height."""
 
     height: int
     round: int = 0
-    """The highest round this validator has voted in or asked for."""
+    """Highest round this validator has voted in or requested."""
     vote: Hash32 | None = None
-    """The digest it proposed, prepared or committed in `round`; None while it has only asked for that round."""
+    """Digest it proposed, prepared or committed in `round`; None if it has only requested that round."""
     prepared: PreparedRound | None = None
-    """The latest proof of preparation, of any round of this height."""
+    """Latest proof of preparation of this height."""
 
     @property
     def resume_round(self) -> int:
-        """Where a restarted validator goes on."""
+        """Round in which a restarted validator continues."""
         return self.round + 1 if self.vote is not None else self.round
 
     def encode(self) -> bytes:
@@ -67,7 +67,7 @@ class DurableVotes(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes, recall: RecalledVotes) -> DurableVotes:
-        """`DecodeError` when the bytes are not a memory of this version and dialect."""
+        """Decode stored votes; `DecodeError` if they are of another version or protocol."""
         items = rlp.decode_list(data)
         if not items or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", "remembered consensus state")

@@ -1,7 +1,7 @@
-"""`Engine` for IBFT 2.0 and QBFT: hashing, header rules and validators, shared by both dialects.
+"""`Engine` for IBFT 2.0 and QBFT: hashing, header rules and validators, shared by both protocols.
 
-A header is judged by the light rules while it is a proposal, and by the full rules once it is sealed; the difference
-is the seals (consensus.md 2.4). A block is final when it is on the chain, so fork choice only ever goes forward.
+Proposals are checked with the light rules, sealed headers with the full rules; the difference is the seals
+(consensus.md 2.4). Blocks are final once imported, so fork choice only moves forward.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, candidate_in_round, header_digest
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.schedule import BftSchedule, BlockSettings
@@ -42,9 +42,9 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
-"""Headers whose sealers are cached: twice as many as synchronisation has ahead of their import."""
+"""Headers whose sealers are cached: twice the number that synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
-"""More than a hundred validators put under the headers of one answer, and some tenths of a second."""
+"""Seals recovered per batch of headers: enough for a hundred validators, some tenths of a second of work."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -59,28 +59,28 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # by hash and extra data, which together are the whole header; each header is verified twice when it is gossip
+        # keyed by hash and extra data, which cover the whole header; gossiped headers are verified twice
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
     def name(self) -> str:
-        """Name of the dialect in which the chain begins."""
-        return self.schedule.era(0).dialect.name
+        """Protocol at block 0."""
+        return self.schedule.era(0).protocol.name
 
-    def dialect(self, number: int) -> Dialect:
-        """The dialect of a block and of the messages about it."""
-        return self.schedule.era(number).dialect
+    def protocol(self, number: int) -> BftProtocol:
+        """Return the protocol of a block and of the messages about it."""
+        return self.schedule.era(number).protocol
 
     # --- what a header says ---------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
-        """The hash leaves out round and seals; genesis is hashed as it is."""
+        """Hash the header without round and seals; genesis is hashed whole."""
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
 
     def author(self, header: HashedHeader) -> Address:
-        """Who built the block."""
+        """Return the proposer that built the block."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
@@ -97,13 +97,13 @@ class BftEngine:
         return self.validators.after(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """The tally of votes after it."""
+        """Return the vote tally after a block."""
         return self.validators.checkpoint(header, chain)
 
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """The validators that a header lists, which made that very block.
+        """Return the validators that decided this block, as listed in its header.
 
-        In contract mode headers list none; then the contract at that block names them (consensus.md 4.1).
+        In contract mode headers list none; the contract at that block names them (consensus.md 4.1).
         """
         listed = self.validators.extra(header.header).validators
         if not listed and self._settings(header.header).contract is not None:
@@ -111,13 +111,13 @@ class BftEngine:
         return listed
 
     def has_votes(self, after: HashedHeader) -> bool:
-        """Whether validators are voted on in the next block; false in contract mode."""
+        """Whether the next block may carry a vote; false in contract mode."""
         return self.validators.contract_after(after) is None
 
     def next_vote(
         self, parent: HashedHeader, author: Address, proposals: LocalProposals, chain: HeaderReader
     ) -> Vote | None:
-        """The vote that `author` should put into the block after `parent`."""
+        """Return the vote that `author` should put into the block after `parent`."""
         if not self.has_votes(parent):
             return None
         tally = self.validators.tally(parent, chain)
@@ -126,9 +126,9 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """The extra data is well-formed and names validators, unless a contract does."""
+        """Check that the extra data is well-formed and lists validators, unless a contract does."""
         try:
-            validators = self.dialect(0).decode_extra(header.extra_data).validators
+            validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
             raise _bad_genesis(header, f"not the extra data of a {self.name} network: {error}") from error
         if len(set(validators)) != len(validators):
@@ -137,14 +137,14 @@ class BftEngine:
             raise _bad_genesis(header, f"a {self.name} network needs at least one validator")
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """The full rules, for sealed blocks."""
+        """Check the full rules, for sealed blocks."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # last: a block that waits for its time has been made by those who may make one
+        # last, so that a block that is too early is known to come from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """The light rules, for blocks that are still to be sealed."""
+        """Check the light rules, for proposals."""
         self._verify_light(header, parent, chain)
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
@@ -172,8 +172,8 @@ class BftEngine:
         rules.check_no_ommers(block)
         if block.difficulty != DIFFICULTY:
             raise InvalidHeader("difficulty", block.difficulty, DIFFICULTY)
-        # QBFT clients do not look at the nonce (consensus.md 3.4)
-        if block.nonce != ZERO_NONCE and not isinstance(self.dialect(block.number), Qbft):
+        # other QBFT clients ignore the nonce (consensus.md 3.4)
+        if block.nonce != ZERO_NONCE and not isinstance(self.protocol(block.number), Qbft):
             raise InvalidHeader("nonce", block.nonce, ZERO_NONCE)
 
     def _check_validators(self, extra: BftExtraData, settings: BlockSettings, validators: tuple[Address, ...]) -> None:
@@ -184,7 +184,7 @@ class BftEngine:
             raise InvalidHeader("validators", "listed or voted on", "neither, as a contract names them")
 
     def _check_seals(self, header: HashedHeader, validators: tuple[Address, ...]) -> None:
-        """Enough validators have sealed, each once."""
+        """Check that a quorum of distinct validators has sealed."""
         seals = self.validators.extra(header.header).seals
         if len(seals) > len(validators):
             raise InvalidHeader("committed seals", len(seals), f"at most {len(validators)}")
@@ -223,9 +223,9 @@ class BftEngine:
                 seals = self.validators.extra(header.header).seals
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
-                continue  # met again when the header is verified
+                continue  # reported when the header is verified
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                break  # a stranger can write down as many as it likes: the others are looked at in their turn
+                break  # a malicious peer can add any number of seals: the rest is recovered during verification
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))
@@ -233,12 +233,12 @@ class BftEngine:
             self._keep_sealers(header, tuple(islice(found, count)))
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """There are none."""
+        """Check that there are none."""
         if ommers:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Only what continues the head: a committed block stays."""
+        """Prefer only blocks that extend the head: committed blocks are final."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)
@@ -247,7 +247,7 @@ class BftEngine:
     # --- making blocks --------------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """A header of round 0 without seals. The vote is written as it is wished, in epoch blocks too."""
+        """Return a header of round 0 without seals. The vote is always written, in epoch blocks too."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
         timestamp = max(wishes.timestamp, least)
@@ -260,30 +260,30 @@ class BftEngine:
         wishes = replace(wishes, timestamp=timestamp, mix_hash=BFT_MIX_HASH, parent_beacon_block_root=ZERO_HASH)
         form = next_form(parent.header, self._spec.fork_of(parent.header), wishes.header_form)
         header = in_form(unsealed_header(parent, wishes, self._spec), form)
-        encoded = self.dialect(number).encode_extra(extra, ExtraForm.FULL)
+        encoded = self.protocol(number).encode_extra(extra, ExtraForm.FULL)
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
     def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
-        """A built block, whole and encoded, as a proposal of a round."""
+        """Return a built block as a proposal of a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
-        found = self.dialect(number).candidate(block)
-        return found if found.round == round_number else candidate_in_round(self.dialect(number), found, round_number)
+        found = self.protocol(number).candidate(block)
+        return found if found.round == round_number else candidate_in_round(self.protocol(number), found, round_number)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """What validators seal: the header with its round, without seals."""
+        """Return the hash that validators seal: the header with its round, without seals."""
         return self._digest(header, ExtraForm.FOR_SEAL)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """The header with these seals in place of any others."""
+        """Return the header with these seals in place of earlier ones."""
         extra = replace(self.validators.extra(header), seals=tuple(seals))
-        return replace(header, extra_data=self.dialect(header.number).encode_extra(extra, ExtraForm.FULL))
+        return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
     # --- for the machine ------------------------------------------------------------------------
 
     def new_head(
         self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
     ) -> NewHead:
-        """The event for the state machine about a new head."""
+        """Return the state machine's event for a new head."""
         block = header.header
         return NewHead(
             Head(block.number, header.hash, block.timestamp, block.coinbase),
@@ -292,24 +292,24 @@ class BftEngine:
         )
 
     def timing(self, parent: HashedHeader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S) -> RoundTiming:
-        """Periods and timeouts of the block after `parent`."""
+        """Return periods and timeouts of the block after `parent`."""
         number, timestamp = parent.number + 1, parent.timestamp
         parameters = self.schedule.era(number).parameters
         before = self.schedule.settings(number, timestamp)
         due = self.schedule.settings(number, timestamp + before.least_distance_s)
-        # where the period changes between parent and block, the longer one holds (consensus.md 3.5)
+        # if the period changes with this block, the longer one applies (consensus.md 3.5)
         period = max(before.target_period_s, due.target_period_s)
-        is_qbft = isinstance(self.dialect(number), Qbft)
+        is_qbft = isinstance(self.protocol(number), Qbft)
         return RoundTiming(
             period, float(parameters.request_timeout_s), max_timeout_s, float(due.empty_period_s) if is_qbft else 0.0
         )
 
     def header_form(self, number: int) -> HeaderForm | None:
-        """What the genesis file says about the form of headers past Shanghai."""
+        """Return the form of headers after Shanghai that the genesis file fixes, if any."""
         return self.schedule.era(number).parameters.header_form
 
     def limits(self, number: int) -> MessageLimits:
-        """Limits of the genesis file for messages about a block."""
+        """Return the genesis file's message limits at a block."""
         parameters = self.schedule.era(number).parameters
         return MessageLimits(
             parameters.message_queue_limit,
@@ -325,7 +325,7 @@ class BftEngine:
         return self.schedule.settings(header.number, header.timestamp)
 
     def _digest(self, header: Header, form: ExtraForm) -> Hash32:
-        return header_digest(self.dialect(header.number), header, self.validators.extra(header), form)
+        return header_digest(self.protocol(header.number), header, self.validators.extra(header), form)
 
 
 def _listed(addresses: Sequence[Address]) -> str:

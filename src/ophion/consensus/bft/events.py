@@ -1,9 +1,9 @@
 """Events and effects of the BFT state machine.
 
-Events are facts in the past tense or expired timers; effects are orders. The driver runs the effects of one `handle`
-call in their order and one after the other: a `Remember` is on disk before the `Multicast` behind it leaves, so a
-validator that is killed in between has promised nothing (consensus.md 2.10). Slow orders (`BuildProposal`,
-`CheckProposal`, `ImportBlock`) come back later as events; the machine goes on answering messages meanwhile.
+Events report facts or expired timers; effects are orders. The driver runs the effects of one `handle` call in order: a
+`Remember` is on disk before the `Multicast` after it is sent, so a validator killed in between has sent no vote
+(consensus.md 2.10). Slow orders (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event; the machine
+handles messages meanwhile.
 """
 
 from __future__ import annotations
@@ -26,70 +26,70 @@ class Head(Struct, frozen=True):
     hash: Hash32
     timestamp: int
     builder: Address
-    """Its coinbase, from which turns are counted."""
+    """Coinbase of the block, from which the next proposer follows."""
 
 
 # --- events -------------------------------------------------------------------------------------
 
 
 class NewHead(Struct, frozen=True):
-    """The chain has a new head: by our own import, from a peer, or at start."""
+    """The chain has a new head: imported here, received from a peer, or found at start."""
 
     head: Head
     validators: tuple[Address, ...]
-    """In force for the next block."""
+    """Validators of the next block."""
     timing: RoundTiming
-    """For the next block; transitions may change it."""
+    """Timing of the next block; transitions may change it."""
     begins_at: float = 0.0
-    """Wall time before which this validator must not sign at the next height: its peers report a higher head.
+    """Wall time before which this validator must not sign at the next height because peers report a higher head.
 
     The same head with an earlier time ends the wait.
     """
 
 
 class MessageReceived(Struct, frozen=True):
-    """A peer has sent a message. `peer` is the validator address of the peer, not the author."""
+    """A peer has sent a message. `peer` is the validator address of that peer, not of the author."""
 
     message: BftMessage
     peer: Address | None
 
 
 class BlockTimer(Struct, frozen=True):
-    """It is time for the next block."""
+    """The next block is due."""
 
     height: int
 
 
 class RoundTimer(Struct, frozen=True):
-    """A round has lasted too long."""
+    """A round has timed out."""
 
     height: int
     round: int
 
 
 class ProposalBuilt(Struct, frozen=True):
-    """Answer to `BuildProposal`."""
+    """Result of `BuildProposal`."""
 
     height: int
     round: int
     block: Candidate
     is_empty: bool
-    """Whether it has no transactions: QBFT may wait longer with those (consensus.md 3.5)."""
+    """Whether it has no transactions: QBFT may delay such blocks (consensus.md 3.5)."""
 
 
 class ProposalChecked(Struct, frozen=True):
-    """Answer to `CheckProposal`; `problem` says in one sentence why the block is not acceptable."""
+    """Result of `CheckProposal`; `problem` explains in one sentence why the block is invalid."""
 
     height: int
     round: int
     digest: Hash32
     problem: str | None
     is_body_wrong: bool = False
-    """Whether the body does not belong to the header. The proposer signs the header, so any sender may be to blame."""
+    """Whether body and header do not match. Any sender may have replaced the body: only the header is signed."""
 
 
 class TaskFailed(Struct, frozen=True):
-    """A block could not be built or imported. Nothing follows: the round timer moves things on."""
+    """A block could not be built or imported. The round timer triggers the next step."""
 
     height: int
     round: int
@@ -97,7 +97,7 @@ class TaskFailed(Struct, frozen=True):
 
 
 class Connected(Struct, frozen=True):
-    """A peer has connected that may be a validator; what it has missed is said again to it."""
+    """A peer that may be a validator has connected; it receives the messages it missed."""
 
     peer: Address
 
@@ -109,7 +109,7 @@ class Disconnected(Struct, frozen=True):
 
 
 class Suspended(Struct, frozen=True):
-    """Consensus stops on this node (synchronising, or the operator said so) until the next `NewHead`."""
+    """Consensus stops until the next `NewHead`: the node synchronises, or the operator stopped it."""
 
 
 BftEvent: TypeAlias = (
@@ -122,14 +122,14 @@ BftEvent: TypeAlias = (
 
 
 class TimerKind(Enum):
-    """There is at most one timer of each kind; setting it again replaces it."""
+    """Kinds of timers. At most one timer of each kind runs; setting it again replaces it."""
 
     BLOCK = "block"
     ROUND = "round"
 
 
 class SetTimer(Struct, frozen=True):
-    """Hand back `event` at wall time `at`, at once when that has passed."""
+    """Return `event` to the machine at wall time `at`, at once if that has passed."""
 
     kind: TimerKind
     at: float
@@ -141,7 +141,7 @@ class CancelTimer(Struct, frozen=True):
 
 
 class Remember(Struct, frozen=True):
-    """Make this durable before anything behind it is done."""
+    """Store these votes on disk before the next effect runs."""
 
     memory: DurableVotes
 
@@ -153,14 +153,14 @@ class Multicast(Struct, frozen=True):
 
 
 class Repeat(Struct, frozen=True):
-    """Send an own message once more, to one validator."""
+    """Send an own message again, to one validator."""
 
     message: BftMessage
     to: Address
 
 
 class RelayMessage(Struct, frozen=True):
-    """Pass a foreign message on, byte for byte, to the validators that are not in `exclude`."""
+    """Relay a received message, byte for byte, to the validators that are not in `exclude`."""
 
     message: BftMessage
     exclude: tuple[Address | None, Address]
@@ -185,17 +185,17 @@ class CheckProposal(Struct, frozen=True):
 
 
 class ImportBlock(Struct, frozen=True):
-    """A quorum has committed: put the block on the chain. Success shows as `NewHead`, failure as `TaskFailed`."""
+    """Import a block that a quorum has committed. `NewHead` reports success, `TaskFailed` failure."""
 
     block: Candidate
-    """In the form of `round`, without seals."""
+    """With `round` inside, without seals."""
     round: int
     seals: tuple[Signature, ...]
-    """In the order in which they arrived; at least a quorum, one per validator."""
+    """In order of arrival; at least a quorum, one per validator."""
 
 
 class CatchUp(Struct, frozen=True):
-    """A peer speaks of later heights: its chain has at least this block."""
+    """A peer sends messages of later heights: its chain has at least this block."""
 
     peer: Address | None
     height: int

@@ -1,8 +1,8 @@
-"""The extra data of a BFT header: what it says, whatever the dialect, and the three forms it takes.
+"""The extra data of a BFT header: its content and its three encodings.
 
-A header is hashed in three ways (consensus.md 2.3): in full, as it travels; without seals, which is what validators
-agree on and seal; and without seals and round, which is the hash of the block. So a block keeps its hash whatever
-round decided it and whoever sealed it.
+A header is hashed in three ways (consensus.md 2.3): in full, as sent; without seals, which validators agree on and
+seal; and without seals and round, which is the block hash. The block hash therefore does not depend on the round or the
+seals.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, S
 VANITY_LENGTH: Final = 32
 ADD_MARK: Final = b"\xff"
 _MAX_OTHER_ITEMS: Final = 16
-"""Items beside addresses and seals, those that later clients may append included."""
+"""Items besides addresses and seals, including those that later clients may append."""
 _PLACE: Final = "extra data"
 
 
 class ExtraForm(Enum):
-    """Which parts are written."""
+    """Which parts are encoded."""
 
     FULL = "full"
     FOR_SEAL = "digest"
-    """Without seals: agreed on and sealed."""
+    """Without seals: the validators agree on it and seal it."""
     FOR_HASH = "hash"
     """Without seals and round: the block hash."""
 
@@ -41,7 +41,7 @@ class BftExtraData(Struct, frozen=True):
     vanity: bytes
     """32 bytes of the proposer's choice."""
     validators: tuple[Address, ...]
-    """In force for this very block; empty in contract mode (consensus.md 3.6)."""
+    """Validators of this block; empty in contract mode (consensus.md 3.6)."""
     vote: Vote | None = None
     round: int = 0
     seals: tuple[Signature, ...] = ()
@@ -49,17 +49,17 @@ class BftExtraData(Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def encode_validators(validators: tuple[Address, ...]) -> bytes:
-    """The list of validators, encoded: the same in thousands of headers, each of which is hashed twice."""
+    """Encode the list of validators; cached, because thousands of headers share it."""
     return rlp.encode(validators)
 
 
 def own_vanity(configured: bytes) -> bytes:
-    """Configured extra data as the vanity of own blocks: left-padded with zeros, cut to 32 bytes."""
+    """Return configured extra data as vanity of own blocks: left-padded with zeros, cut to 32 bytes."""
     return configured.rjust(VANITY_LENGTH, b"\0")[:VANITY_LENGTH]
 
 
 def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
-    """The items of an extra data list; `exactly` refuses more than `wanted`."""
+    """Return the items of an extra data list; `exactly` refuses more than `wanted`."""
     items = rlp.decode_list(data, max_items=_MAX_OTHER_ITEMS + len(data) // ADDRESS_LENGTH)
     if len(items) < wanted or (exactly and len(items) > wanted):
         raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)
@@ -81,7 +81,7 @@ def read_seals(item: rlp.Item) -> tuple[Signature, ...]:
 
 
 def read_vote(item: list[rlp.Item], drop_marks: tuple[bytes, ...]) -> Vote:
-    """A vote that is there: `[address, direction]`."""
+    """Decode a vote: `[address, direction]`."""
     if len(item) != 2:
         raise DecodeError(f"vote of {len(item)} items instead of 2", _PLACE)
     target, direction = item

@@ -1,19 +1,19 @@
-"""One height as one validator sees it: its rounds, timers, votes and the proof it carries from round to round.
+"""One height of one validator: its rounds, timers, votes and the proof carried from round to round.
 
 Why no two blocks are decided at a height, given at most f misbehaving validators (consensus.md 2.9, 2.10):
 
 1. Within a round an honest validator votes for one digest: the first justified proposal pins the round. `DurableVotes`
-   carries vote and round over a restart. Two quorums share an honest validator, so one digest at most is prepared.
-2. An own commit counts, here and elsewhere, only after `prepared` is set and remembered. So when Q commits exist, at
-   least Q - f honest validators hold the proof of that digest.
-3. A later round needs Q round changes for it; one of them comes from such a validator and carries the proof, and
-   `Rules.check_proposal` accepts no other block than the one proved in the latest round. By induction over the rounds
-   every later proof is for the same block.
-4. Rounds only go up: a round change or a vote in round r is a promise about all rounds below, kept by `current` while
-   the process lives and by `DurableVotes.resume_round` after that.
+   keeps vote and round across a restart. Two quorums share an honest validator, so at most one digest is prepared.
+2. An own commit counts only after `prepared` is set and stored. So when Q commits exist, at least Q - f honest
+   validators hold the proof of that digest.
+3. A later round needs Q round changes. One of them comes from such a validator and carries the proof, and
+   `Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the
+   same block.
+4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures it
+   while the process runs, `DurableVotes.resume_round` after a restart.
 
-Why a height is decided once messages arrive again: timeouts double until the cap, validators follow f + 1 others to
-a later round, and at the cap no validator leaves a round before a quorum has been there for a whole timeout
+Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
+a later round. At the cap no validator leaves a round before a quorum has been there for a whole timeout
 (`_needs_gathering`). So an honest quorum meets in one round and stays; within f + 1 such rounds one has an honest
 proposer.
 """
@@ -61,10 +61,13 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
-"""QBFT before its block is due: no round has begun, votes of round 0 are early ones (consensus.md 3.5)."""
+"""QBFT before its block is due: no round has begun, and votes of round 0 are early (consensus.md 3.5)."""
 
 _MAX_CHECKED_ROUNDS: Final = 8
-"""Rounds with a proposal in check. Each later round needs a quorum of round changes, so honest networks have one."""
+"""Rounds with a proposal being checked.
+
+Each later round needs a quorum of round changes, so honest networks have one.
+"""
 
 _NOTES_KEPT: Final = 8
 
@@ -73,7 +76,7 @@ MAX_ROUND: Final = 2**31 - 1
 
 
 RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
-"""Passes a message on that came from a peer."""
+"""Relays a message that came from a peer."""
 
 
 class _Offer(NamedTuple):
@@ -84,7 +87,7 @@ class _Offer(NamedTuple):
 
 
 class Height:
-    """Controls one height. All results leave as effects through `emit` and `relay`."""
+    """Runs one height. All results leave as effects through `emit` and `relay`."""
 
     def __init__(
         self,
@@ -107,11 +110,11 @@ class Height:
         self.round = Round(NOT_STARTED, factory.seal_author)
         self.round_changes = RoundChanges()
         self.reached: dict[Address, int] = {}
-        """The highest round of which each validator has spoken at this height."""
+        """Highest round in which each validator has sent a message at this height."""
         self.expires_at: float | None = None
         """When the current round ends."""
         self.block_due: float | None = None
-        """When the block timer fires, while that is awaited."""
+        """When the block timer fires, while it runs."""
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
         """Recent problems, shown in the consensus status."""
         self.memory = memory or DurableVotes(validator_set.height)
@@ -126,37 +129,37 @@ class Height:
         self._prepares_needed = rules.prepares_needed(validator_set)
         self._early = EarlyVotes()
         self._offers: dict[int, list[_Offer]] = {}
-        """Per round the proposal in check, then those that take its place when its body is wrong."""
+        """Per round the proposal being checked, then the copies to check if its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
         """Per round the digest that its proposer signed; other digests are ignored."""
         self._wrong_body_peers: set[Address | None] = set()
-        """Peers that sent a proposal with a body of another block."""
+        """Peers that sent a proposal with a wrong body."""
         self._certified = 0
         self._has_gathered = True
         self._building: tuple[int, Certificate | None] | None = None
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # nothing yet, though the memory may come from disk: an earlier stay at this height may have been broken off
-        # after it promised something and before that was written
+        # empty even if `memory` comes from disk: an earlier run may have stopped after it voted
+        # and before the vote was written
         self._remembered: DurableVotes | None = None
 
     # --- timers and answers ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
-        """Begin the height, or go on where `DurableVotes` says."""
+        """Begin the height, or continue where `DurableVotes` says."""
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
             return
         due = self.timing.block_due(self.head.timestamp, now)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # a proposer has not missed a turn before its block is due
+            # a proposer has not missed its round before its block is due
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
 
     def on_block_timer(self, now: float) -> None:
-        """Round 0 is due: its proposer builds, or is passed over."""
+        """Round 0 is due: its proposer builds, or is skipped if absent."""
         self.block_due = None
         if self._rules.starts_on_block_timer:
             if self.current != NOT_STARTED:
@@ -168,7 +171,7 @@ class Height:
             self._build(None, int(now + 0.5))
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
-        """Give up on the round; or, where a quorum has yet to come here, ask for it once more and wait."""
+        """Leave the round; if no quorum has reached it yet, repeat the request and wait."""
         if event.round != self.current:
             return
         if self._has_gathered:
@@ -185,12 +188,12 @@ class Height:
             self._set_block_timer(self._turn_began)
 
     def on_connected(self, peer: Address) -> None:
-        """Say again to a validator what was said in this round: it may have been away."""
+        """Repeat the messages of this round to a validator that may have missed them."""
         for message in self._said.values():
             self._emit(Repeat(message, peer))
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
-        """Propose the block, if the round still waits for it."""
+        """Propose the block if the round still needs it."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
         certificate = self._building[1]
@@ -200,9 +203,9 @@ class Height:
         self._propose(event.block, certificate, now)
 
     def on_checked(self, event: ProposalChecked, now: float) -> None:
-        """Accept the proposal that has passed, moving to its round if that lies ahead.
+        """Accept a valid proposal and move to its round if that is later.
 
-        A block that fails keeps its round pinned: its proposer has signed it. A wrong body does not, see below.
+        An invalid block keeps its round pinned, because its proposer has signed it. A wrong body does not, see below.
         """
         number = event.round
         offers = self._offers.get(number)
@@ -223,7 +226,7 @@ class Height:
             self._accept(proposal)
 
     def _on_wrong_body(self, number: int, peer: Address | None) -> None:
-        """Note the sender and check the next copy of the proposal; unpin the round when there is none."""
+        """Note the sender and check the next copy of the proposal; unpin the round if there is none."""
         self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
         self._wrong_body_peers.add(peer)
         offers = self._offers[number]
@@ -235,11 +238,11 @@ class Height:
     # --- messages -------------------------------------------------------------------------------
 
     def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
-        """Handle a message of this height, signed by a validator of this height and sent by `peer`.
+        """Handle a message of this height, signed by one of its validators and sent by `peer`.
 
-        Votes are passed on at once. Proposals and round changes carry parts that their author has not signed, so they
-        are passed on after these have been checked. Returns False when the message was dropped because of its sender:
-        the same message of another peer is not a duplicate then.
+        Votes are relayed at once. Proposals and round changes have parts that their author has not signed, so they are
+        relayed after a check. Returns False if the message was dropped because of its sender: a copy from another peer
+        is then not a duplicate.
         """
         author, round_number = message.author, message.round
         if self.reached.get(author, NOT_STARTED) < round_number:
@@ -272,8 +275,8 @@ class Height:
     def _take_proposal(self, proposal: Proposal, peer: Address | None) -> bool:
         """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
 
-        An IBFT 2.0 proposer signs a digest of the header. So copies with another body may arrive, and one copy of each
-        validator waits for the case that the body in check is wrong. The proposer's own copy is the next in line.
+        An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per
+        validator is kept in case the body being checked is wrong. The proposer's own copy is checked next.
         """
         number, digest = proposal.round, proposal.block.digest
         if number == self.current and self.round.proposal is not None:
@@ -304,7 +307,7 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a request for a later round; whether it was valid and new."""
+        """Count a request for a later round; return whether it was valid and new."""
         target = message.round
         if target > MAX_ROUND:
             return False
@@ -352,12 +355,12 @@ class Height:
                 self.round.add_commit(vote)
 
     def _change_round(self, target: int, now: float) -> None:
-        """Enter a later round and tell everyone."""
+        """Enter a later round and send a round change."""
         self._start_round(target, now)
         self._ask_for_round(now)
 
     def _ask_for_round(self, now: float) -> None:
-        """Ask for the current round, with the proof of what was prepared before it."""
+        """Request the current round, with the proof of what was prepared before it."""
         height, prepared = self.validator_set.height, self.memory.prepared
         message = self._factory.round_change(height, self.current, prepared)
         if self.memory.round != self.current:
@@ -366,14 +369,14 @@ class Height:
         self._take_round_change(message, now)
 
     def _awaited(self, number: int) -> int:
-        """The first round from `number` on whose proposer is worth waiting for."""
+        """Return the first round from `number` on whose proposer is not absent."""
         absent = self._liveness.absent(self.validator_set, self._me)
         while absent and self.validator_set.proposer(number) in absent:
             number += 1
         return number
 
     def _pass_over(self, now: float) -> None:
-        """Leave a round at once whose proposer is absent and has proposed nothing."""
+        """Leave a round at once if its proposer is absent and has proposed nothing."""
         if self.round.proposal is None and self.current not in self._pinned:
             target = self._awaited(self.current)
             if target > self.current:
@@ -382,10 +385,10 @@ class Height:
     def _needs_gathering(self) -> bool:
         """Whether this round may only be left after a quorum has been here for a whole timeout.
 
-        Rounds of equal length would let validators chase each other for ever, one always a moment ahead of the rest.
-        So at the cap the clock of a round counts from the moment a quorum has come, and until then the request for the
-        round is repeated. Below the cap the doubling brings them together, as other clients expect.
-        Who has prepared in this round has heard a quorum of votes in it, so waiting never holds back a proof.
+        With rounds of equal length, validators could follow each other for ever, one always slightly ahead. So at the
+        cap the timeout of a round starts when a quorum has arrived, and until then the request for the round is
+        repeated. Below the cap the doubling brings them together, as other clients expect. A validator that has
+        prepared in this round has received a quorum of votes in it, so waiting never delays a proof.
         """
         return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
 
@@ -394,7 +397,7 @@ class Height:
         return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
-        """QBFT's longer period for empty blocks: forget round 0 and try again later (consensus.md 3.5)."""
+        """Whether QBFT delays an empty block: it resets round 0 and tries again later (consensus.md 3.5)."""
         limit = self.head.timestamp + self.timing.empty_period_s
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
             return False
@@ -413,7 +416,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose in a later round, at once: the block that may have been decided, or a new one if none may."""
+        """Propose in a later round at once: the block that may have been decided, or a new one if there is none."""
         if certificate.block is None:
             self._build(certificate, int(now))
         else:
@@ -437,7 +440,7 @@ class Height:
         self._progress()
 
     def _progress(self) -> None:
-        """Act when a threshold is reached: commit once prepared, import once committed."""
+        """Commit once prepared, import once committed."""
         round_ = self.round
         proposal = round_.proposal
         if proposal is None:
@@ -460,7 +463,7 @@ class Height:
         self.round.commits[self._me] = commit
 
     def _in_round(self, block: Candidate) -> Candidate:
-        """The block with the current round in its extra data, which is what gets sealed (consensus.md 3.3)."""
+        """Return the block with the current round in its extra data, which is what gets sealed (consensus.md 3.3)."""
         return block if block.round == self.current else self._factory.with_round(block, self.current)
 
     def _note_vote(self, digest: Hash32) -> None:
@@ -470,7 +473,7 @@ class Height:
     # --- effects --------------------------------------------------------------------------------
 
     def _say(self, message: BftMessage) -> None:
-        """Send an own message after its votes are durable. A lone validator sends nothing."""
+        """Send an own message after its votes are stored. A single validator sends nothing."""
         if self._is_alone:
             return
         if self.memory is not self._remembered:
@@ -488,14 +491,14 @@ class Height:
         self._emit(SetTimer(TimerKind.ROUND, self.expires_at, RoundTimer(self.validator_set.height, self.current)))
 
     def has_voted_for(self, block_hash: Hash32) -> bool:
-        """Whether this validator has helped to decide on a block."""
+        """Whether this validator has voted for a block."""
         proposal, prepared = self.round.proposal, self.memory.prepared
         return (proposal is not None and proposal.block.hash == block_hash) or (
             prepared is not None and prepared.block.hash == block_hash
         )
 
     def footprint(self) -> int:
-        """How many foreign messages are held: bounded by a multiple of the number of validators."""
+        """Number of stored messages of others: bounded by a multiple of the number of validators."""
         return (
             len(self._early)
             + len(self.round_changes)

@@ -1,7 +1,7 @@
-"""IBFT 2.0: its extra data, its messages on the wire and what justifies them (consensus.md 2).
+"""IBFT 2.0: extra data, message encoding and justification rules (consensus.md 2).
 
-Numbers have fixed widths, "absent" is an empty byte string, and a proof of preparation travels inside the signed part
-of a round change. The proposer's proposal counts as its prepare, so Q - 1 prepares of others complete a quorum.
+Numbers have fixed widths, "absent" is an empty byte string, and a round change signs its proof of preparation. The
+proposal counts as the proposer's prepare, so Q - 1 prepares of others complete a quorum.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _STYLE: Final = WireStyle(
 
 
 class Ibft2(MessageCodec):
-    """The IBFT 2.0 dialect."""
+    """The IBFT 2.0 protocol."""
 
     name = "ibft2"
     style = _STYLE
@@ -86,7 +86,7 @@ class Ibft2(MessageCodec):
     # --- extra data -----------------------------------------------------------------------------
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Parts that a form leaves out are not written at all: the list has 3, 4 or 5 items."""
+        """Encode extra data. A form omits its missing parts: the list has 3, 4 or 5 items."""
         vote = extra.vote
         items = [
             rlp.encode_bytes(extra.vanity),
@@ -154,18 +154,18 @@ class Ibft2(MessageCodec):
     # --- rules ----------------------------------------------------------------------------------
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """The proposer's own vote is its proposal."""
+        """Return Q - 1: the proposal is the proposer's vote."""
         return validator_set.quorum - 1
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """Block and proof belong together, and the proof holds. The block is not executed: a quorum has done that."""
+        """Check block and proof. The block is not executed: a quorum has already done so."""
         _check_proof(message.signed, validator_set)
         prepared = prepared_block(message, validator_set)
         if prepared is not None and prepared.block.round != prepared.claim.round:
             raise Unjustified("the block is not the prepared one")
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """consensus.md 2.9, rules 1, 3 and 4 of a proposal."""
+        """Check rules 1, 3 and 4 of a proposal (consensus.md 2.9)."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, validator_set)
         if proposal.signed.digest != block.digest or block.height != validator_set.height or block.round != number:
@@ -187,7 +187,7 @@ class Ibft2(MessageCodec):
 
 
 def _check_proof(change: SignedRoundChange, validator_set: ValidatorSet) -> None:
-    """What a round change claims is proved inside it: by a proposal of its proposer and Q - 1 prepares of others."""
+    """Check the proof inside a round change: a signed proposal and Q - 1 prepares of others."""
     check_target(change)
     claim = change.claim
     if claim is None:

@@ -1,4 +1,4 @@
-"""What certificates of both dialects must satisfy; all checks raise `Unjustified`."""
+"""Certificate rules of both protocols; all checks raise `Unjustified`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
-    """Enough messages, each by another author: one validator saying a thing twice proves nothing."""
+    """Check that there are enough messages, each by another author."""
     if len(authors) < needed:
         raise Unjustified(f"{len(authors)} {what} where {needed} are needed")
     if len(set(authors)) != len(authors):
@@ -28,7 +28,7 @@ def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
 
 
 def check_target(change: SignedRoundChange) -> None:
-    """A round change asks for a later round than 0, and claims to have prepared in an earlier one than that."""
+    """Check that a round change requests a round above 0 and claims to have prepared in an earlier one."""
     if change.round < 1:
         raise Unjustified("round 0 cannot be asked for")
     if change.claim is not None and change.claim.round >= change.round:
@@ -36,7 +36,7 @@ def check_target(change: SignedRoundChange) -> None:
 
 
 def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
-    """A quorum of validators asks for exactly this round; what each of them claims is for the dialect to check."""
+    """Check that a quorum requests exactly this round; the protocol checks each claim."""
     check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
         if (
@@ -44,42 +44,42 @@ def check_round_changes(changes: Sequence[SignedRoundChange], number: int, valid
             or change.round != number
             or change.author not in validator_set.members
         ):
-            raise Unjustified("a round change of another round or of a stranger")
+            raise Unjustified("a round change of another round or not by a validator")
 
 
 def check_prepares(
     prepares: Sequence[Prepare], needed: int, number: int, digest: Hash32, validator_set: ValidatorSet
 ) -> None:
-    """So many validators would have accepted this very block in this round."""
+    """Check that enough validators prepared this block in this round."""
     check_authors([prepare.author for prepare in prepares], needed, "prepares")
     for prepare in prepares:
         if prepare.height != validator_set.height or prepare.round != number or prepare.digest != digest:
             raise Unjustified("a prepare for something else")
         if prepare.author not in validator_set.members:
-            raise Unjustified("a prepare of a stranger")
+            raise Unjustified("a prepare not by a validator")
 
 
 def check_proposer(proposal: Proposal, validator_set: ValidatorSet) -> None:
-    """Only the proposer of a round proposes in it."""
+    """Check that the author is the proposer of the round."""
     if proposal.author != validator_set.proposer(proposal.round):
         raise Unjustified("its author is not the proposer of the round")
 
 
 def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
-    """A block that may have been decided is proposed again, and no other: sent with one of these rounds inside."""
+    """Check that the proposal repeats the prepared block, with one of these rounds inside."""
     if all(forms.with_round(block, number).digest != digest for number in rounds):
         raise Unjustified("another block was prepared before")
 
 
 class PreparedBlock(NamedTuple):
-    """What a round change claims to have prepared, and the block it carries for it."""
+    """Claim of a round change and the block it carries."""
 
     claim: PreparedClaim
     block: Candidate
 
 
 def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:
-    """Claim and block of a round change, which belong together; None when it has neither."""
+    """Return claim and block of a round change after checking that they match; None if it has neither."""
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:
         if claim is not None or block is not None:

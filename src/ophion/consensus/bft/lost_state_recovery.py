@@ -1,17 +1,17 @@
-"""A validator that lost its disk does not vote twice: it waits out the height it comes back to.
+"""Keeps a validator that lost its disk from voting twice: it skips the height at which it restarts.
 
-It cannot know what it has promised. A vote at a height needs the block before it, so it is free of promises at every
-height whose parent was made after it came back; until it sees such a block it only follows. (Having watched a height
-being decided proves less: it may have been the first to have that block, and have voted on top of it.) At genesis it
-takes part at once, since new networks begin there; after its first vote its durable votes exist again.
+It does not know its earlier votes. A vote at a height needs the parent block, so it cannot have voted at a height whose
+parent was made after the restart. Until it sees such a block it only follows. (Seeing a height decided is not enough:
+the validator may have had that block first and voted on top of it.) At genesis it votes at once, because new networks
+begin there. After its first vote its durable votes exist again.
 
-The others may lack a quorum without it: a member that was voted in while it was away is needed at once. So where just
-its vote is missing it joins them after a while, in a round that none of them has reached. Voting in a round takes the
-requests of a quorum for it; the validators that have been heard share a member with that quorum, so no vote of a
-forgotten past can be in that round or a later one. The proof of what was committed travels in their round changes.
+The others may lack a quorum without it, for example when a validator was voted in during its absence. If only its vote
+is missing, it joins after a while, in a round that none of the others has reached. Voting in a round takes round
+changes of a quorum. The validators it has received messages from share a member with that quorum, so none of its lost
+votes can be in that round or a later one. Their round changes carry the proof of what was committed.
 
-When a whole network has lost its disks, no validator speaks and no vote is left to contradict. After some of the
-longest timeouts it joins the validators that are connected.
+If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
+timeouts it joins the connected validators.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 _CLOCKS_APART_S: Final = 2.0
-"""How far a timestamp may be ahead of the clock of this node, and a little more: blocks further ahead are refused."""
+"""How far a block timestamp may be ahead of this node's clock, plus a margin; blocks further ahead are refused."""
 _PATIENCE: Final = 2.0
-"""Request timeouts to wait where just our vote is missing."""
+"""Request timeouts to wait if only our vote is missing."""
 _PATIENCE_WITH_QUORUM: Final = 4.0
-"""Time-outs of their round to wait where the others are a quorum, though perhaps not an honest one."""
+"""Timeouts of their round to wait if the others are a quorum, though perhaps not an honest one."""
 _LAST_RESORT: Final = 5.0
-"""Longest timeouts after which no message of others is expected any more."""
+"""Maximum timeouts after which no message of others is expected any more."""
 
 
 _ROUNDS_APART: Final = 4
-"""How far honest validators may be ahead of others."""
+"""Maximum distance in rounds between honest validators."""
 
 
 class LostStateRecovery:
-    """What a validator without memory watches until it may vote."""
+    """State of a validator without stored votes until it may vote."""
 
     def __init__(self) -> None:
         self._came_back_at: float | None = None
@@ -48,7 +48,7 @@ class LostStateRecovery:
         self._reached: dict[Address, int] = {}
 
     def enter(self, validator_set: ValidatorSet, head: Head, now: float) -> bool:
-        """A height begins; whether the waiting is over."""
+        """Begin a height; return whether the wait is over."""
         if self._came_back_at is None:
             self._came_back_at = now
         self._entered_at = now
@@ -61,16 +61,16 @@ class LostStateRecovery:
         return head.number > 0 and len(validator_set) > 1
 
     def heard(self, author: Address, height: int, round_number: int) -> None:
-        """A validator has spoken."""
+        """Record a message of a validator."""
         if height == self._height:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
-        """When to look again whether the others get on."""
+        """Return when to check again whether the others make progress."""
         return now + _PATIENCE * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
-        """Where to begin after all, when nothing happens though enough others are here; None: not yet."""
+        """Return the round to join if enough others are present and nothing happens; None to keep waiting."""
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
             patience_s = _PATIENCE_WITH_QUORUM * timing.timeout(latest)
@@ -81,7 +81,7 @@ class LostStateRecovery:
         return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
 
     def _latest_round(self, faults: int) -> int:
-        """The latest round that others are in, as far as they can be believed: f of them may say anything."""
+        """Return the latest round that more than f others have reached."""
         rounds = sorted(self._reached.values(), reverse=True)
         sure = rounds[faults] if len(rounds) > faults else 0
         return max((number for number in rounds if number <= sure + _ROUNDS_APART), default=0)

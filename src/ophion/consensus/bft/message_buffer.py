@@ -1,7 +1,7 @@
-"""What stands between the network and the machine: duplicates, later heights, and their limits (consensus.md 2.8).
+"""Filters messages before the state machine: duplicates, later heights and their limits (consensus.md 2.8).
 
-All limits come from the genesis file, and all of them bound memory: whatever peers send, the machine holds no more than
-these numbers and a few messages per validator.
+All limits come from the genesis file and bound memory: the machine holds no more than these numbers and a few messages
+per validator.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from ophion.consensus.bft.events import MessageReceived
 
 
 class MessageLimits(Struct, frozen=True):
-    """The limits of the genesis file, under their correct names (`duplicateMesageLimit` is how one is published)."""
+    """The limits of the genesis file under their correct names (one is published as `duplicateMesageLimit`)."""
 
     message_queue: int = 1000
-    """Events that may wait for the machine; the driver owns that queue and drops what comes on top."""
+    """Events that may wait for the machine; the driver owns the queue and drops the excess."""
     duplicates: int = 100
-    """Messages remembered to recognise repetitions."""
+    """Messages remembered to detect duplicates."""
     future_messages: int = 1000
-    """Messages of later heights kept; 0 keeps none."""
+    """Stored messages of later heights; 0 stores none."""
     future_distance: int = 10
-    """How far ahead of the current height they may be."""
+    """How far they may be ahead of the current height."""
     gossiped_history: int = 1000
-    """Messages remembered as passed on, so that each is passed on once."""
+    """Relayed messages remembered, so that each is relayed once."""
 
 
 class MessageCounts(Struct):
     """Counts of received messages since the start."""
 
     received: int = 0
-    """Decoded messages, whatever became of them."""
+    """Decoded messages, whether accepted or not."""
     malformed: int = 0
-    """What could not be read: malformed, or without a valid signature."""
+    """Malformed messages and those without a valid signature."""
     crowded_out: int = 0
-    """Dropped unread because too many were waiting."""
+    """Dropped without decoding because the queue was full."""
     duplicate: int = 0
     stale: int = 0
     """Of heights that are decided."""
     early: int = 0
     """Of later heights."""
     too_early: int = 0
-    """Of those, the ones that were dropped: too far ahead, or too many."""
+    """Messages of later heights that were dropped: too far ahead, or too many."""
     foreign: int = 0
-    """By authors that are no validators."""
+    """Authored by non-validators."""
     own: int = 0
     """Signed with the key of this node."""
 
@@ -61,7 +61,7 @@ class RecentlySeen:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def add(self, fingerprint: bytes) -> bool:
-        """Note a fingerprint; whether it was new."""
+        """Record a fingerprint; return whether it was new."""
         if fingerprint in self._seen:
             return False
         self._seen[fingerprint] = None
@@ -81,11 +81,11 @@ class RecentlySeen:
 
 
 MAX_FUTURE_BYTES: Final = 64 * 1024 * 1024
-"""Of messages of later heights: the limit of the genesis file counts them, however large they are."""
+"""Limit of stored messages of later heights; the genesis file limits only their number."""
 
 
 class FutureMessages:
-    """Messages of heights that have not begun, replayed when their height does."""
+    """Stores messages of later heights until their height begins."""
 
     __slots__ = ("_by_height", "_bytes", "_count", "_limit", "_max_bytes", "_max_distance")
 
@@ -98,10 +98,10 @@ class FutureMessages:
         self._bytes = 0
 
     def add(self, received: MessageReceived, current_height: int) -> bool:
-        """Keep a message of a later height; whether that was possible.
+        """Store a message of a later height; return whether that was possible.
 
-        Over a limit the highest height is given up as a whole, since it is needed last; when only one height is
-        buffered its oldest messages go.
+        Over a limit the highest height is dropped, since it is needed last. If only one height is stored, its oldest
+        messages are dropped.
         """
         height = received.message.height
         if self._limit == 0 or not current_height < height <= current_height + self._max_distance:
@@ -124,7 +124,7 @@ class FutureMessages:
         return True
 
     def take(self, height: int) -> list[MessageReceived]:
-        """The messages of a height that begins, in the order of arrival; those of lower heights are discarded."""
+        """Return the messages of a height in order of arrival; drop those of lower heights."""
         for lower in [number for number in self._by_height if number < height]:
             self._give_up(lower)
         return self._give_up(height)

@@ -1,7 +1,7 @@
-"""What both dialects have in common: extra data, reading and writing messages.
+"""Encodes and decodes extra data and messages of both protocols.
 
-A dialect adds what differs: its `WireStyle`, the forms of votes and rounds in extra data, which parts of a proposal or
-a round change are signed and which stand beside the signed part, and what justifies them.
+Each protocol adds its differences: its `WireStyle`, the encoding of votes and rounds in extra data, the signed parts of
+proposals and round changes, and its justification rules.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _NEWCOMERS: Final = 3
-"""A message may be about a height some blocks ahead, each of which may have added a validator."""
+"""A message may be some blocks ahead, each of which may have added a validator."""
 
 
 def signatures_expected(validators: int) -> int:
-    """The most signatures an honest message carries in a network of this size.
+    """Return the maximum number of signatures in an honest message for a network of this size.
 
     That is an IBFT 2.0 proposal of a later round: a round change of every validator, each with a proposal and a prepare
-    of each validator. A message with more is an attack on the time of others.
+    of each validator. Messages with more are treated as an attack.
     """
     count = validators + _NEWCOMERS
     return min(MAX_SIGNATURES, 1 + count * (count + 2))
@@ -56,9 +56,9 @@ class ProposalParts(NamedTuple):
     """A proposal before it is signed."""
 
     signed: list[bytes]
-    """What is signed, behind height and round."""
+    """Signed fields after height and round."""
     beside: list[bytes]
-    """What the message carries beside the signed part."""
+    """Unsigned fields of the message."""
 
 
 class RoundChangeParts(NamedTuple):
@@ -68,22 +68,22 @@ class RoundChangeParts(NamedTuple):
     signed: list[bytes]
     beside: list[bytes]
     prepares: tuple[Prepare, ...] = ()
-    """Prepares that travel beside the signed part."""
+    """Prepares sent beside the signed part."""
 
 
 class MessageCodec(ABC):
-    """A dialect, but for what the two differ in; without state, so one value serves everybody."""
+    """Base of both protocols; stateless, so one instance serves all callers."""
 
     style: ClassVar[WireStyle]
     allows_more_extra: ClassVar[bool]
-    """Whether items behind the fifth of the extra data are ignored; they are refused otherwise."""
+    """Whether items after the fifth of the extra data are ignored; otherwise they are refused."""
     no_round_changes: ClassVar[tuple[SignedRoundChange, ...] | None]
-    """What a proposal of round 0 carries for a certificate: an empty one, or none."""
+    """Certificate of a proposal of round 0: empty, or None."""
 
     # --- extra data -----------------------------------------------------------------------------
 
     def decode_extra(self, data: bytes) -> BftExtraData:
-        """`DecodeError` for anything else than the full form."""
+        """Decode the full form; `DecodeError` for any other."""
         items = split_items(data, 5, exactly=not self.allows_more_extra)
         vanity, validators, vote, round_item, seals = items[:5]
         return BftExtraData(
@@ -106,7 +106,7 @@ class MessageCodec(ABC):
     # --- reading --------------------------------------------------------------------------------
 
     def decode(self, raw: RawMessage, most_signatures: int = MAX_SIGNATURES) -> BftMessage:
-        """A message off the wire, in either profile; `DecodeError` when it is none."""
+        """Decode a received message in either profile; raise `DecodeError` if it is invalid."""
         parts = SignedParts(self.style, most_signatures)
         kind = self.style.kind(raw.code)
         fingerprint = keccak256(raw.data)
@@ -119,15 +119,15 @@ class MessageCodec(ABC):
         return self._read_proposal(raw, parts, fingerprint)
 
     def prepare(self, data: bytes) -> Prepare:
-        """A prepare as a certificate or the memory holds it."""
+        """Decode a prepare of a certificate or of stored votes."""
         return self.signed_parts().prepare(data)
 
     def candidate(self, block: bytes) -> Candidate:
-        """A block with its digest and hash."""
+        """Return a block with its digest and hash."""
         return candidate_of(self, block)
 
     def prepared_block(self, block: bytes) -> Candidate | None:
-        """The block that a round change carries, if any; `DecodeError` when its body is not its own."""
+        """Return the block inside a round change, if any; `DecodeError` if body and header do not match."""
         if block == self.style.absent:
             return None
         found = candidate_of(self, block)
@@ -135,7 +135,7 @@ class MessageCodec(ABC):
         return found
 
     def signed_parts(self) -> SignedParts:
-        """Reader and writer of prepares and commits."""
+        """Return the reader and writer of prepares and commits."""
         return SignedParts(self.style)
 
     def _signed_round_change(self, encoded: bytes, parts: SignedParts) -> SignedRoundChange:
@@ -145,7 +145,7 @@ class MessageCodec(ABC):
 
     @abstractmethod
     def signed_proposal(self, data: bytes) -> SignedProposal:
-        """The signed part of a proposal as a certificate or the memory holds it."""
+        """Decode the signed part of a proposal from a certificate or stored votes."""
 
     @abstractmethod
     def _read_proposal(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> Proposal: ...
@@ -155,7 +155,7 @@ class MessageCodec(ABC):
 
     @abstractmethod
     def _read_claim(self, encoded: bytes, parts: SignedParts) -> PreparedClaim:
-        """What a round change says its author had prepared."""
+        """Decode what a round change claims to have prepared."""
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class MessageCodec(ABC):
         profile: Profile,
         signer: DigestSigner,
     ) -> Proposal:
-        """A block for a round, in the hand of its proposer."""
+        """Sign a proposal of a block."""
         parts = self._proposal_parts(block, why, profile)
         signed, raw = self._sign(MessageKind.PROPOSAL, height, round_number, parts, signer)
         return Proposal(
@@ -182,7 +182,7 @@ class MessageCodec(ABC):
     def write_round_change(
         self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: DigestSigner
     ) -> RoundChange:
-        """The wish for a later round, with what had been prepared before."""
+        """Sign a round change with the block prepared before."""
         parts = self._round_change_parts(prepared, profile)
         signed, raw = self._sign(MessageKind.ROUND_CHANGE, height, round_number, parts, signer)
         return RoundChange(

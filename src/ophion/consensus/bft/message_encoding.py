@@ -1,7 +1,7 @@
-"""What the wire formats of both dialects have in common: signed parts, prepares, commits, blocks in messages.
+"""Wire format shared by both protocols: signed parts, prepares, commits, blocks in messages.
 
-A signed part is `[payload, signature]`. Received payloads are kept and repeated byte for byte, never re-encoded,
-because the signature covers those bytes and other clients may write them differently (consensus.md 0.6).
+A signed part is `[payload, signature]`. Received payloads are stored and repeated byte for byte, because the signature
+covers those bytes and other clients may encode them differently (consensus.md 0.6).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ophion.primitives.rlp import TooManyItems
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
 
 MAX_SIGNATURES: Final = 20_000
-"""Signatures recovered for one message, whatever the size of the network: a second of one core."""
+"""Maximum number of signatures recovered per message, for any network size: about a second of one core."""
 
 MAX_BLOCK_ITEMS: Final = 4
 """Header, transactions, ommers and, after Shanghai, withdrawals."""
@@ -35,23 +35,23 @@ _PLACE: Final = "consensus message"
 
 
 class ExtraCodec(Protocol):
-    """Extra data of a dialect."""
+    """Encodes and decodes the extra data of a protocol."""
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
     def decode_extra(self, data: bytes) -> BftExtraData:
-        """`DecodeError` for anything else than the full form."""
+        """Decode the full form; `DecodeError` for any other."""
 
 
 # --- headers and blocks -------------------------------------------------------------------------
 
 
 def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: ExtraForm) -> Hash32:
-    """Keccak of a header with its extra data in one of the three forms, encoded anew from the decoded values."""
+    """Return the Keccak hash of a header with its extra data in one of the three forms."""
     return keccak256(rlp.list_of(header.encoded_fields(codec.encode_extra(extra, form))))
 
 
 def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
-    """A block out of a message; only its header is read here."""
+    """Decode a block of a message; reads only its header."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
@@ -68,17 +68,17 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
 
 
 class WrongBody(DecodeError):
-    """A block whose body is not the one that its header stands for."""
+    """The body of a block does not match its header."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, _PLACE)
 
 
 def check_body(block: bytes) -> None:
-    """Raise `WrongBody` unless the body of an encoded block belongs to its header.
+    """Raise `WrongBody` unless the body of an encoded block matches its header.
 
-    Digest and hash cover the header alone. Otherwise a prepared block with another body would travel from round to
-    round under a good digest, and every validator that executes it would refuse it.
+    Digest and hash cover only the header. Without this check a prepared block with another body would be carried from
+    round to round, and every validator that executes it would refuse it.
     """
     try:
         encoded, body = decode_block(block)
@@ -88,14 +88,14 @@ def check_body(block: bytes) -> None:
 
 
 def check_roots(header: Header, body: Body) -> None:
-    """Raise `WrongBody` unless transactions, ommers and withdrawals are those of the header."""
+    """Raise `WrongBody` unless transactions, ommers and withdrawals match the header."""
     expected = header.transactions_root, header.ommers_hash, header.withdrawals_root
     if expected != (body.transactions_root, body.ommers_hash, body.withdrawals_root):
         raise WrongBody("the body of the block is another one")
 
 
 def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -> Candidate:
-    """The same block with another round and without seals."""
+    """Return the same block with another round and without seals."""
     parts = rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)
     header = Header.decode(parts[0])
     extra = replace(codec.decode_extra(header.extra_data), round=round_number, seals=())
@@ -109,7 +109,7 @@ def candidate_in_round(codec: ExtraCodec, block: Candidate, round_number: int) -
 
 
 class WireStyle(Struct, frozen=True):
-    """How a dialect writes the pieces that all messages have."""
+    """Encoding details of a protocol that all its messages share."""
 
     codes: tuple[int, int, int, int]
     """By `MessageKind`."""
@@ -118,12 +118,12 @@ class WireStyle(Struct, frozen=True):
     read_height: Callable[[bytes], int]
     read_round: Callable[[bytes], int]
     signed_bytes: Callable[[int, bytes], bytes]
-    """(code, payload) to the bytes whose hash is signed."""
+    """Maps (code, payload) to the bytes whose hash is signed."""
     absent: bytes
-    """What stands for a certificate or a block that is not there."""
+    """Encoding of a missing certificate or block."""
 
     def kind(self, code: int) -> MessageKind:
-        """`DecodeError` for a code the dialect does not use."""
+        """Return the kind of a code; `DecodeError` if the protocol does not use it."""
         try:
             return MessageKind(self.codes.index(code))
         except ValueError:
@@ -131,7 +131,7 @@ class WireStyle(Struct, frozen=True):
 
 
 class SignedPart(Struct, frozen=True):
-    """A signed part taken apart: the fields of the payload behind height and round are still encoded."""
+    """A decoded signed part; the fields after height and round are still encoded."""
 
     height: int
     round: int
@@ -141,7 +141,7 @@ class SignedPart(Struct, frozen=True):
 
 
 class SignedParts:
-    """Reads and writes signed parts for one dialect, counting the signatures of one message."""
+    """Reads and writes signed parts of one protocol and counts the signatures of one message."""
 
     __slots__ = ("_budget", "style")
 
@@ -152,14 +152,14 @@ class SignedParts:
     def write(
         self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: DigestSigner
     ) -> bytes:
-        """`[payload, signature]`."""
+        """Return `[payload, signature]`."""
         style = self.style
         payload = rlp.list_of([style.write_height(height), style.write_round(round_number), *fields])
         signature = signer.sign(keccak256(style.signed_bytes(style.codes[kind], payload)))
         return rlp.list_of([payload, rlp.encode_bytes(signature)])
 
     def read(self, kind: MessageKind, encoded: bytes, *counts: int) -> SignedPart:
-        """A signed part whose payload has one of `counts` fields behind height and round."""
+        """Decode a signed part whose payload has one of `counts` fields after height and round."""
         if self._budget == 0:
             raise DecodeError("too many signatures", _PLACE)
         self._budget -= 1
@@ -175,21 +175,21 @@ class SignedParts:
         return SignedPart(style.read_height(fields[0]), style.read_round(fields[1]), fields[2:], author, encoded)
 
     def prepare(self, encoded: bytes, fingerprint: bytes = b"") -> Prepare:
-        """A prepare, alone or out of a certificate."""
+        """Decode a prepare, single or from a certificate."""
         part = self.read(MessageKind.PREPARE, encoded, 1)
         digest = plain_bytes(part.fields[0], HASH_LENGTH, "digest")
         raw = RawMessage(self.style.codes[MessageKind.PREPARE], encoded)
         return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
 
     def split(self, encoded: bytes) -> list[bytes]:
-        """The items of a list of signed parts: at most as many as signatures may still be recovered."""
+        """Split a list of signed parts, limited to the signatures that may still be recovered."""
         try:
             return rlp.split_list(encoded, self._budget)
         except TooManyItems as error:
             raise DecodeError("too many signatures", _PLACE) from error
 
     def prepares(self, encoded: bytes) -> tuple[Prepare, ...]:
-        """A list of prepares."""
+        """Decode a list of prepares."""
         return tuple(self.prepare(item) for item in self.split(encoded))
 
     def commit(self, encoded: bytes, fingerprint: bytes) -> Commit:
@@ -218,21 +218,21 @@ class SignedParts:
 
 
 def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
-    """The items, when there are as many as there should be."""
+    """Return the items if their number is right."""
     if len(items) != count:
         raise DecodeError(f"{what} of {len(items)} items instead of {count}", _PLACE)
     return items
 
 
 def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes]:
-    """The items, when there are as many as one of two profiles wants."""
+    """Return the items if their number fits one of two profiles."""
     if len(items) not in counts:
         raise DecodeError(f"{what} of {len(items)} items instead of {counts[0]} or {counts[1]}", _PLACE)
     return items
 
 
 def plain_bytes(encoded: bytes, size: int, what: str) -> bytes:
-    """A byte string of an exact size."""
+    """Decode a byte string of an exact size."""
     value = rlp.decode(encoded, max_items=0)
     if not isinstance(value, bytes) or len(value) != size:
         raise DecodeError(f"{what} is not {size} bytes", _PLACE)
@@ -240,7 +240,7 @@ def plain_bytes(encoded: bytes, size: int, what: str) -> bytes:
 
 
 def scalar_below(encoded: bytes, limit: int, what: str) -> int:
-    """A number in canonical form."""
+    """Decode a canonical number below a limit."""
     value = rlp.decode_int(rlp.decode(encoded, max_items=0))
     if value >= limit:
         raise DecodeError(f"{what} is too large", _PLACE)
@@ -248,5 +248,5 @@ def scalar_below(encoded: bytes, limit: int, what: str) -> int:
 
 
 def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
-    """The slot as a profile writes it: empty before the fork that fills it, or not there at all."""
+    """Return the block access list slot of a profile: empty, or no item at all."""
     return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()

@@ -1,4 +1,4 @@
-"""A validator's hand: own messages with real signatures over real blocks."""
+"""Creates and signs this validator's own messages."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.primitives.types import Address, Hash32, Signature
 
-Dialect: TypeAlias = "Ibft2 | Qbft"
-"""Everything in which the two protocols differ."""
+BftProtocol: TypeAlias = "Ibft2 | Qbft"
+"""One of the two protocols."""
 
 
 class KeyMessageFactory:
-    """Writes in one dialect with one key. See `dialect.MessageFactory`."""
+    """Signs messages of one protocol with one key. See `protocol.MessageFactory`."""
 
-    __slots__ = ("_dialect", "_signer", "address", "hides_round", "profile")
+    __slots__ = ("_protocol", "_signer", "address", "hides_round", "profile")
 
-    def __init__(self, dialect: Dialect, signer: DigestSigner, profile: Profile = Profile.CLASSIC) -> None:
+    def __init__(self, protocol: BftProtocol, signer: DigestSigner, profile: Profile = Profile.CLASSIC) -> None:
         self.address = signer.address
         self.profile = profile
-        """How own proposals and round changes are framed. May change between heights, never within one."""
+        """Form of own proposals and round changes. May change between heights, never within one."""
         self.hides_round = False
-        """Whether proposed blocks have round 0 inside, whatever round it is (QBFT with GoQuorum)."""
-        self._dialect = dialect
+        """Whether proposed blocks always contain round 0 (QBFT with GoQuorum)."""
+        self._protocol = protocol
         self._signer = signer
 
     def proposal(self, height: int, round_number: int, block: Candidate, why: Certificate | None) -> Proposal:
-        if self.hides_round and block.round > 0 and not self._dialect.binds_round:
+        if self.hides_round and block.round > 0 and not self._protocol.binds_round:
             block = self.with_round(block, 0)
-        return self._dialect.write_proposal(height, round_number, block, why, self.profile, self._signer)
+        return self._protocol.write_proposal(height, round_number, block, why, self.profile, self._signer)
 
     def prepare(self, height: int, round_number: int, digest: Hash32) -> Prepare:
-        return self._dialect.signed_parts().write_prepare(height, round_number, digest, self._signer)
+        return self._protocol.signed_parts().write_prepare(height, round_number, digest, self._signer)
 
     def commit(self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32) -> Commit:
-        return self._dialect.signed_parts().write_commit(height, round_number, digest, seal_hash, self._signer)
+        return self._protocol.signed_parts().write_commit(height, round_number, digest, seal_hash, self._signer)
 
     def round_change(self, height: int, round_number: int, prepared: PreparedRound | None) -> RoundChange:
-        return self._dialect.write_round_change(height, round_number, prepared, self.profile, self._signer)
+        return self._protocol.write_round_change(height, round_number, prepared, self.profile, self._signer)
 
     def with_round(self, block: Candidate, round_number: int) -> Candidate:
-        return candidate_in_round(self._dialect, block, round_number)
+        return candidate_in_round(self._protocol, block, round_number)
 
     def seal_author(self, seal_hash: Hash32, seal: Signature) -> Address | None:
         return message_author(seal_hash, seal)

@@ -1,14 +1,13 @@
-"""What validators say to each other, decoded.
+"""Decoded BFT messages, shared by both protocols.
 
-Both dialects share these values; how they look on the wire is the dialect's affair (`ibft2.py`, `qbft.py`). Whoever
-makes such a value has recovered the authors: the machine reads `author` and trusts it. `encoded` keeps the signed
-bytes as they were received, because certificates repeat them and a signature covers exactly those bytes (consensus.md
-0.6).
+`ibft2.py` and `qbft.py` define the encodings. The decoder has recovered the authors: the machine trusts `author`.
+`encoded` holds the signed bytes as received, because certificates repeat them and the signature covers them
+(consensus.md 0.6).
 
     Proposal      the proposer of a round offers a block; in later rounds with the round changes that justify it
-    Prepare       a validator has checked the block and would accept it
-    Commit        a validator has seen a quorum of prepares; carries its seal for the header
-    RoundChange   a validator gives up waiting and asks for a later round; carries what it had prepared
+    Prepare       a validator has checked the block and accepts it
+    Commit        a validator has received a quorum of prepares; carries its seal for the header
+    RoundChange   a validator requests a later round; carries the block it had prepared
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class Unjustified(OphionError):
-    """A message whose content does not follow from what came before; it is dropped."""
+    """A message is not justified by earlier messages; it is dropped."""
 
 
 class MessageKind(IntEnum):
-    """The four kinds, numbered as IBFT 2.0 numbers them."""
+    """The four kinds, with the numbers of IBFT 2.0."""
 
     PROPOSAL = 0
     PREPARE = 1
@@ -44,22 +43,22 @@ class RawMessage:
 
 
 NOT_ENCODED = RawMessage(0, b"")
-"""For messages that never meet a wire."""
+"""For messages that are never sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block as one round sees it.
+    """A block in one round.
 
-    The same block has another `digest` in every round in which it is proposed, and one `hash` throughout
-    (consensus.md 2.3): validators agree on the digest, the chain knows the hash.
+    The block has another `digest` in every round in which it is proposed, and one `hash` (consensus.md 2.3): validators
+    agree on the digest, the chain uses the hash.
     """
 
     height: int
     round: int
     """The round written into its extra data."""
     builder: Address
-    """Its coinbase: its first builder, also when another validator proposes it again."""
+    """Coinbase: its first builder, also if another validator proposes it again."""
     digest: Hash32
     hash: Hash32
     encoded: bytes = field(repr=False)
@@ -79,7 +78,7 @@ class SignedProposal:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """One validator would accept this block in this round."""
+    """A validator accepts this block in this round."""
 
     height: int
     round: int
@@ -91,7 +90,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One validator knows that a quorum would accept it, and seals it."""
+    """A validator has received a quorum of prepares and seals the block."""
 
     height: int
     round: int
@@ -104,10 +103,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaim:
-    """What a round change says its author had prepared.
+    """What the author of a round change had prepared.
 
-    IBFT 2.0 signs the whole certificate, so `proposal` and `prepares` are here. QBFT signs round and digest alone; its
-    prepares travel beside the signed part, in the message that carries it.
+    IBFT 2.0 signs the whole certificate, so `proposal` and `prepares` are here. QBFT signs only round and digest; its
+    prepares are sent beside the signed part.
     """
 
     round: int
@@ -122,14 +121,14 @@ class SignedRoundChange:
 
     height: int
     round: int
-    """The round it asks for."""
+    """The requested round."""
     claim: PreparedClaim | None
     author: Address
     encoded: bytes = field(default=b"", repr=False)
 
 
 class _Signed:
-    """A message with a signed part, which says what it is about."""
+    """A message with a signed part."""
 
     __slots__ = ()
     signed: SignedProposal | SignedRoundChange
@@ -149,29 +148,29 @@ class _Signed:
 
 @dataclass(frozen=True, slots=True)
 class RoundChange(_Signed):
-    """A validator gives up on the rounds below `round`."""
+    """A validator leaves the rounds below `round`."""
 
     signed: SignedRoundChange
     block: Candidate | None
-    """The prepared block, in the form of the round in which it was prepared."""
+    """The prepared block, with the round in which it was prepared."""
     prepares: tuple[Prepare, ...] = ()
-    """What justifies the claim: QBFT only, see `PreparedClaim`."""
+    """Justification of the claim: QBFT only, see `PreparedClaim`."""
     fingerprint: bytes = field(default=b"", repr=False)
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal(_Signed):
-    """A block for one round, and why it may be proposed there."""
+    """A block for one round, with its justification."""
 
     signed: SignedProposal
     block: Candidate
     round_changes: tuple[SignedRoundChange, ...] | None
-    """None when the message carries no certificate at all, as IBFT 2.0 wants it in round 0."""
+    """None if the message carries no certificate, as IBFT 2.0 requires in round 0."""
     prepares: tuple[Prepare, ...] = ()
     """QBFT: the prepares behind the highest claim among the round changes."""
     known_as: bytes = field(default=b"", repr=False, compare=False)
-    """Its fingerprint, where that has been worked out."""
+    """Its fingerprint, if already computed."""
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
     @property
@@ -185,15 +184,15 @@ BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRound:
-    """Proof that a quorum would accept a block in a round: the thing a validator must never forget.
+    """Proof that a quorum prepared a block in a round; a validator must never lose it.
 
-    A validator commits after at least Q - f honest validators hold such a proof; their round changes carry it into
-    every later round, which is why no other block can be decided at this height (consensus.md 2.9, rule 3c).
+    A validator commits after at least Q - f honest validators hold such a proof. Their round changes carry it into
+    every later round, so no other block can be decided at this height (consensus.md 2.9, rule 3c).
     """
 
     round: int
     block: Candidate
-    """As it was transmitted in that round."""
+    """As sent in that round."""
     prepares: tuple[Prepare, ...]
     proposal: SignedProposal | None
     """IBFT 2.0 repeats the signed proposal in its certificates; QBFT does not need it."""

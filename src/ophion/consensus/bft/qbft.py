@@ -1,7 +1,7 @@
-"""QBFT: its extra data, its messages on the wire and what justifies them (consensus.md 3).
+"""QBFT: extra data, message encoding and justification rules (consensus.md 3).
 
-Numbers are scalars, "absent" is an empty list, the whole block is inside the signed proposal, and prepares travel
-beside the signed part of a round change instead of inside. Every validator prepares, the proposer too.
+Numbers are scalars, "absent" is an empty list, and the signed proposal contains the whole block. Prepares of a round
+change are sent beside its signed part. Every validator prepares, including the proposer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
 _MAX_FORMS: Final = 64
-"""Rounds that are tried for what stands in a block that is proposed again."""
+"""Maximum number of rounds tried when searching for the round inside a block that is proposed again."""
 
 _STYLE: Final = WireStyle(
     codes=(0x12, 0x13, 0x14, 0x15),
@@ -70,7 +70,7 @@ _STYLE: Final = WireStyle(
 
 
 class Qbft(MessageCodec):
-    """The QBFT dialect."""
+    """The QBFT protocol."""
 
     name = "qbft"
     style = _STYLE
@@ -87,7 +87,7 @@ class Qbft(MessageCodec):
     # --- extra data -----------------------------------------------------------------------------
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Five items in every form; what a form leaves out is written as zero or as an empty list."""
+        """Encode extra data: five items in every form; missing parts are zero or an empty list."""
         vote = extra.vote
         return rlp.list_of(
             (
@@ -100,7 +100,7 @@ class Qbft(MessageCodec):
         )
 
     def _read_vote(self, item: rlp.Item) -> Vote | None:
-        """A drop vote may be written 80 or 00."""
+        """Decode a vote; a drop vote may be written 80 or 00."""
         if not isinstance(item, list):
             raise DecodeError("vote is not a list", "extra data")
         return read_vote(item, (b"", b"\x00")) if item else None
@@ -165,14 +165,14 @@ class Qbft(MessageCodec):
     # --- rules ----------------------------------------------------------------------------------
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """A full quorum, the proposer's own among them."""
+        """Return a full quorum, including the proposer."""
         return validator_set.quorum
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """The claim is proved by the prepares beside it.
+        """Check the claim against the prepares sent with it.
 
-        Other clients also execute the block here. That adds nothing: of the quorum that prepared it at least one
-        validator is honest and has executed it, and a validator executes it before it votes for it again.
+        Other clients also execute the block here. That is not needed: at least one honest validator of the quorum has
+        executed it, and each validator executes it before it votes for it again.
         """
         check_target(message.signed)
         prepared = prepared_block(message, validator_set)
@@ -181,13 +181,13 @@ class Qbft(MessageCodec):
             check_prepares(message.prepares, validator_set.quorum, claim.round, claim.digest, validator_set)
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """consensus.md 3.4."""
+        """Check a proposal (consensus.md 3.4)."""
         block, number = proposal.block, proposal.round
         check_proposer(proposal, validator_set)
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # once prepared it could never be proposed again: rounds that have been are tried then
+            # once prepared the block could never be proposed again, so earlier rounds are tried
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:
@@ -208,13 +208,13 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        # most clients write the round in which a block is proposed, some 0, and a liar any that has been
+        # most clients write the proposal's round, some 0, and a malicious one any earlier round
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 
 
 def _check_builder(proposal: Proposal) -> None:
-    """A new block is the proposer's own; a block proposed again keeps its first builder."""
+    """Check that a new block was built by the proposer; a block proposed again keeps its builder."""
     if proposal.block.builder != proposal.author:
         raise Unjustified("a new block that its proposer did not build")
     if proposal.block.round not in (0, proposal.round):

@@ -1,8 +1,7 @@
-"""One round of one height: a proposal, and who prepared and committed it.
+"""One round of one height: the proposal and its prepares and commits.
 
-Votes may arrive before the proposal. Until then they are kept as they are, one per author and kind, and judged when
-the proposal is accepted; the first one of an author wins (consensus.md 2.9). The two thresholds are derived from what
-is here, never stored beside it.
+Votes may arrive before the proposal. They are stored, one per author and kind, and checked when the proposal is
+accepted; the first vote of an author counts (consensus.md 2.9). Both thresholds are computed from the stored votes.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from ophion.consensus.bft.messages import Commit, Prepare, Proposal
 from ophion.primitives.types import Address, Hash32, Signature
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
-"""Recovers who sealed a digest; None for a signature that is none."""
+"""Recovers the sealer of a digest; None for an invalid signature."""
 
 _FUTURE_ROUNDS_KEPT = 3
-"""Per author. Honest validators only move up, so older votes of an author are worth less than its latest ones; and
-a misbehaving author fills only its own places."""
+"""Later rounds stored per author: honest authors only move up, and others fill only their own slots."""
 
 
 class Round:
@@ -39,7 +37,7 @@ class Round:
         self.number = number
         self.proposal: Proposal | None = None
         self.seal_hash: Hash32 = b""
-        """What the commit seals of this round sign."""
+        """The hash that the commit seals of this round sign."""
         self.prepares: dict[Address, Prepare] = {}
         self.commits: dict[Address, Commit] = {}
         self.has_committed = False
@@ -49,7 +47,7 @@ class Round:
         self._seal_author = seal_author
 
     def accept(self, proposal: Proposal, seal_hash: Hash32) -> None:
-        """Pin the proposal and drop the early votes that do not belong to it."""
+        """Pin the proposal and drop early votes for other blocks."""
         self.proposal = proposal
         self.seal_hash = seal_hash
         digest = proposal.block.digest
@@ -57,7 +55,7 @@ class Round:
         self.commits = {author: vote for author, vote in self.commits.items() if self._is_commit_valid(vote, proposal)}
 
     def add_prepare(self, vote: Prepare) -> bool:
-        """Whether the vote was new and fits."""
+        """Add a prepare; return whether it is new and matches the proposal."""
         if vote.author in self.prepares:
             return False
         if self.proposal is not None and vote.digest != self.proposal.block.digest:
@@ -66,7 +64,7 @@ class Round:
         return True
 
     def add_commit(self, vote: Commit) -> bool:
-        """Whether the vote was new and fits."""
+        """Add a commit; return whether it is new and matches the proposal."""
         if vote.author in self.commits:
             return False
         if self.proposal is not None and not self._is_commit_valid(vote, self.proposal):
@@ -79,7 +77,7 @@ class Round:
 
 
 class EarlyVotes:
-    """Prepares and commits of rounds that have not begun here, unjudged and bounded per author."""
+    """Unchecked prepares and commits of later rounds, bounded per author."""
 
     __slots__ = ("_by_author",)
 
@@ -87,7 +85,7 @@ class EarlyVotes:
         self._by_author: dict[Address, dict[int, list[Prepare | Commit]]] = {}
 
     def add(self, vote: Prepare | Commit) -> None:
-        """Keep one vote of each kind per author and round, for the latest few rounds of the author."""
+        """Store one vote of each kind per author and round, for the author's latest rounds."""
         rounds = self._by_author.setdefault(vote.author, {})
         kept = rounds.setdefault(vote.round, [])
         if any(type(other) is type(vote) for other in kept):
@@ -97,7 +95,7 @@ class EarlyVotes:
             del rounds[min(rounds)]
 
     def start(self, round_number: int) -> list[Prepare | Commit]:
-        """Take out the votes of a round that begins; those of earlier rounds are forgotten."""
+        """Return the votes of a round that begins; drop those of earlier rounds."""
         taken: list[Prepare | Commit] = []
         for rounds in self._by_author.values():
             taken += rounds.get(round_number, ())

@@ -1,7 +1,7 @@
-"""Collecting round changes: when enough validators want a round, and what its proposer must then propose.
+"""Collects round changes: whether enough validators request a round, and what its proposer must propose.
 
-Kept per author are the latest few rounds asked for. An honest author that asks for a later round has left the earlier
-ones, so nothing of use is lost, and a misbehaving author cannot fill the memory of others.
+It stores the latest few requests per author. An honest author that requests a later round has left the earlier ones, so
+nothing useful is lost, and a misbehaving author cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _ROUNDS_KEPT = 3
 
 
 class Certificate(Struct, frozen=True):
-    """A quorum of round changes for one round, ready to justify its proposal."""
+    """A quorum of round changes for one round, which justifies its proposal."""
 
     round_changes: tuple[SignedRoundChange, ...]
     block: Candidate | None
-    """The block prepared in the latest round among them, which must be proposed again; None when any block may be."""
+    """The block prepared in the latest round among them, which must be proposed again; None if any block may be."""
     prepares: tuple[Prepare, ...]
-    """The prepares behind that block, where the dialect carries them beside the round change."""
+    """The prepares of that block, if the protocol sends them beside the round change."""
 
 
 class RoundChanges:
@@ -35,7 +35,7 @@ class RoundChanges:
         self._by_author: dict[Address, dict[int, RoundChange]] = {}
 
     def add(self, message: RoundChange) -> bool:
-        """Keep the first one per author and round; whether it was kept."""
+        """Store the first one per author and round; return whether it was stored."""
         rounds = self._by_author.setdefault(message.author, {})
         if message.round in rounds:
             return False
@@ -45,17 +45,17 @@ class RoundChanges:
         return message.round in rounds
 
     def of(self, round_number: int) -> list[RoundChange]:
-        """Everyone's request for exactly that round."""
+        """Return all requests for exactly that round."""
         return [rounds[round_number] for rounds in self._by_author.values() if round_number in rounds]
 
     def authors(self, round_number: int) -> frozenset[Address]:
-        """Who asked for exactly that round."""
+        """Return the authors that requested exactly that round."""
         return frozenset(author for author, rounds in self._by_author.items() if round_number in rounds)
 
     def reached_by(self, count: int, above: int) -> int | None:
-        """The highest round that at least `count` authors have asked for or passed, if it lies above `above`.
+        """Return the highest round above `above` that at least `count` authors have requested or passed.
 
-        With `count` = f + 1 at least one honest validator is there, so following is never the work of liars alone.
+        With `count` = f + 1 at least one of them is honest.
         """
         latest = sorted((max(rounds) for rounds in self._by_author.values() if rounds), reverse=True)
         if len(latest) < count or latest[count - 1] <= above:
@@ -63,7 +63,7 @@ class RoundChanges:
         return latest[count - 1]
 
     def certificate(self, round_number: int) -> Certificate:
-        """All round changes for a round, with the block of the highest claim; the first one wins ties."""
+        """Return all round changes for a round, with the block of the highest claim; ties go to the first."""
         messages = self.of(round_number)
         best = highest_claim(messages)
         return Certificate(
@@ -83,7 +83,7 @@ class RoundChanges:
 
 
 def highest_claim(messages: Iterable[RoundChange]) -> RoundChange | None:
-    """The round change whose block was prepared latest."""
+    """Return the round change whose block was prepared latest."""
     best: RoundChange | None = None
     best_round = -1
     for message in messages:

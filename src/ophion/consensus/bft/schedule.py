@@ -1,7 +1,7 @@
-"""Which parameters hold for which block: transitions, and the move from IBFT 2.0 to QBFT (consensus.md 2.13, 3.7).
+"""Parameters by block: transitions, and the move from IBFT 2.0 to QBFT (consensus.md 2.13, 3.7).
 
-A transition inherits from the one before it. Its `block` is a number, or a timestamp where the nearest fork before it
-is one that begins at a time (consensus.md 5.5).
+A transition inherits from the previous one. Its `block` is a number, or a timestamp if the nearest fork before it
+starts at a time (consensus.md 5.5).
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from msgspec.structs import replace
 from ophion.chainspec.consensus_parameters import BftParameters, BftTransition, EngineKind, ValidatorSelection
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.qbft import Qbft
 from ophion.primitives.types import Address
 
 
 class BlockSettings(Struct, frozen=True):
-    """What holds for one block."""
+    """Settings of one block."""
 
     period_s: int
     period_ms: int
-    """Above zero: replaces the period; for tests."""
+    """Above zero it replaces the period; for tests."""
     empty_period_s: int
     reward_wei: int
     beneficiary: Address | None
     """Earns fees and reward instead of the proposer."""
     contract: Address | None
-    """Names the validators of this block; None: they are voted on in headers."""
+    """Contract that names the validators of this block; None if headers vote on them."""
 
     @property
     def least_distance_s(self) -> int:
-        """Seconds by which a header must be younger than its parent; periods below a second cannot be enforced."""
+        """Minimum seconds between parent and header; periods below a second cannot be enforced."""
         if self.period_ms > 0:
             return self.period_ms // 1000
         return self.period_s
@@ -44,15 +44,15 @@ class BlockSettings(Struct, frozen=True):
 
 
 class Era(Struct, frozen=True):
-    """A stretch of the chain in one dialect."""
+    """A range of blocks with one protocol."""
 
     first: int
-    """Its first block; the epochs are counted from the block before it."""
-    dialect: Dialect
+    """Its first block; epochs are counted from the block before it."""
+    protocol: BftProtocol
     parameters: BftParameters
 
     def is_epoch(self, number: int) -> bool:
-        """Whether votes are forgotten at this block."""
+        """Whether votes are reset at this block."""
         start = max(self.first - 1, 0)
         return number >= start and (number - start) % self.parameters.epoch_length == 0
 
@@ -64,27 +64,27 @@ class BftSchedule:
         self._spec = spec
         self._eras = _eras(spec)
         """Ascending; the first one begins at block 0."""
-        # asked a dozen times for each block; most networks never change anything
+        # read a dozen times per block; most networks have no transitions
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
     @property
-    def dialects(self) -> tuple[Dialect, ...]:
-        """Those of the whole chain, in the order in which they are spoken."""
-        return tuple(era.dialect for era in self._eras)
+    def protocols(self) -> tuple[BftProtocol, ...]:
+        """Protocols of the whole chain in order."""
+        return tuple(era.protocol for era in self._eras)
 
     def era(self, number: int) -> Era:
-        """The dialect and parameters of a block."""
+        """Return protocol and parameters of a block."""
         if self._only_era is not None:
             return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> Era:
-        """The one whose rules decide about the block after this one, and about the votes that lead there."""
+        """Return the era whose rules decide about the block after this one and the votes for it."""
         return self.era(number + 1)
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:
-        """What holds for the block with this number and timestamp."""
+        """Return the settings of a block by number and timestamp."""
         era = self.era(number)
         parameters, settings = era.parameters, self._first_settings[era.first]
         for transition in parameters.transitions:
@@ -93,7 +93,7 @@ class BftSchedule:
         return settings
 
     def override(self, number: int, timestamp: int, parent_timestamp: int) -> tuple[Address, ...] | None:
-        """The validators that a transition puts in place with exactly this block; None when none does."""
+        """Return the validators that a transition sets at exactly this block, if any."""
         for transition in reversed(self.era(number).parameters.transitions):
             if (
                 transition.validators is not None
@@ -104,7 +104,7 @@ class BftSchedule:
         return None
 
     def next_timestamp(self, number: int, timestamp: int) -> int:
-        """The earliest timestamp of the block after this one, where transitions by time need one before it exists."""
+        """Return the earliest timestamp of the next block, for transitions by time."""
         return timestamp + self.settings(number + 1, timestamp).least_distance_s
 
     def _is_in_force(self, transition: BftTransition, number: int, timestamp: int) -> bool:
@@ -113,7 +113,7 @@ class BftSchedule:
 
 
 def _first_settings(parameters: BftParameters) -> BlockSettings:
-    """What holds before any transition."""
+    """Return the settings before any transition."""
     return BlockSettings(
         parameters.block_period_s,
         parameters.block_period_ms,
@@ -135,7 +135,7 @@ def _eras(spec: ChainSpec) -> tuple[Era, ...]:
 
 
 def _changed(settings: BlockSettings, transition: BftTransition) -> BlockSettings:
-    """The settings from a transition on; what it does not name stays."""
+    """Return the settings after a transition; unnamed values stay."""
     if transition.block_period_s is not None:
         settings = replace(settings, period_s=transition.block_period_s)
     if transition.block_period_ms is not None:

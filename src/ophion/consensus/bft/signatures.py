@@ -1,7 +1,7 @@
-"""Whose signature it is, strictly.
+"""Recovers the authors of BFT signatures under strict rules.
 
-Signatures in BFT messages have 65 bytes, v 0 or 1 and s in the lower half of the order: other clients refuse the
-rest, so a validator that let it through would count votes that they do not count (consensus.md 0.3, scenario I-27).
+Signatures in BFT messages have 65 bytes, v 0 or 1 and s in the lower half of the order. Other clients refuse anything
+else, so accepting it would count votes that they do not count (consensus.md 0.3, scenario I-27).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ophion.native.crypto import recover_address
 from ophion.native.exceptions import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
-_KEPT: Final = 8192
-"""Certificates repeat what came before, and hostile ones the same thing hundreds of times."""
+_MAX_CACHED: Final = 8192
+"""Cached recoveries: certificates repeat earlier signatures, and hostile peers repeat them hundreds of times."""
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 
 
@@ -27,20 +27,20 @@ class DigestSigner(Protocol):
 
 
 def message_author(digest: Hash32, signature: Signature) -> Address | None:
-    """Who signed a message or a commit seal; None when the signature is not acceptable."""
+    """Return the signer of a message or commit seal; None if the signature is invalid."""
     if len(signature) != SIGNATURE_LENGTH or signature[64] > 1 or signature[32:64] > _HALF_ORDER:
         return None
     return _recovered(digest, signature)
 
 
 def seal_author(digest: Hash32, signature: Signature) -> Address | None:
-    """Who made a seal of a finished header. Here s may be high: the block is on the chain already."""
+    """Return the signer of a seal in a finished header. A high s is accepted: the block is already on the chain."""
     if len(signature) != SIGNATURE_LENGTH or signature[64] > 1:
         return None
     return _recovered(digest, signature)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_MAX_CACHED)
 def _recovered(digest: Hash32, signature: Signature) -> Address | None:
     try:
         return recover_address(digest, signature)

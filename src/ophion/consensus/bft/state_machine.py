@@ -1,13 +1,12 @@
-"""The BFT state machine: events in, effects out, nothing else.
+"""The BFT state machine: it consumes events and returns effects.
 
-It never waits, reads no clock and does no I/O: `now` comes with each event. One driver per node feeds it, in one
-thread, and runs the effects; a simulator can do the same with thousands of machines and a clock of its own.
+It never waits, reads no clock and does no I/O: `now` comes with each event. One driver per node feeds it from one
+thread and runs the effects. The simulator does the same with thousands of machines and a virtual clock.
 
-    driver ── NewHead, Received, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftMachine.handle
-           ◀── SetTimer, Remember, Multicast, Relay, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
+    driver ── NewHead, MessageReceived, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftStateMachine.handle
+           ◀── SetTimer, Remember, Multicast, RelayMessage, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
 
-This file holds what outlives a height (head, filters, messages of later heights, who is there); `Height` holds the
-rest.
+This file holds what outlives a height: head, filters, messages of later heights, liveness. `Height` holds the rest.
 """
 
 from __future__ import annotations
@@ -49,15 +48,15 @@ from ophion.primitives.types import Address, Hash32
 
 DEFAULT_LIMITS = MessageLimits()
 _MAX_RELAYS: Final = 64
-"""Messages of one validator at one height that are passed on: more than twenty rounds have."""
+"""Messages relayed per validator and height: more than twenty rounds produce."""
 
 
 _Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
-"""Kind, height and round of a message, and the block it is about."""
+"""Kind, height and round of a message, and the digest of its block."""
 
 
 class BftStateMachine:
-    """One validator (or a node that may become one)."""
+    """One validator, or a node that may become one."""
 
     def __init__(
         self,
@@ -69,24 +68,24 @@ class BftStateMachine:
         passes_over: bool = True,
         is_blank: bool = False,
     ) -> None:
-        """`memory` is what the last `Remember` of an earlier run stored; `is_blank` says that there has never been one.
+        """`memory` holds the votes that the last `Remember` of an earlier run stored; `is_blank` means there are none.
 
-        `follows_others`: move to a later round as soon as f + 1 validators have asked for it, instead of waiting for
-        the own timeout (consensus.md 3.5, early round change). `passes_over`: do not wait for proposers that are
-        gone (`ProposerLiveness`).
+        `follows_others`: move to a later round as soon as f + 1 validators request it, without waiting for the own
+        timeout (consensus.md 3.5, early round change). `passes_over`: do not wait for absent proposers
+        (`ProposerLiveness`).
         """
         self.rules = rules
         self.limits = limits
         self.address = factory.address
         self.head: Head | None = None
         self.validator_set: ValidatorSet | None = None
-        """Who decides the current height; known also where this node is not among them."""
+        """Validators of the current height, also if this node is not one of them."""
         self.height: Height | None = None
         """The running height; None while suspended or not a validator."""
         self.fork_note: str | None = None
-        """Set when a second block appeared at the height of the head, which honest quorums cannot produce."""
+        """Set when a second block appeared at the height of the head, which an honest quorum cannot produce."""
         self.has_twin = False
-        """Whether a peer has sent a message that is signed with the key of this node and was not sent by it."""
+        """Whether a peer sent a message signed with this node's key that this node did not send."""
         self.is_held = False
         """Whether this validator signs nothing yet because peers report a higher head (`NewHead.begins_at`)."""
         self.counts = MessageCounts()
@@ -96,19 +95,19 @@ class BftStateMachine:
         self._memory = memory
         self._recalled = memory
         self._sent: set[_Statement] = set()
-        """What this validator has said at the current height since it started."""
+        """Messages that this validator has sent at the current height since it started."""
         self._recovery = LostStateRecovery() if is_blank else None
         self._new_head: NewHead | None = None
         self._is_running = False
         self._seen = RecentlySeen(limits.duplicates)
         self._relayed = RecentlySeen(limits.gossiped_history)
         self._relays: Counter[Address] = Counter()
-        """Messages of each author that were passed on at this height."""
+        """Relayed messages per author at this height."""
         self._future = FutureMessages(limits.future_messages, limits.future_distance)
         self._effects: list[BftEffect] = []
 
     def handle(self, event: BftEvent, now: float) -> list[BftEffect]:
-        """Take one event; the effects are to be run in their order. `now` is wall time in seconds."""
+        """Handle one event and return the effects in the order to run them. `now` is wall time in seconds."""
         if isinstance(event, MessageReceived):
             self._on_received(event, now)
         elif isinstance(event, NewHead):
@@ -131,22 +130,22 @@ class BftStateMachine:
         return []
 
     def is_duplicate(self, fingerprint: bytes) -> bool:
-        """Whether a message with this H(message data) would be dropped: worth asking before decoding it."""
+        """Whether a message with this hash would be dropped as a duplicate; callers ask before decoding it."""
         return fingerprint in self._seen
 
     @property
     def is_waiting_out(self) -> bool:
-        """Whether this validator lets a height pass because it has lost its memory (`LostStateRecovery`)."""
+        """Whether this validator skips a height because it has lost its votes (`LostStateRecovery`)."""
         is_member = self.validator_set is not None and self.address in self.validator_set.members
         return self._recovery is not None and self.height is None and is_member
 
     @property
     def is_running(self) -> bool:
-        """Whether consensus takes part in events; false before the first head and while suspended."""
+        """Whether consensus is running; false before the first head and while suspended."""
         return self._is_running
 
     def footprint(self) -> int:
-        """How many messages and fingerprints are held, for the bound that the simulator checks."""
+        """Number of stored messages and fingerprints, for the bound that the simulator checks."""
         held = len(self._seen) + len(self._relayed) + len(self._future) + len(self.liveness)
         return held + (self.height.footprint() if self.height is not None else 0)
 
@@ -159,7 +158,7 @@ class BftStateMachine:
             return
         if self._is_running and known is not None and event.head.number <= known.number:
             if event.head.number == known.number and event.head.hash != known.hash:
-                # finality is immediate: this takes 2Q - n misbehaving or forgetful validators (consensus.md 2.10)
+                # blocks are final: this takes 2Q - n validators that misbehave or lost their votes (consensus.md 2.10)
                 self.fork_note = (
                     f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"
                 )
@@ -188,7 +187,7 @@ class BftStateMachine:
             self._enter(event, has_voted, now)
 
     def _enter(self, event: NewHead, has_voted: bool, now: float) -> None:
-        """Enter the height after a head: as a validator, as one that waits out, or as an onlooker."""
+        """Enter the height after a head as a validator, a recovering validator or a follower."""
         assert self.validator_set is not None, "the validators are known with the head"
         number = self.validator_set.height
         if self._waits_out(self.validator_set, event, has_voted, now):
@@ -219,7 +218,7 @@ class BftStateMachine:
         self.height.start(now)
 
     def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
-        """Whether this height passes without our vote, since an earlier vote at it may have been forgotten."""
+        """Whether to skip this height because an earlier vote at it may be lost."""
         waiting = self._recovery
         if waiting is None:
             return False
@@ -231,7 +230,7 @@ class BftStateMachine:
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
-        """See whether the others get on without us; join them where they do not."""
+        """Check whether the others make progress; join them if they do not."""
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return
@@ -259,21 +258,21 @@ class BftStateMachine:
         self._effects.append(effect)
 
     def _relay(self, message: BftMessage, peer: Address | None) -> None:
-        """Pass a message on once, within the limit of its author."""
+        """Relay a message once, within the limit of its author."""
         author = message.author
         if self._relays[author] < _MAX_RELAYS and self._relayed.add(message.fingerprint):
             self._relays[author] += 1
             self._effects.append(RelayMessage(message, (peer, author)))
 
     def _stop(self) -> None:
-        """Leave the height, keeping its promises: the same height may be entered again."""
+        """Leave the height but keep its votes: the same height may be entered again."""
         if self.height is not None:
             self._memory = self.height.memory
             self.height = None
             self._effects += (CancelTimer(TimerKind.BLOCK), CancelTimer(TimerKind.ROUND))
 
     def _on_received(self, event: MessageReceived, now: float) -> None:
-        """The filters of consensus.md 2.8, in their order."""
+        """Apply the filters of consensus.md 2.8 in order."""
         if not self._is_running or self.head is None:
             return
         message, counts = event.message, self.counts
@@ -318,7 +317,7 @@ class BftStateMachine:
             self._seen.discard(message.fingerprint)
 
     def _may_have_sent(self, message: BftMessage) -> bool:
-        """Whether a message in our name may be one of ours that a peer sends back.
+        """Whether a message signed with our key may be one of ours that a peer returns.
 
         An earlier run may have sent what its votes allow. Without those votes it may have sent anything.
         """
@@ -361,7 +360,7 @@ def _statement(message: BftMessage) -> _Statement:
 
 
 def _digest(message: BftMessage) -> Hash32:
-    """The block that a message is about; empty for a round change without a claim."""
+    """Return the digest of the block that a message is about; empty for a round change without a claim."""
     if isinstance(message, RoundChange):
         return b"" if message.signed.claim is None else message.signed.claim.digest
     return message.signed.digest if isinstance(message, Proposal) else message.digest

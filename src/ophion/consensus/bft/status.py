@@ -1,7 +1,7 @@
-"""A doctor for stalls: what the machine waits for, and what stands in its way, in plain words.
+"""Explains what consensus waits for and what blocks it.
 
-It reads the machine's own state and nothing else, so it answers at once and can be asked at any time. What it cannot
-know is who is connected; callers may pass it for a more exact answer.
+It only reads the state of the machine, so it answers at once. Connected peers are unknown to it; callers may pass them
+for a more exact answer.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ophion.primitives.types import Address, Hash32
 
 
 class Phase(Enum):
-    """How far the current round is."""
+    """Progress of the current round."""
 
     STOPPED = "stopped"
     FOLLOWING = "following"
     """Not a validator of this height."""
     WAITING_OUT = "waiting out the height"
-    """Without memory: lets heights pass in which it may have voted before."""
+    """Lost its votes: skips heights at which it may have voted."""
     WAITING_FOR_BLOCKS = "waiting for blocks of peers"
-    """Peers report a higher head: signs nothing before it has looked at them for one timeout."""
+    """Peers report a higher head: signs nothing for up to one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
-    """A later round that a quorum has yet to ask for."""
+    """In a later round that no quorum has requested yet."""
     WAITING_FOR_PROPOSAL = "waiting for proposal"
     PREPARING = "preparing"
     COMMITTING = "committing"
@@ -39,7 +39,7 @@ class Phase(Enum):
 
 
 class Ballot(Struct, frozen=True):
-    """Who has said a thing in the current round, and who has not."""
+    """Validators that have voted in the current round, and those that have not."""
 
     needed: int
     arrived: tuple[Address, ...] = ()
@@ -47,21 +47,21 @@ class Ballot(Struct, frozen=True):
 
 
 class MemberView(Struct, frozen=True):
-    """What this node knows of another validator."""
+    """What this node knows about another validator."""
 
     address: Address
     is_connected: bool
     client: str | None
-    """What it calls itself, where it is connected."""
+    """Client name, if connected."""
     heard_s_ago: float | None
-    """Since something new of it has come in, directly or relayed; None when nothing ever has."""
+    """Seconds since its last new message, direct or relayed; None if there was none."""
     is_passed_over: bool
-    """Whether its turns are not waited for."""
+    """Whether its rounds are skipped."""
     clock_ahead_s: float | None
-    """How far its clock is ahead of ours, going by its last proposal; None when there was none."""
+    """How far its clock is ahead of ours according to its last proposal; None without a proposal."""
 
     def as_object(self) -> dict[str, object]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return {
             "address": _hex(self.address),
             "isConnected": self.is_connected,
@@ -73,7 +73,7 @@ class MemberView(Struct, frozen=True):
 
 
 class BftStatus(Struct, frozen=True):
-    """One look at the machine."""
+    """A snapshot of the machine's status."""
 
     protocol: str
     phase: Phase
@@ -84,32 +84,32 @@ class BftStatus(Struct, frozen=True):
     validators: tuple[Address, ...] = ()
     quorum: int = 0
     proposer: Address | None = None
-    """Whose turn it is in this round."""
+    """Proposer of this round."""
     proposal: Hash32 | None = None
     """Hash of the block that was proposed and accepted."""
     prepares: Ballot | None = None
     commits: Ballot | None = None
     round_changes: Ballot | None = None
-    """Requests for the current round, or for round 1 while round 0 lasts."""
+    """Requests for the current round, or for round 1 during round 0."""
     silent: tuple[Address, ...] = ()
-    """Validators of whom nothing was heard at this height."""
+    """Validators without a message at this height."""
     disconnected: tuple[Address, ...] | None = None
-    """Validators that are not connected; None when that is not known."""
+    """Validators that are not connected; None if unknown."""
     prepared_round: int | None = None
-    """The latest round in which a quorum would have accepted a block."""
+    """Latest round in which a quorum prepared a block."""
     round_expires_in_s: float | None = None
     block_due_in_s: float | None = None
     is_quorum_reachable: bool | None = None
-    """Whether enough validators can be heard; None when nothing can be said about it yet."""
+    """Whether enough validators are reachable; None if unknown."""
     explanation: tuple[str, ...] = ()
-    """What blocks progress, one sentence each, the most telling one first."""
+    """What blocks progress, one sentence each, most important first."""
     notes: tuple[str, ...] = ()
-    """Messages and blocks that were refused lately, and why."""
+    """Recently refused messages and blocks, with reasons."""
     members: tuple[MemberView, ...] = ()
-    """The other validators, where peers are known."""
+    """The other validators, if peers are known."""
 
     def as_object(self) -> dict[str, object]:
-        """The status as plain values with hexadecimal addresses, for people and for JSON."""
+        """Return the status as plain values with hexadecimal addresses."""
 
         def listed(addresses: Iterable[Address]) -> list[str]:
             return [_hex(address) for address in addresses]
@@ -144,11 +144,11 @@ class BftStatus(Struct, frozen=True):
 
 
 def status_of(machine: BftStateMachine, now: float, connected: Collection[Address] | None = None) -> BftStatus:
-    """What the machine is doing. `connected` are the validator addresses of connected peers, if known."""
+    """Return the status of a machine. `connected` holds the validator addresses of connected peers, if known."""
     name = machine.rules.name
     validator_set = machine.validator_set
     if not machine.is_running or validator_set is None:
-        why = "Consensus is not running here: the node is synchronising, was told to stop, or has no head yet."
+        why = "Consensus is not running here: the node is synchronising, was stopped, or has no head yet."
         return BftStatus(name, Phase.STOPPED, explanation=(why,))
     height = machine.height
     if height is None:
@@ -164,8 +164,8 @@ def status_of(machine: BftStateMachine, now: float, connected: Collection[Addres
         elif machine.is_waiting_out:
             phase = Phase.WAITING_OUT
             why = (
-                f"This validator (0x{machine.address.hex()}) has no memory of what it has promised to others. It takes "
-                "part again as soon as a block has been made since it came back, or when the others do not get on."
+                f"This validator (0x{machine.address.hex()}) has no record of its earlier votes. It "
+                "votes again after the first block made since its start, or when the others make no progress."
             )
         return BftStatus(
             name,
@@ -265,7 +265,7 @@ def _waiting_for(status: BftStatus, me: Address) -> str:
         return _lacking(status.round_changes, f"request for round {status.round}", f"requests for round {status.round}")
     if phase is Phase.WAITING_FOR_PROPOSAL:
         if status.proposer == me:
-            return "It is this node's turn: its block is being built."
+            return "This node is the proposer: its block is being built."
         return f"Waiting for {_names((status.proposer,) if status.proposer else ())} to propose a block."
     if phase is Phase.PREPARING and status.prepares is not None:
         return _lacking(status.prepares, "prepare", "prepares")
@@ -290,7 +290,7 @@ def _is_reachable(
         return len(validator_set) - len(disconnected) >= validator_set.quorum
     if len(validator_set) - len(silent) >= validator_set.quorum:
         return True
-    # in round 0 most validators have had no reason to speak yet
+    # in round 0 most validators have not sent anything yet
     return False if current > 0 else None
 
 
@@ -307,7 +307,7 @@ def _rest(at: float | None, now: float) -> float | None:
 
 
 def _names(addresses: Iterable[Address]) -> str:
-    return ", ".join(_hex(address) for address in addresses) or "nobody"
+    return ", ".join(_hex(address) for address in addresses) or "none"
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -1,9 +1,8 @@
-"""How long things may take at one height.
+"""Block periods and round timeouts of one height.
 
-Time-outs double with every round, so that some round lasts longer than the slowest message (consensus.md 2.10).
-Doubling without end makes a network that stood still for an hour wait for another one; the cap is ours and has a
-price: rounds of equal length no longer drift together by themselves. `Height` pays it by holding at the cap until a
-quorum has arrived.
+Timeouts double with every round, so that some round lasts longer than the slowest message (consensus.md 2.10). Without
+a cap, a network that stood still for an hour would wait another hour. With the cap, rounds of equal length no longer
+converge by themselves; `Height` therefore stays in a capped round until a quorum has reached it.
 """
 
 from __future__ import annotations
@@ -11,23 +10,23 @@ from __future__ import annotations
 from msgspec import Struct
 
 _MAX_DOUBLINGS = 40
-"""Beyond this the cap has long been reached; keeps a forged round number from making a huge power."""
+"""The cap is reached long before; prevents a forged round number from producing a huge power."""
 
 
 class RoundTiming(Struct, frozen=True):
     """Periods and timeouts in seconds."""
 
     period_s: float
-    """Least distance between blocks; fractions of a second are for tests."""
+    """Minimum time between blocks; fractions of a second are for tests."""
     request_timeout_s: float
-    """Length of round 0."""
+    """Timeout of round 0."""
     max_timeout_s: float = 60.0
-    """Longest round. Never below the request timeout itself."""
+    """Maximum round timeout. Never below the request timeout."""
     empty_period_s: float = 0.0
-    """QBFT: how long a proposer holds back a block without transactions; 0 switches that off (consensus.md 3.5)."""
+    """QBFT: how long a proposer delays a block without transactions; 0 disables the delay (consensus.md 3.5)."""
 
     def timeout(self, round_number: int) -> float:
-        """Length of a round."""
+        """Return the timeout of a round."""
         doubled = self.request_timeout_s * 2.0 ** min(round_number, _MAX_DOUBLINGS)
         return min(doubled, max(self.max_timeout_s, self.request_timeout_s))
 
@@ -36,14 +35,14 @@ class RoundTiming(Struct, frozen=True):
         return self.timeout(round_number + 1) <= self.timeout(round_number)
 
     def block_due(self, parent_timestamp: int, now: float) -> float:
-        """When the block after a parent with that timestamp may be proposed."""
+        """Return when the block after a parent with that timestamp may be proposed."""
         if self.period_s < 1.0:
-            # header timestamps are whole seconds, so a shorter period can only be counted from now
+            # header timestamps are whole seconds, so a shorter period is counted from now
             return now + self.period_s
         return parent_timestamp + self.period_s
 
     def warnings(self, starts_on_block_timer: bool) -> tuple[str, ...]:
-        """What an operator should know about these numbers (scenario I-18)."""
+        """Return warnings about values that do not fit together (scenario I-18)."""
         found = []
         if not starts_on_block_timer and self.request_timeout_s <= self.period_s:
             found.append(

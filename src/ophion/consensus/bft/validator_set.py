@@ -1,8 +1,8 @@
-"""Who decides one height: the validators in force, how many of them are enough, and whose turn it is.
+"""The validators of one height, the quorum size and the order of proposers.
 
-The arithmetic is the whole safety margin of the protocol, so it stands alone (consensus.md 2.5, 2.6). With n
-validators of which at most f = floor((n-1)/3) misbehave, two quorums Q = ceil(2n/3) share at least 2Q - n >= f + 1
-validators, so at least one honest validator belongs to both: what one quorum has decided, the next quorum hears of.
+With n validators of which at most f = floor((n-1)/3) misbehave, two quorums Q = ceil(2n/3) share at least 2Q - n >= f +
+1 validators (consensus.md 2.5, 2.6). At least one honest validator belongs to both, so every quorum includes a
+validator that knows the decision of the previous one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ophion.primitives.types import Address
 
 
 def quorum_of(count: int) -> int:
-    """Smallest number of validators that decides: ceil(2n/3)."""
+    """Return the smallest number of validators that decides: ceil(2n/3)."""
     return (2 * count + 2) // 3
 
 
 def tolerated_faults(count: int) -> int:
-    """How many misbehaving validators do no harm: floor((n-1)/3)."""
+    """Return how many misbehaving validators are tolerated: floor((n-1)/3)."""
     return max(0, (count - 1) // 3)
 
 
@@ -30,7 +30,7 @@ class ValidatorSet(Struct, frozen=True):
 
     height: int
     validators: tuple[Address, ...]
-    """In ascending order, which is the order of turns."""
+    """In ascending order, which is the order of proposers."""
     members: frozenset[Address]
     quorum: int
     faults: int
@@ -40,19 +40,19 @@ class ValidatorSet(Struct, frozen=True):
 
     @staticmethod
     def of(height: int, validators: Iterable[Address], previous_builder: Address) -> ValidatorSet:
-        """The validator set of `height`, given the coinbase of the block before it.
+        """Return the validator set of `height`, given the coinbase of the block before it.
 
-        The turn goes to the validator after the previous builder. When that one is no longer a validator (or never
-        was: genesis), it goes to the first validator above its address, without skipping any (consensus.md 2.5).
+        The proposer is the validator after the previous builder. If the builder is not a validator (any more), it is
+        the first validator above its address (consensus.md 2.5).
         """
         ordered = tuple(sorted(set(validators)))
         count = len(ordered)
-        # bisect_right passes over the builder itself when it is a member, and stops at the next greater otherwise
+        # bisect_right skips the builder itself if it is a validator, and finds the next greater address otherwise
         first = bisect_right(ordered, previous_builder) % count if count else 0
         return ValidatorSet(height, ordered, frozenset(ordered), quorum_of(count), tolerated_faults(count), first)
 
     def proposer(self, round_number: int) -> Address:
-        """Whose turn it is in that round."""
+        """Return the proposer of a round."""
         return self.validators[(self.first_turn + round_number) % len(self.validators)]
 
     def __len__(self) -> int:

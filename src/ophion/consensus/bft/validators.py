@@ -1,7 +1,7 @@
-"""Who validates the block after a given one: by votes in headers, by transition, or by contract.
+"""Validators of the block after a given one: by votes in headers, by transition or by contract.
 
-The tally is a pure fold over headers that begins anew with each epoch block, whose header lists the validators and
-whose votes are none (consensus.md 2.12).
+The tally is a pure fold over headers. It restarts at each epoch block, whose header lists the validators and carries no
+votes (consensus.md 2.12).
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ GET_VALIDATORS: Final = bytes.fromhex("b7ab4db5")
 """Call data of `getValidators()`, which returns `address[]`."""
 
 ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
-"""Asks a contract for the validators, in the state after a block; `OphionError` when it does not answer."""
+"""Calls the validator contract in the state after a block; `OphionError` if it does not answer."""
 
 _EXTRAS_KEPT: Final = 32
 _WORD: Final = 32
 
 
 class ValidatorProvider:
-    """Validators of one network by block."""
+    """Provides the validators of one network by block."""
 
     def __init__(self, schedule: BftSchedule) -> None:
         self.contract_reader: ContractReader | None = None
-        """Set where calls are possible; without it a network in contract mode cannot be followed."""
+        """Set if calls are possible; a network in contract mode cannot be followed without it."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
-        # a header's extra data is looked at several times within a moment, for its hash, its rules and its seals;
+        # a header's extra data is read several times in a row, for its hash, rules and seals;
         # decoding it once takes a header of four seals from 0.28 to 0.23 ms of processor time
         self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """The validators of the next block, ascending."""
+        """Return the validators of the next block, ascending."""
         contract = self.contract_after(header)
         if contract is not None:
             return self._ask(header, contract)
         return self.tally(header, chain).validators
 
     def contract_after(self, header: HashedHeader) -> Address | None:
-        """The contract that names the validators of the next block."""
+        """Return the contract that names the validators of the next block, if any."""
         number, timestamp = header.number, header.timestamp
         return self._schedule.settings(number + 1, self._schedule.next_timestamp(number, timestamp)).contract
 
     def tally(self, header: HashedHeader, chain: HeaderReader) -> Tally:
-        """Validators and standing votes after a block, by votes in headers."""
+        """Return validators and pending votes after a block, from votes in headers."""
         return self._tallies.after(header, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """The tally after a block, for the disk; where a contract names the validators there is none."""
+        """Return the encoded tally after a block; None in contract mode."""
         return self._tallies.checkpoint(header, chain) if self.contract_after(header) is None else None
 
     def extra(self, header: Header) -> BftExtraData:
-        """Decoded extra data; `InvalidHeader` when it is malformed."""
+        """Return the decoded extra data; `InvalidHeader` if it is malformed."""
         era = self._schedule.era(header.number)
         key = (era.first, header.extra_data)
         known = self._extras.get(key)
         if known is not None:
             return known
         try:
-            extra = era.dialect.decode_extra(header.extra_data)
+            extra = era.protocol.decode_extra(header.extra_data)
         except DecodeError as error:
             raise InvalidHeader("extra data", str(error)) from error
         self._extras[key] = extra
@@ -82,7 +82,7 @@ class ValidatorProvider:
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
-        """The tally after a block that does not depend on the blocks before: a transition or an epoch block."""
+        """Return the tally after a transition or epoch block, which does not depend on earlier blocks."""
         number, schedule = header.number, self._schedule
         era = schedule.era_after(number)
         is_epoch = era.is_epoch(number)
@@ -94,7 +94,7 @@ class ValidatorProvider:
         if override is None:
             return Tally.of(extra.validators)
         tally = Tally.of(override)
-        # the vote of the last block before the transition counts on top of the new list (consensus.md 2.12)
+        # the vote in the last block before the transition applies to the new list (consensus.md 2.12)
         if extra.vote is not None and not is_epoch:
             tally = tally.apply(header.header.coinbase, extra.vote)
         return tally
@@ -109,7 +109,7 @@ class ValidatorProvider:
 
 
 def decode_addresses(output: bytes) -> tuple[Address, ...]:
-    """What `getValidators()` returned: one `address[]` in the contract ABI."""
+    """Decode the result of `getValidators()`: one `address[]` in the contract ABI."""
     place = "validators of the contract"
     if len(output) < 2 * _WORD or int.from_bytes(output[:_WORD], "big") != _WORD:
         raise DecodeError("the answer is not a list of addresses", place)

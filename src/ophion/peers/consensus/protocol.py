@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import MessageKind, RawMessage
 from ophion.errors import DecodeError
 from ophion.peers.consensus.validators import Validators
@@ -35,7 +35,7 @@ _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
 class ConsensusProtocol:
     """The subprotocol of one protocol variant."""
 
-    def __init__(self, variant: Dialect, validators: Validators) -> None:
+    def __init__(self, variant: BftProtocol, validators: Validators) -> None:
         name, version, length = variant.subprotocol
         first = length - len(MessageKind)
         names = tuple(f"{code:#04x}" for code in range(first)) + tuple(kind.name.lower() for kind in MessageKind)

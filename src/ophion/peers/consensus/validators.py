@@ -59,7 +59,7 @@ class Validators:
     def came(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a connected peer."""
         self._connections[variant, peer.address] = _ValidatorPeer(peer, capability)
-        if variant == self._driver.dialect_name:
+        if variant == self._driver.protocol_name:
             self._driver.connected(peer.address)
 
     def left(self, peer: Peer, variant: str) -> None:
@@ -67,12 +67,12 @@ class Validators:
         connection = self._connections.get((variant, peer.address))
         if connection is not None and connection.peer is peer:
             del self._connections[variant, peer.address]
-            if variant == self._driver.dialect_name:
+            if variant == self._driver.protocol_name:
                 self._driver.disconnected(peer.address)
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
         """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""
-        if variant == self._driver.dialect_name:
+        if variant == self._driver.protocol_name:
             self._driver.received(raw, peer)
 
     # --- Gossip ---------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Validators:
         self._catch_up(peer, height)
 
     def connected(self) -> Collection[Address]:
-        variant = self._driver.dialect_name
+        variant = self._driver.protocol_name
         return [address for name, address in self._connections if name == variant]
 
     def clients(self) -> Iterable[str]:
@@ -109,7 +109,7 @@ class Validators:
         ]
 
     def client_of(self, address: Address) -> str | None:
-        connection = self._connections.get((self._driver.dialect_name, address))
+        connection = self._connections.get((self._driver.protocol_name, address))
         return None if connection is None else connection.peer.hello.client_id
 
     # --- sending --------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Validators:
                 self._send(raw, address, may_drop=True)
 
     def _send(self, raw: RawMessage, to: Address, may_drop: bool) -> None:
-        connection = self._connections.get((self._driver.dialect_name, to))
+        connection = self._connections.get((self._driver.protocol_name, to))
         if connection is not None and connection.peer.is_open:
             connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 

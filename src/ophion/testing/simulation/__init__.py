@@ -1,15 +1,15 @@
-"""Deterministic simulation of consensus: whole networks in one thread, decided by one seed.
+"""Deterministic simulation of consensus: whole networks in one thread, determined by one seed.
 
-    stand_ins     blocks, keys and signatures that cost nothing
-    conditions    what a seed decides: delays, losses, partitions, outages, misbehaving members
-    world         a network of real `BftStateMachine`s, moved by a seed or by hand
-    agenda, mail, driver, syncing
-                  what the world is made of: time, messages, what a node does for its machine, catching up
-    byzantine     members that lie
-    invariants    what must hold after every step, checked from outside
-    trace         what happened, as lines and as a sequence diagram
-    runs          one seed or many, on all cores, with a verdict
-    clique        the same for Clique: turns, delays, forks and fork choice
+    fake_crypto       cheap blocks, keys and signatures
+    fault_plan        faults of a seed: delays, losses, partitions, outages, Byzantine members
+    network           a network of real `BftStateMachine`s, run by a seed or by a test
+    event_queue, message_delivery, driver, sync, links
+                      parts of a network: time, messages, effects of the machines, synchronisation, connections
+    byzantine         members that lie
+    invariants        rules checked after every step
+    trace             log and sequence diagram of a run
+    seed_runs         runs one seed or many, on all cores
+    clique            the same for Clique: in-turn blocks, delays, forks and fork choice
 
-A run with the same arguments gives the same steps, so a failing seed is replayed by its number. See docs/simulation.md.
+The same arguments give the same steps, so a failing seed is replayed by its number. See docs/simulation.md.
 """

@@ -1,8 +1,8 @@
-"""Members that lie.
+"""Byzantine members.
 
-A liar follows the protocol with a machine of its own, so that it is in the right place at the right time, and then
-says other things than its machine wants. It has only its own key: votes of others it can repeat but not make. Liars
-of one run know each other and hear each other's tricks at once, as the worst case has it.
+A Byzantine member runs a real machine, so that it acts at the right time, and changes what the machine sends. It has
+only its own key: it can repeat votes of others but not forge them. In the worst case they cooperate, so all Byzantine
+members of a run share their knowledge at once.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 _OLD_MESSAGES: Final = 30
 _SMALL_BODY_DELAY_S: Final = 0.001
-"""A copy with an empty body overtakes a large block."""
+"""A copy with an empty body arrives before a large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """What the liars of one run know together: who they are, and which of two blocks each member has been shown."""
+    """Shared knowledge of the Byzantine members of a run: who they are, and which block each member was sent."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Digest to the members that are to believe in it."""
+        """Digest to the members that shall accept it."""
 
 
 class Liar:
-    """The dishonest half of a member."""
+    """The Byzantine part of a member."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Liar:
     # --- instead of the machine's own words -----------------------------------------------------
 
     def say(self, message: BftMessage) -> None:
-        """What becomes of a message that the machine would send to everybody."""
+        """Send, change or drop a message that the machine would send to all validators."""
         if self._is_silent() or (isinstance(message, Proposal) and self._does(Misconduct.WITHHELD_PROPOSALS)):
             return
         if self._does(Misconduct.BODY_SWAP):
@@ -101,7 +101,7 @@ class Liar:
         self._send(message)
 
     def hear(self, message: BftMessage) -> None:
-        """What it does with a message beyond what the machine does."""
+        """React to a received message in addition to the machine."""
         if self._is_silent():
             return
         if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:
@@ -121,7 +121,7 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, whatever else was voted for, before those who are to believe in it."""
+        """Vote for a digest towards its audience, whatever else was voted for."""
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
             return
@@ -134,9 +134,9 @@ class Liar:
     # --- tricks ---------------------------------------------------------------------------------
 
     def _swap_body(self, message: BftMessage) -> None:
-        """Send a block that was signed by its proposer with another body, under the same digest.
+        """Send a proposer's signed block with another body under the same digest.
 
-        In QBFT the proposer signs the body too, so that only its own proposals can be changed.
+        In QBFT the proposer signs the body too, so only own proposals can be changed.
         """
         is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
         if is_signed and message.author != self._member.address:
@@ -160,7 +160,7 @@ class Liar:
             self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
-        """One block for some, another one for the rest; fellows hear of both and support both."""
+        """Send one block to some members and another to the rest; the other Byzantine members support both."""
         other = self._another(message)
         fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}
@@ -171,7 +171,7 @@ class Liar:
             self.support(proposal.height, proposal.round, proposal.block.digest)
 
     def _another(self, message: Proposal) -> Proposal:
-        """A second proposal for the same round: another block, with whatever certificate might let it pass."""
+        """Return a second proposal for the same round: another block, with any certificate that might pass."""
         content = Content.decode(message.block.encoded)
         is_valid = self._rng.random() < 0.8
         block = stand_in_block(
@@ -188,7 +188,7 @@ class Liar:
         return self._factory.proposal(message.height, message.round, block, certificate)
 
     def _forged(self, message: Commit) -> Commit:
-        """A commit whose seal is of another member, of something else, or of nothing."""
+        """Return a commit with a seal of another member, of another hash, or of random bytes."""
         foreign = self._rng.choice(self._others()).address if self._others() else self._member.address
         self._tricks += 1
         seal = self._rng.choice(
@@ -204,7 +204,7 @@ class Liar:
         )
 
     def _ask_falsely(self, message: RoundChange) -> None:
-        """Hide what was prepared, claim what was not, or ask for a round far ahead."""
+        """Hide what was prepared, claim what was not, or request a round far ahead."""
         trick = self._rng.randrange(4)
         if trick == 0:
             self._send(self._factory.round_change(message.height, message.round, None))
@@ -219,7 +219,7 @@ class Liar:
                 self._send(old)
 
     def _invented(self, message: RoundChange) -> RoundChange:
-        """A claim that only the liar's own vote supports."""
+        """Return a round change whose claim has only the own vote."""
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
         block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))
@@ -233,7 +233,7 @@ class Liar:
         return RoundChange(signed, block, outside, message.fingerprint + b"invented")
 
     def _announce_forgery(self, message: Proposal) -> None:
-        """Offer the proposal as a finished block, with seals that were not made for it."""
+        """Announce the proposal as a finished block with invalid seals."""
         block = message.block
         seals = tuple(stand_in_seal(member.address, bytes(32)) for member in self._others())
         own = stand_in_seal(self._member.address, block.digest)

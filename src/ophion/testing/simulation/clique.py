@@ -1,8 +1,7 @@
-"""Clique networks under one seed: turns, delays, forks and fork choice, with the real engine and real headers.
+"""Clique networks under one seed: in-turn blocks, delays, forks and fork choice, with real engine and headers.
 
-Few messages and many rules: here the engine itself does the judging, and stand-ins would leave out what is interesting.
-Blocks travel whole; a block whose parent is unknown is fetched together with its ancestors. Sealing follows
-consensus.md 1.7, fork choice is the engine's (1.8).
+The engine checks the rules itself, so nothing is faked. Blocks are sent whole; a block with an unknown parent is
+fetched together with its ancestors. Sealing follows consensus.md 1.7, fork choice is the engine's (1.8).
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class SimulatedSigner:
 
 
 class SimulatedCliqueNetwork:
-    """Signers under one clock. All blocks ever made are in one store; each signer knows some of them."""
+    """Signers under one clock. One store holds all blocks; each signer knows some of them."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class SimulatedCliqueNetwork:
         trace: Trace | None = None,
         listed: Sequence[int] | None = None,
     ) -> None:
-        """`listed` are the members named in genesis, in the order of the file; all of them unless said otherwise."""
+        """`listed` are the members in the genesis, in the order of the file; all of them by default."""
         self.rng = Random(seed)
         self.now = 0.0
         self.period_s = period_s
@@ -117,7 +116,7 @@ class SimulatedCliqueNetwork:
         return ()
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Every state is folded from headers here."""
+        """Return None: every state is folded from headers."""
         return None
 
     # --- by hand --------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ class SimulatedCliqueNetwork:
             self.introduce(member)
 
     def introduce(self, member: SimulatedSigner) -> None:
-        """Heads are exchanged with everybody, as nodes do when they connect."""
+        """Exchange heads with all members, as nodes do when they connect."""
         for other in self.members:
             if other is not member and other.is_up and member.is_up:
                 self._send(member, other, member.head)
@@ -162,7 +161,7 @@ class SimulatedCliqueNetwork:
         self._schedule(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Let time pass; ends early when `unless` holds (then true) or a rule is broken."""
+        """Run until a time, until `unless` holds (returns True) or until a rule is broken."""
         while self._heap and self._heap[0][0] <= until:
             self.now, self._running, action, member, payload = heapq.heappop(self._heap)
             self.steps += 1
@@ -179,14 +178,14 @@ class SimulatedCliqueNetwork:
         return [member for member in self.members if not member.misbehaves]
 
     def chain(self, member: SimulatedSigner) -> list[HashedHeader]:
-        """The member's canonical chain from genesis on."""
+        """Return the member's canonical chain from genesis on."""
         found = [member.head]
         while found[-1].number > 0:
             found.append(self.blocks[found[-1].parent_hash])
         return found[::-1]
 
     def author(self, block: HashedHeader) -> int:
-        """Index of who sealed a block."""
+        """Return the index of the sealer of a block."""
         address = self.engine.author(block)
         return next(member.index for member in self.members if member.address == address)
 
@@ -230,7 +229,7 @@ class SimulatedCliqueNetwork:
         return block
 
     def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
-        """Two blocks at one height, a false difficulty, a block far ahead of time, or a block kept for a few."""
+        """Seal two blocks at one height, a false difficulty, a block far ahead of time, or a block sent to few."""
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
         block = self._sealed(member, header)
@@ -283,7 +282,7 @@ class SimulatedCliqueNetwork:
                         self._send(member, other, block)
 
     def _take(self, member: SimulatedSigner, block: HashedHeader) -> None:
-        """Import a block, its unknown ancestors first; a block from the future is tried again when its time comes."""
+        """Import a block after its unknown ancestors; a block from the future is tried again later."""
         missing = [block]
         while missing[-1].parent_hash not in member.known:
             missing.append(self.blocks[missing[-1].parent_hash])
@@ -299,7 +298,7 @@ class SimulatedCliqueNetwork:
             self._choose(member, candidate)
 
     def _is_valid(self, block: HashedHeader) -> bool:
-        """The engine's verdict, which is the same for everybody once the time has come."""
+        """Whether the engine accepts the block; all members agree once its time has come."""
         if block.hash in self._bad:
             return False
         if block.hash in self.totals:
@@ -335,7 +334,7 @@ class SimulatedCliqueNetwork:
             self._replan(member)
 
     def _check_recency(self, member: SimulatedSigner, block: HashedHeader) -> None:
-        """Judged without the engine's snapshots: no signer signs twice within floor(n/2)+1 blocks."""
+        """Check without the engine's snapshots that no signer signs twice within floor(n/2)+1 blocks."""
         signers = self.engine.members(self.blocks[block.parent_hash], self)
         author, cursor = self.engine.author(block), block
         for _ in range(len(signers) // 2):
@@ -358,7 +357,7 @@ class SimulatedCliqueNetwork:
         return self._count
 
     def report(self, rule: str, detail: str) -> None:
-        """A rule was broken; the run ends."""
+        """Record a broken rule; the run ends."""
         self.violations.append(Violation(self.now, rule, detail))
 
     def _note(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""One seed of a Clique network: a storm, then calm, then whether everybody follows one chain that grows."""
+"""One seed of a Clique network: a fault phase, then recovery, then a check that all follow one growing chain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ophion.testing.simulation.trace import Trace
 
 
 class CliqueOutcome(Struct, frozen=True):
-    """What became of one seed."""
+    """Result of one seed."""
 
     blocks: int
     steps: int
@@ -23,14 +23,14 @@ class CliqueOutcome(Struct, frozen=True):
 
 
 def spare_signers(signers: int) -> int:
-    """How many signers may fail: floor(n/2)+1 of them keep a chain going (consensus.md 1.5)."""
+    """Return how many signers may fail: floor(n/2)+1 of them keep a chain growing (consensus.md 1.5)."""
     return signers - (signers // 2 + 1)
 
 
 def run_clique_seed(
     seed: int, signers: int, byzantine: int | None, storm_s: float, trace: Trace | None = None
 ) -> CliqueOutcome:
-    """Play one seed to its end, or to the first rule that is broken."""
+    """Run one seed to its end, or to the first broken rule."""
     rng = Random(f"clique/{signers}/{seed}")
     dishonest = rng.randint(0, spare_signers(signers)) if byzantine is None else byzantine
     conditions = draw_conditions(rng, signers, dishonest, storm_s)
@@ -44,7 +44,7 @@ def run_clique_seed(
 
 
 def _prepare(world: SimulatedCliqueNetwork, conditions: FaultPlan) -> None:
-    """Clique keeps everything it needs on its chain, so every outage is one with its disk."""
+    """Schedule the faults. Clique stores all it needs on its chain, so every outage keeps the disk."""
     world.link = conditions.link
     for partition in conditions.partitions:
         world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
@@ -55,7 +55,7 @@ def _prepare(world: SimulatedCliqueNetwork, conditions: FaultPlan) -> None:
 
 
 def _heal(world: SimulatedCliqueNetwork) -> float:
-    """End the storm; how long it took until all honest signers had one chain, newer than the storm."""
+    """End the faults; return the time until all honest signers had one newer chain."""
     world.link = CALM
     world.run(world.now + 5.0)
     for member in world.members:
@@ -65,7 +65,7 @@ def _heal(world: SimulatedCliqueNetwork) -> float:
     count = len(world.members)
     depth = count
     start = max(member.head.number for member in world.honest)
-    # the slowest block comes out of turn, after its whole random delay
+    # the slowest block is out of turn, after its maximum random delay
     per_block_s = world.period_s + (count // 2 + 1) * DELAY_UNIT_S + 10 * CALM.max_delay_s
     limit_s = (2 * depth + count) * per_block_s
     grown = world.run(

@@ -1,6 +1,6 @@
-"""What a node does for its machine, for all members of a simulated network: timers, disk, blocks, and dying.
+"""Drives the machines of a simulated network: timers, disk, blocks and crashes.
 
-It carries out effects in their order, as `ophion.producer.bft_driver` does, and can stop in the middle of them.
+It runs effects in order, as `ophion.producer.bft_driver` does, and can stop between two of them.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ LONGEST_DYING_S: Final = 0.5
 ALLOWED_LEAD_S: Final = 1
 
 DEFAULT_TIMING: Final = RoundTiming(1.0, 1.5, 6.0)
-"""Short rounds and an early cap, so that a run sees many of both."""
+"""Short rounds and an early cap, so that a run has many of both."""
 
 
 class NetworkSettings(Struct, frozen=True):
-    """What all members agree on."""
+    """Settings that all members share."""
 
     rules: Rules
     validators: int
     timing: RoundTiming = DEFAULT_TIMING
     limits: MessageLimits = DEFAULT_LIMITS
     standby: int = 0
-    """Members that are no validators at the start."""
+    """Members that are not validators at the start."""
     epoch_length: int = 30_000
     follows_others: bool = True
     passes_over: bool = True
@@ -65,7 +65,7 @@ class Driver:
 
     def __init__(self, world: SimulatedNetwork) -> None:
         self.slow_work_s = 0.0
-        """How long building, checking or importing a block may take."""
+        """Maximum time for building, checking or importing a block."""
         self.has_load = True
         """Whether blocks have transactions."""
         self._world = world
@@ -77,7 +77,7 @@ class Driver:
     # --- coming and going -----------------------------------------------------------------------
 
     def boot(self, member: SimulatedMember) -> None:
-        """A member comes up with what is on its disk."""
+        """Start a member with the content of its disk."""
         network = self._network
         factory = FakeMessageFactory(member.address, network.rules)
         member.machine = BftStateMachine(
@@ -94,7 +94,7 @@ class Driver:
         self.report_head(member)
 
     def stop(self, member: SimulatedMember) -> None:
-        """A member stops between two steps."""
+        """Stop a member between two steps."""
         if member.machine is not None:
             member.machine = None
             member.timers.clear()
@@ -104,7 +104,7 @@ class Driver:
             self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:
-        """Let a member stop in the middle of its next effects."""
+        """Stop a member during its next effects."""
         if member.machine is not None:
             member.dies_after = self._world.rng.randint(0, 4)
             self._event_queue.add(
@@ -118,7 +118,7 @@ class Driver:
     # --- events and effects ---------------------------------------------------------------------
 
     def handle(self, member: SimulatedMember, event: BftEvent) -> None:
-        """Let a member's machine take an event, and do what it asks for."""
+        """Pass an event to a member's machine and run the effects."""
         machine = member.machine
         if machine is None:
             return
@@ -133,7 +133,7 @@ class Driver:
             _EFFECTS[type(effect)](self, member, effect)
 
     def extend(self, member: SimulatedMember, block: FinalBlock) -> bool:
-        """Put a block on a member's chain if it belongs there; whether it did."""
+        """Append a block to a member's chain if it fits; return whether it did."""
         if block.parent != member.head.hash or not block.is_sealed_by(member.head.tally.validators):
             return False
         member.chain.append(block)
@@ -143,7 +143,7 @@ class Driver:
         return True
 
     def report_head(self, member: SimulatedMember) -> None:
-        """Tell a machine what its chain ends with."""
+        """Report the head of its chain to a machine."""
         head = member.head
         place = Head(head.height, head.hash, head.timestamp, head.builder)
         self.handle(member, NewHead(place, head.tally.validators, self._network.timing))
@@ -157,7 +157,7 @@ class Driver:
             world.mail.send(member, message, world.validators_of(message.height, member))
 
     def _repeat(self, member: SimulatedMember, effect: Repeat) -> None:
-        """Say something again that was said before, to one who may have missed it."""
+        """Send an earlier message again to a member that may have missed it."""
         receivers = [other for other in self._world.members if other.address == effect.to]
         if member.liar is None:
             self._world.mail.send(member, effect.message, receivers)
@@ -176,7 +176,7 @@ class Driver:
         member.timers.pop(effect.kind, None)
 
     def _fire(self, member: SimulatedMember, effect: SetTimer) -> None:
-        # a timer that was set again since has another number
+        # a timer that was set again has another number
         if member.timers.get(effect.kind) == self._event_queue.current:
             del member.timers[effect.kind]
             self.handle(member, effect.event)
@@ -196,7 +196,7 @@ class Driver:
         self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _problem(self, member: SimulatedMember, content: Content) -> str | None:
-        """The light header rules and the execution, as far as stand-ins have them."""
+        """Return why a block is invalid by the light header rules and execution, as far as fake blocks have them."""
         head = member.head
         if content.parent != head.hash:
             return "wrong parent"

@@ -1,9 +1,8 @@
-"""Stand-ins for blocks, keys and signatures, so that thousands of networks run in a minute.
+"""Fake blocks, keys and signatures, so that thousands of networks run in a minute.
 
-The machine and its rules are the real ones; only what costs time and proves nothing here is replaced. A stand-in
-block is a few bytes, its digest of a round is its hash with the round written into the last bytes, and a seal names
-its author and what it seals. No member can make a seal or a message for another author except by copying one, as with
-real keys: members are only ever given their own `FakeMessageFactory`.
+The machine and its rules are real; only expensive parts are replaced. A fake block is a few bytes, its digest is its
+hash with the round in the last bytes, and a seal contains its author and what it seals. As with real keys, no member
+can sign for another author: members only have their own `FakeMessageFactory`.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ _OTHER_BODY: Final = b"body of another block"
 
 
 def stand_in_address(index: int) -> Address:
-    """Address of the member with this index; members are in the order of their addresses."""
+    """Return the address of a member; addresses are in the order of indexes."""
     return (index + 1).to_bytes(ADDRESS_LENGTH, "big")
 
 
 class Content(Struct, frozen=True):
-    """What a stand-in block is made of."""
+    """Content of a fake block."""
 
     parent: Hash32
     timestamp: int
     nonce: int
-    """Tells apart two blocks that agree in everything else."""
+    """Distinguishes two blocks with otherwise equal content."""
     is_valid: bool = True
-    """Whether executing it would give what its header says."""
+    """Whether its execution matches its header."""
     vote: Vote | None = None
 
     def encode(self) -> bytes:
@@ -72,7 +71,7 @@ class Content(Struct, frozen=True):
 
 
 def stand_in_block(height: int, builder: Address, content: Content, round_number: int = 0) -> Candidate:
-    """A block with its hash, as a proposal of a round."""
+    """Return a block with its hash, as a proposal of a round."""
     encoded = content.encode()
     identity = blake2b(height.to_bytes(_NUMBER_BYTES, "big") + builder + encoded, digest_size=HASH_LENGTH).digest()
     block_hash = identity[:-_ROUND_BYTES] + bytes(_ROUND_BYTES)
@@ -80,22 +79,22 @@ def stand_in_block(height: int, builder: Address, content: Content, round_number
 
 
 def with_other_body(block: Candidate) -> Candidate:
-    """The block with a body that its header does not stand for; digest and hash stay, as in reality."""
+    """Return the block with a body that does not match its header; digest and hash stay."""
     return replace(block, encoded=block.encoded + _OTHER_BODY)
 
 
 def has_other_body(block: Candidate) -> bool:
-    """Whether the body is not the one that the header stands for."""
+    """Whether body and header do not match."""
     return block.encoded.endswith(_OTHER_BODY)
 
 
 def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:
-    """The seal of an author; for members, through their own message factory only."""
+    """Return the seal of an author; members call it through their own message factory only."""
     return _SEAL_MARK + author + seal_hash
 
 
 def stand_in_seal_author(seal_hash: Hash32, seal: Signature) -> Address | None:
-    """Who made a seal; None when it is none, or of something else."""
+    """Return the author of a seal; None if it is invalid or seals another hash."""
     if seal[:4] != _SEAL_MARK or seal[4 + ADDRESS_LENGTH :] != seal_hash:
         return None
     return seal[4 : 4 + ADDRESS_LENGTH]
@@ -106,7 +105,7 @@ def _digest(block_hash: Hash32, round_number: int) -> Hash32:
 
 
 class FakeMessageFactory:
-    """A member's hand. See `ophion.consensus.bft.protocol.MessageFactory`."""
+    """Creates the messages of one member. See `ophion.consensus.bft.protocol.MessageFactory`."""
 
     __slots__ = ("_certifies_proposal", "address")
 
@@ -156,5 +155,5 @@ class FakeMessageFactory:
         return stand_in_seal_author(seal_hash, seal)
 
     def _fingerprint(self, kind: bytes, height: int, round_number: int, digest: bytes) -> bytes:
-        """The same statement has the same fingerprint, as deterministic signatures have it in reality."""
+        """Return a fingerprint; the same statement has the same one, as with deterministic signatures."""
         return b"%b%b%d/%d/%b" % (self.address, kind, height, round_number, digest)

@@ -1,7 +1,7 @@
-"""How bad things get: everything a seed decides before a simulated network starts.
+"""The faults of a run: everything a seed determines before a simulated network starts.
 
-A run has a storm and a calm. During the storm messages are delayed, lost, doubled and overtaken, members are cut off,
-stop and come back, with or without their disk. Then the network heals, and from that moment it owes us blocks.
+A run has a fault phase and a recovery phase. In the fault phase messages are delayed, lost, duplicated and reordered.
+Members are partitioned, stop and restart, with or without their disk. After that the network must make blocks.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from ophion.consensus.bft.validator_set import tolerated_faults
 
 
 class Misconduct(Enum):
-    """What a misbehaving member does, besides following the protocol."""
+    """What a Byzantine member does in addition to following the protocol."""
 
     SILENCE = "silence"
-    """Says nothing, or falls silent for a while."""
+    """Sends nothing, permanently or for a while."""
     DOUBLE_PROPOSAL = "double proposal"
-    """Proposes one block to some members and another one to the others."""
+    """Proposes one block to some members and another to the rest."""
     EQUIVOCATION = "equivocation"
-    """Prepares and commits every block it hears of, without checking, in every round."""
+    """Prepares and commits every block it receives, unchecked, in every round."""
     FORGED_SEALS = "forged seals"
     """Commits with a seal of another member or of nothing."""
     STALE_ROUND_CHANGES = "stale round changes"
-    """Hides what it has prepared, asks for rounds far ahead, and repeats old messages."""
+    """Hides what it has prepared, requests rounds far ahead, and repeats old messages."""
     WITHHOLDING = "withholding"
     """Sends each message to some members only."""
     BODY_SWAP = "body swap"
-    """Sends proposals and prepared blocks, of others too, with a body that is not theirs."""
+    """Sends proposals and prepared blocks, own and foreign, with a wrong body."""
     WITHHELD_PROPOSALS = "withheld proposals"
     """Votes like an honest member and never proposes."""
     OTHER_DIGESTS = "other digests"
     """Prepares and commits blocks that do not exist."""
     REPLAY = "replay"
-    """Sends back what it hears, to its authors too, at once and again later."""
+    """Sends received messages back, to their authors too, at once and later."""
 
 
 class LinkQuality(Struct, frozen=True):
-    """What happens to one message on its way."""
+    """Delay and loss of messages on a link."""
 
     min_delay_s: float
     max_delay_s: float
@@ -51,7 +51,7 @@ class LinkQuality(Struct, frozen=True):
     duplication: float = 0.0
 
     def fate(self, rng: Random) -> tuple[float, ...]:
-        """When copies of a message arrive, in seconds from now; empty when it is lost."""
+        """Return the delays of the copies of a message in seconds; empty if it is lost."""
         if self.loss and rng.random() < self.loss:
             return ()
         delay = self._delay(rng)
@@ -67,11 +67,11 @@ class LinkQuality(Struct, frozen=True):
 
 
 CALM = LinkQuality(0.002, 0.02)
-"""A local network in good health."""
+"""A healthy local network."""
 
 
 class Partition(Struct, frozen=True):
-    """For a while only members of one group hear each other."""
+    """For a while only members of the same group can communicate."""
 
     start_s: float
     end_s: float
@@ -80,7 +80,7 @@ class Partition(Struct, frozen=True):
 
 
 class Outage(Struct, frozen=True):
-    """One member stops, somewhere within whatever it is doing, and comes back."""
+    """One member stops in the middle of its effects and restarts later."""
 
     member: int
     start_s: float
@@ -89,26 +89,26 @@ class Outage(Struct, frozen=True):
 
 
 class FaultPlan(Struct, frozen=True):
-    """One seed's weather."""
+    """The faults of one seed."""
 
     storm_s: float
     link: LinkQuality
     gossips: bool
-    """Whether members pass on what they hear."""
+    """Whether members relay messages."""
     slow_work_s: float
-    """Building and checking a block takes up to this long."""
+    """Maximum time for building and checking a block."""
     extra_loss: dict[type, float] = field(default_factory=dict)
-    """Share of messages of a kind lost on top; without commits, say, many blocks are prepared and few decided."""
+    """Additional loss per message type; without commits, for example, many blocks are prepared and few decided."""
     partitions: tuple[Partition, ...] = ()
     outages: tuple[Outage, ...] = ()
     flaps: tuple[tuple[float, int, int], ...] = ()
-    """Connections that break for a moment: when, and between whom."""
+    """Short connection failures: time and both members."""
     misconduct: dict[int, tuple[Misconduct, ...]] = field(default_factory=dict)
     """What each misbehaving member does."""
 
     @property
     def faulty(self) -> frozenset[int]:
-        """Members that count as faulty: those that misbehave, and those that forget what they promised."""
+        """Members that count as faulty: Byzantine ones and those that lose their votes."""
         return frozenset(self.misconduct) | self.forgetful
 
     @property
@@ -118,9 +118,9 @@ class FaultPlan(Struct, frozen=True):
 
 
 def draw_conditions(rng: Random, validators: int, byzantine: int, storm_s: float) -> FaultPlan:
-    """Random conditions with `byzantine` misbehaving members.
+    """Draw random faults with `byzantine` Byzantine members.
 
-    Members that lose their disk are drawn from what is left of f, since a member without memory may contradict itself.
+    Members that lose their disk are drawn from the rest of f, since they may contradict their votes.
     """
     members = list(range(validators))
     liars = rng.sample(members, byzantine)
@@ -173,7 +173,7 @@ def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[flo
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:
-    """Silence alone is one kind of liar; the others combine their tricks. Liars beyond f go for a fork."""
+    """Draw misbehaviour: silence alone, or a combination of others. More than f members aim for a fork."""
     if rng.random() < 0.15 and not are_too_many:
         return (Misconduct.SILENCE,)
     kinds = list(Misconduct)

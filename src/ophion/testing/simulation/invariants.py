@@ -1,7 +1,7 @@
-"""What must hold after every step, judged from outside the machines.
+"""Rules that must hold after every step, checked without looking into the machines.
 
-The checker sees what a member says, remembers, decides and puts on its chain, and nothing of why. Rules are about
-honest members: those that neither misbehave nor lose their disk.
+The checker sees what a member sends, stores, decides and imports. The rules apply to honest members: those that neither
+misbehave nor lose their disk.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _MESSAGES_PER_VALIDATOR = 12
-"""Votes of the current and of three later rounds, and three round changes, with some margin."""
+"""Votes of the current and three later rounds, and three round changes, with a margin."""
 _MESSAGES_BESIDE = 24
 
 
 class Violation(Struct, frozen=True):
-    """A rule that was broken."""
+    """A broken rule."""
 
     time: float
     rule: str
@@ -34,17 +34,17 @@ class Violation(Struct, frozen=True):
 
 
 class Checker:
-    """Collects violations; the run ends with the first one."""
+    """Collects violations; the run ends with the first."""
 
     def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
         self.forgetful: frozenset[int] = frozenset()
-        """Of the dishonest, those who only lose their disk: they wait out the height they come back to."""
+        """Faulty members that only lose their disk: they skip the height at which they restart."""
         self.violations: list[Violation] = []
         self.finals: dict[int, FinalBlock] = {}
-        """What honest members agreed on, by height."""
+        """Blocks decided by honest members, by height."""
         self.decided_rounds: list[int] = []
-        """Round of each height, as it was first decided."""
+        """Round in which each height was first decided."""
         self._rules = rules
         self._bound = (
             limits.duplicates
@@ -55,22 +55,22 @@ class Checker:
         )
         self._votes: dict[tuple[int, int, int, type], Hash32] = {}
         """(member, height, round, kind) to the digest it voted for."""
-        self._promised: dict[tuple[int, int], int] = {}
-        """(member, height) to the latest round it asked for."""
+        self._round_reached: dict[tuple[int, int], int] = {}
+        """(member, height) to the latest round it requested."""
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
         """(height, round, hash) to honest members that committed it."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """Height to (round, hash) that enough honest members hold a proof of: no other block may be voted for later."""
+        """Height to (round, hash) of which enough honest members hold a proof: later votes must be for it."""
 
     # --- what members do ------------------------------------------------------------------------
 
     def on_step(self, member: SimulatedMember, machine: BftStateMachine, now: float) -> None:
-        """Memory stays bounded, whatever others send."""
+        """Check that the memory of a machine is bounded."""
         if machine.footprint() > self._bound and member.index not in self.dishonest:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
 
     def on_say(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """An honest member says nothing that contradicts what it said before, and nothing that is not on its disk."""
+        """Check that an honest member contradicts no earlier message and sends only what is on its disk."""
         if member.index in self.dishonest:
             if member.index in self.forgetful:
                 self._check_single_vote(member, message, now)
@@ -78,11 +78,11 @@ class Checker:
         self._check_remembered(member, message, now)
         if isinstance(message, RoundChange):
             key = (member.index, message.height)
-            self._promised[key] = max(self._promised.get(key, 0), message.round)
+            self._round_reached[key] = max(self._round_reached.get(key, 0), message.round)
             return
         self._check_single_vote(member, message, now)
-        if self._promised.get((member.index, message.height), 0) > message.round:
-            self._broken(now, "promises are kept", f"{member.name} votes in {_place(message)} after leaving it")
+        if self._round_reached.get((member.index, message.height), 0) > message.round:
+            self._broken(now, "rounds only go up", f"{member.name} votes in {_place(message)} after leaving it")
         if isinstance(message, Commit):
             self._note_commit(member, message)
         else:
@@ -90,7 +90,7 @@ class Checker:
             self._check_justified(member, message, now)
 
     def on_decision(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
-        """A member wants to import: the seals must be those of a quorum, each of another validator."""
+        """Check that the seals of a decided block are those of a quorum of distinct validators."""
         if member.index in self.dishonest or block.height != member.height + 1:
             return
         if has_other_body(block.block):
@@ -99,7 +99,7 @@ class Checker:
             self._broken(now, "a quorum of valid seals", f"{member.name} decides block {block.height} without one")
 
     def on_final(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
-        """A block has been put on a chain: it is the one everybody else has there."""
+        """Check that an imported block is the same on all chains."""
         if member.index in self.dishonest:
             return
         known = self.finals.get(block.height)
@@ -114,13 +114,13 @@ class Checker:
             )
 
     def stalled(self, now: float, detail: str) -> None:
-        """Height did not grow although the network was well."""
+        """Record that no block was made although the network was healthy."""
         self._broken(now, "height grows after healing", detail)
 
     # --- pieces ---------------------------------------------------------------------------------
 
     def _check_remembered(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Whatever is announced is on disk first (consensus.md 2.10)."""
+        """Check that a vote is on disk before it is sent (consensus.md 2.10)."""
         memory = member.memory
         kept = memory is not None and memory.height == message.height and memory.round >= message.round
         if kept and memory is not None and isinstance(message, Commit):
@@ -133,7 +133,7 @@ class Checker:
             )
 
     def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Across restarts, and without a disk too: there only the first heights are too early to be waited out."""
+        """Check single votes across restarts; without a disk only after the first heights."""
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
         digest = message.block.digest if isinstance(message, Proposal) else message.digest
@@ -142,7 +142,7 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """When Q - f honest members hold the proof, the block may have been decided somewhere: it is locked."""
+        """Record a commit. When Q - f honest members hold the proof, the block may be decided and is locked."""
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
         committers = self._committers.setdefault((message.height, message.round, block_hash), set())
@@ -165,7 +165,7 @@ class Checker:
             )
 
     def _check_justified(self, member: SimulatedMember, message: Proposal | Prepare, now: float) -> None:
-        """A block prepared earlier gives way only to one that a certificate names, or when none of a quorum has any."""
+        """Check that a prepared block is replaced only if a certificate allows it."""
         if message.round == 0:
             return
         proposal = message if isinstance(message, Proposal) else _accepted(member)
@@ -184,7 +184,7 @@ class Checker:
             )
         elif claims:
             best = max(claims, key=lambda claim: claim.round)
-            # stand-in digests are the hash with the round in the last four bytes
+            # fake digests are the hash with the round in the last four bytes
             if best.digest[:-4] != proposal.block.hash[:-4]:
                 self._broken(
                     now,
@@ -202,7 +202,7 @@ def _accepted(member: SimulatedMember) -> Proposal | None:
 
 
 def _hash_of(member: SimulatedMember, message: BftMessage) -> Hash32:
-    """The block behind a vote; the digest without its round, in the world of stand-ins."""
+    """Return the block hash of a vote: the fake digest without its round."""
     digest = message.block.digest if isinstance(message, Proposal) else getattr(message, "digest", b"")
     return bytes(digest[:-4])
 

@@ -1,8 +1,8 @@
-"""What members know about their connections: who has come, who has gone, rightly or wrongly.
+"""Connection events of members, correct or not.
 
-Machines take a broken connection as a hint that a member is gone. Here the hint may be missing (a member dies and its
-connections seem to stand), late, or false (a connection breaks and comes back while letters still arrive by others).
-It draws from a source of its own, so that the weather of a seed does not depend on it.
+Machines take a closed connection as a hint that a member is absent. Here the hint may be missing (a member dies and its
+connections stay open), late, or false (a connection breaks for a while and messages arrive by relay). It has its own
+random source, so that the faults of a seed do not depend on it.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
 
 _NOTICED: Final = 0.6
-"""Share of connections whose end is noticed."""
+"""Share of closed connections that are noticed."""
 _LONGEST_NOTICE_S: Final = 1.0
 
 
 class Links:
-    """Tells machines about connections."""
+    """Reports connections to machines."""
 
     def __init__(self, world: SimulatedNetwork, seed: int) -> None:
         self._world = world
         self._rng = Random(f"links/{seed}")
 
     def up(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
-        """A member is connected to these, both ways."""
+        """Connect a member to others, both ways."""
         for other in others:
             if other is not member and self._world.mail.are_connected(member, other):
-                self._tell(member, Connected(other.address), 0.0)
-                self._tell(other, Connected(member.address), 0.0)
+                self._notify(member, Connected(other.address), 0.0)
+                self._notify(other, Connected(member.address), 0.0)
 
     def down(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
-        """The connections of a member to these have ended; some of them notice."""
+        """End the connections of a member; some of the others notice."""
         for other in others:
             if other is not member:
                 for one, event in ((member, Disconnected(other.address)), (other, Disconnected(member.address))):
                     if self._rng.random() < _NOTICED:
-                        self._tell(one, event, self._rng.random() * _LONGEST_NOTICE_S)
+                        self._notify(one, event, self._rng.random() * _LONGEST_NOTICE_S)
 
     def flap(self, member: SimulatedMember, other: SimulatedMember) -> None:
-        """A connection breaks and is back after a while; letters go on arriving by others."""
+        """Break a connection for a while; messages still arrive by relay."""
         self.down(member, (other,))
         back = self._world.now + _LONGEST_NOTICE_S + self._rng.random()
         self._world.at(back, lambda: self.up(member, (other,)))
 
-    def _tell(self, member: SimulatedMember, event: Connected | Disconnected, delay_s: float) -> None:
+    def _notify(self, member: SimulatedMember, event: Connected | Disconnected, delay_s: float) -> None:
         self._world.event_queue.add(self._world.now + delay_s, self._world.driver.handle, member, event)

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FinalBlock:
-    """A block with its seals, as it stands on a chain."""
+    """A block with its seals on a chain."""
 
     block: Candidate
     round: int
     seals: tuple[Signature, ...]
     tally: Tally
-    """Validators and votes after it."""
+    """Validators and votes after the block."""
 
     @staticmethod
     def of(
         block: Candidate, round_number: int, seals: tuple[Signature, ...], before: Tally, epoch_length: int
     ) -> FinalBlock:
-        """The block on a chain whose tally was `before`."""
+        """Return the block on a chain whose tally was `before`."""
         vote = Content.decode(block.encoded).vote
         if block.height % epoch_length == 0:
             after = Tally.of(before.validators)
@@ -67,11 +67,11 @@ class FinalBlock:
 
     @cached_property
     def sealers(self) -> tuple[Address | None, ...]:
-        """Who made each seal; None for one that is not over this block in this round."""
+        """Authors of the seals; None for a seal that is not over this block in this round."""
         return tuple(stand_in_seal_author(self.block.digest, seal) for seal in self.seals)
 
     def is_sealed_by(self, validators: tuple[Address, ...]) -> bool:
-        """Whether a quorum has sealed it, every seal being of another validator."""
+        """Whether a quorum of distinct validators has sealed it."""
         found = set(self.sealers)
         return len(found) == len(self.seals) and found <= set(validators) and len(found) >= quorum_of(len(validators))
 
@@ -101,22 +101,22 @@ class SimulatedMember:
         self.machine: BftStateMachine | None = None
         """None while the member is down."""
         self.memory: DurableVotes | None = None
-        """What is on its disk beside the chain."""
+        """Stored votes, besides the chain."""
         self.liar: Liar | None = None
         self.proposals = LocalProposals()
         self.timers: dict[TimerKind, int] = {}
-        """The event that counts for each kind of timer."""
+        """Number of the valid event of each kind of timer."""
         self.group = 0
         self.skew_s = 0.0
         """How far its clock is ahead."""
         self.target = 0
         """The height it is synchronising to."""
         self.dies_after: int | None = None
-        """How many effects it still carries out before it stops."""
+        """Number of effects it still runs before it stops."""
 
     @property
     def name(self) -> str:
-        """How traces call it: V0, V1, ..."""
+        """Name in traces: V0, V1, ..."""
         return f"V{self.index}"
 
     @property

@@ -1,4 +1,4 @@
-"""How messages and blocks travel between members: links, partitions, losses."""
+"""Delivers messages and blocks between members: links, partitions, losses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 from ophion.testing.simulation.trace import Trace
 
 Letter: TypeAlias = "BftMessage | FinalBlock"
-"""Whatever travels between members."""
+"""A message or block between members."""
 
 
 class MessageDelivery:
-    """Carries letters to those who are connected, late, twice or not at all."""
+    """Delivers messages to connected members: late, twice or not at all."""
 
     def __init__(
         self,
@@ -31,11 +31,11 @@ class MessageDelivery:
     ) -> None:
         self.link: LinkQuality = CALM
         self.gossips = True
-        """Whether members pass on what they hear."""
+        """Whether members relay messages."""
         self.extra_loss: dict[type, float] = {}
-        """Share of messages of a kind that is lost, whatever the link does."""
+        """Share of lost messages per type, in addition to the link."""
         self.filter: Callable[[int, int, Letter], bool] | None = None
-        """Drops a letter from one member to another when it answers false; for scripted stories."""
+        """Drops a message between two members if it returns False; for scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
         """Pairs that are not connected at all."""
         self._event_queue = event_queue
@@ -45,7 +45,7 @@ class MessageDelivery:
         self._deliver_block = deliver_block
 
     def are_connected(self, first: SimulatedMember, second: SimulatedMember) -> bool:
-        """Whether a letter between the two can arrive at all."""
+        """Whether a message between the two can arrive."""
         return first.group == second.group and frozenset((first.index, second.index)) not in self.missing_links
 
     def send(
@@ -55,7 +55,7 @@ class MessageDelivery:
         receivers: Iterable[SimulatedMember],
         delay_s: float | None = None,
     ) -> None:
-        """Send a message once to each receiver; with `delay_s` every copy that arrives takes that long."""
+        """Send a message once to each receiver; `delay_s` fixes the delay of every copy."""
         fates: dict[int, float | None] = {}
         for receiver in receivers:
             if receiver is not sender:
@@ -64,14 +64,14 @@ class MessageDelivery:
             self._trace.message(self._event_queue.now, sender.index, message, fates)
 
     def relay(self, member: SimulatedMember, order: RelayMessage, receivers: Iterable[SimulatedMember]) -> None:
-        """Pass a foreign message on."""
+        """Relay a received message."""
         if self.gossips:
             for receiver in receivers:
                 if receiver is not member and receiver.address not in order.exclude:
                     self._post(member, receiver, order.message)
 
     def announce(self, sender: SimulatedMember, block: FinalBlock, receivers: Iterable[SimulatedMember]) -> None:
-        """Offer a finished block."""
+        """Announce a finished block."""
         for receiver in receivers:
             if receiver is not sender:
                 for delay in self._fate(sender, receiver, block):
@@ -80,7 +80,7 @@ class MessageDelivery:
     def _post(
         self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
     ) -> float | None:
-        """Put a message on its way; when it first arrives, None when it does not."""
+        """Schedule the delivery of a message; return its first arrival, None if it is lost."""
         delays = self._fate(sender, receiver, message)
         if delay_s is not None and delays:
             delays = (delay_s,)

@@ -1,12 +1,12 @@
-"""A network of real machines under one clock, left to the weather of a seed or moved by hand.
+"""A network of real machines under one clock, run by a seed or by a test.
 
-    agenda     time: what happens next
-    mail       how messages and blocks travel
-    driver     what a node does for its machine: timers, disk, blocks
-    links      what members know about their connections
-    syncing    how members that are behind get blocks
+    event_queue        virtual time
+    message_delivery   messages and blocks
+    driver             timers, disk and blocks of the machines
+    links              connection events
+    sync               blocks for members that are behind
 
-The world does for each machine what a node does, and nothing of what the machine does.
+The network does for each machine what a node does, and nothing that the machine does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SimulatedNetwork:
         faulty: Iterable[int] = (),
         trace: Trace | None = None,
     ) -> None:
-        """`faulty` are members that may contradict themselves without lying: those that lose their disk."""
+        """`faulty` are members that may contradict their votes because they lose their disk."""
         self.network = network
         self.rng = Random(seed)
         self.trace = trace
@@ -65,20 +65,20 @@ class SimulatedNetwork:
     # --- by hand --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """All members come up at once."""
+        """Start all members at once."""
         for member in self.members:
             self.driver.boot(member)
 
     def crash(self, index: int) -> None:
-        """A member stops between two steps."""
+        """Stop a member between two steps."""
         self.driver.stop(self.members[index])
 
     def begin_outage(self, index: int) -> None:
-        """Let a member stop in the middle of its next effects."""
+        """Stop a member during its next effects."""
         self.driver.begin_outage(self.members[index])
 
     def restart(self, index: int, keeps_disk: bool = True) -> None:
-        """A member comes back, with what it had stored or with nothing."""
+        """Restart a member, with or without its disk."""
         member = self.members[index]
         if member.machine is not None:
             return
@@ -91,7 +91,7 @@ class SimulatedNetwork:
         self.links.up(member, self.members)
 
     def divide(self, groups: Iterable[int]) -> None:
-        """Only members with the same number hear each other from now on."""
+        """Partition the network: only members with the same number can communicate."""
         for member, group in zip(self.members, groups, strict=True):
             member.group = group
         for member in self.members:
@@ -99,7 +99,7 @@ class SimulatedNetwork:
         self.note("the network is divided: " + " ".join(str(member.group) for member in self.members))
 
     def reunite(self) -> None:
-        """All members hear each other again, and tell each other how far they are."""
+        """End the partition; members exchange their heights."""
         for member in self.members:
             member.group = 0
         self.note("the network is whole again")
@@ -108,17 +108,17 @@ class SimulatedNetwork:
             self.links.up(member, self.members[: member.index])
 
     def introduce_all(self) -> None:
-        """Everybody tells everybody its height, as nodes do when they connect."""
+        """Exchange heights between all members, as nodes do when they connect."""
         for member in self.members:
             for other in self.members:
                 self.syncing.introduce(member, other)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
-        """Do something at a moment of the run."""
+        """Schedule an action."""
         self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Let time pass to `until`, or until `unless` holds or a rule is broken; whether `unless` held."""
+        """Run until a time, until `unless` holds or a rule is broken; return whether `unless` held."""
         step = self.event_queue.step
         checker = self.checker
         while step(until):
@@ -133,25 +133,25 @@ class SimulatedNetwork:
 
     @property
     def now(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return self.event_queue.now
 
     @property
     def honest(self) -> list[SimulatedMember]:
-        """Members that are expected to keep their promises."""
+        """Members that must not contradict their votes."""
         return [member for member in self.members if member.index not in self.checker.dishonest]
 
     def heights(self) -> list[int]:
-        """Height of each member's chain."""
+        """Heights of all chains."""
         return [member.height for member in self.members]
 
     def validators_of(self, height: int, member: SimulatedMember) -> list[SimulatedMember]:
-        """The members that decide a height, as far as `member` knows."""
+        """Return the validators of a height as far as `member` knows."""
         known = member.chain[min(height - 1, member.height)].tally.validators
         return [self._by_address[address] for address in known if address in self._by_address]
 
     def note(self, text: str) -> None:
-        """Write something into the trace, if there is one."""
+        """Add a note to the trace, if there is one."""
         if self.trace is not None:
             self.trace.note(self.now, text)
 
@@ -160,7 +160,7 @@ class SimulatedNetwork:
             return
         message, peer = payload
         if isinstance(message, RoundChange) and message.block is not None and has_other_body(message.block):
-            return  # a node cannot even decode it: `MessageCodec.prepared_block`
+            return  # a real node cannot decode it: `MessageCodec.prepared_block`
         self.driver.handle(member, MessageReceived(message, peer))
         if member.liar is not None:
             member.liar.hear(message)

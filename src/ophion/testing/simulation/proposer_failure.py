@@ -1,8 +1,7 @@
-"""How long a network stands still when the proposer of the next block dies, then and at its later turns.
+"""Measures how long a network stops when the next proposer dies, and in its later rounds.
 
-The rest of the network is well. The moment of death is drawn from the whole height: before its block is due, while the
-proposal is on its way, after it has been prepared. Whether anybody notices that its connections have ended is drawn,
-too.
+The rest of the network is healthy. The time of death is random within the height: before the block is due, during the
+proposal, or after it is prepared. Whether closed connections are noticed is random too.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ _SETTLING_S = 3.0
 
 
 def recovery_s(seed: int, options: SeedOptions) -> float:
-    """Seconds from the death of the proposer to the next block on every other chain."""
-    world, _ = _bereaved(seed, options)
+    """Return the seconds from the death of the proposer to the next block on all other chains."""
+    world, _ = _with_dead_proposer(seed, options)
     died_at = world.now
     others = [member for member in world.members if member.machine is not None]
     goal = max(member.height for member in others) + 1
@@ -31,8 +30,8 @@ def recovery_s(seed: int, options: SeedOptions) -> float:
 
 
 def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float]:
-    """How much longer than a period the network takes at each turn of the dead one after the first."""
-    world, victim = _bereaved(seed, options)
+    """Return the delay beyond the period for each later round of the dead proposer."""
+    world, victim = _with_dead_proposer(seed, options)
     witness = next(member for member in world.members if member.machine is not None)
     taken: list[float] = []
     count = 0
@@ -44,7 +43,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
-        # it may have died after it had proposed: then its last block is still made
+        # if it died after its proposal, its last block is still made
         if is_its_turn and witness.head.builder != victim.address:
             count += 1
             if count > 1:
@@ -52,15 +51,15 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
     return taken
 
 
-def _bereaved(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
-    """A network whose next proposer has just died, and that one."""
+def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
+    """Return a network whose next proposer has just died, and that proposer."""
     rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
     rules = RULES[options.protocol]
     world = SimulatedNetwork(
         NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over), seed
     )
     world.mail.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
-    world.mail.gossips = False  # nothing is lost, so passing on would only cost time
+    world.mail.gossips = False  # nothing is lost, so relaying would only cost time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine

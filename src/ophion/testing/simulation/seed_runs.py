@@ -1,7 +1,7 @@
-"""One seed or many, with a verdict.
+"""Runs one seed or many and reports the result.
 
-`run_seed` plays one seed: a storm, then calm, then the question whether heights grow. `run_many` plays a range of
-seeds on several processes and adds up. Both are deterministic: the same seed and options give the same outcome.
+`run_seed` runs one seed: a fault phase, then recovery, then a check that the chain grows. `run_many` runs a range of
+seeds on several processes. Both are deterministic.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _SEEDS_PER_TASK: Final = 8
 
 
 class SeedOptions(Struct, frozen=True):
-    """What is the same for all seeds of a run."""
+    """Options shared by all seeds of a run."""
 
     protocol: str = "ibft2"
     validators: int = 4
     byzantine: int | None = None
-    """Misbehaving members; None draws up to f of them."""
+    """Number of Byzantine members; None draws up to f."""
     storm_s: float = 20.0
     timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
-    """Whether members do without the turns of those who are gone."""
+    """Whether members skip the rounds of absent proposers."""
 
     @property
     def growth_limit_s(self) -> float:
-        """How long the first block after healing may take.
+        """Maximum time to the first block after recovery.
 
-        Time-outs that have not reached the cap double up to it, then members gather in one round (two timeouts), then
-        at most f liars and as many honest late-comers propose before an honest proposal arrives.
+        Timeouts below the cap double up to it, then members meet in one round (two timeouts), then at most f Byzantine
+        and as many late honest members propose before an honest proposal arrives.
         """
         doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
         rounds = doublings + 3 + tolerated_faults(self.validators)
@@ -59,7 +59,7 @@ class SeedOptions(Struct, frozen=True):
 
 
 class SeedOutcome(Struct, frozen=True):
-    """What became of one seed."""
+    """Result of one seed."""
 
     seed: int
     blocks: int
@@ -67,11 +67,11 @@ class SeedOutcome(Struct, frozen=True):
     violations: tuple[Violation, ...]
     highest_round: int
     healing_s: float
-    """From the end of the storm to the first new block on every honest chain."""
+    """Time from the end of the faults to the first new block on every honest chain."""
 
 
 class SeedSummary(Struct):
-    """Many seeds together."""
+    """Results of many seeds."""
 
     seeds: int = 0
     blocks: int = 0
@@ -94,7 +94,7 @@ class SeedSummary(Struct):
 
 
 def conditions_of(seed: int, options: SeedOptions) -> FaultPlan:
-    """The weather of a seed."""
+    """Return the faults of a seed."""
     rng = Random(f"{options.protocol}/{options.validators}/{seed}")
     byzantine = options.byzantine
     if byzantine is None:
@@ -103,7 +103,7 @@ def conditions_of(seed: int, options: SeedOptions) -> FaultPlan:
 
 
 def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> SeedOutcome:
-    """Play one seed to its end, or to the first rule that is broken."""
+    """Run one seed to its end, or to the first broken rule."""
     if options.protocol == CLIQUE:
         outcome = run_clique_seed(seed, options.validators, options.byzantine, options.storm_s, trace)
         return SeedOutcome(seed, outcome.blocks, outcome.steps, outcome.violations, 0, outcome.healing_s)
@@ -132,7 +132,7 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
 
 
 def _describe(trace: Trace, conditions: FaultPlan) -> None:
-    """Who misbehaves and what the weather is, at the head of the trace."""
+    """Write Byzantine members and faults to the head of the trace."""
     for member, kinds in sorted(conditions.misconduct.items()):
         trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
     for outage in conditions.outages:
@@ -166,13 +166,13 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan) -> None:
 
 
 def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
-    """End the storm and wait for blocks; how long the first one took."""
+    """End the faults and wait for blocks; return how long the first one took."""
     world.mail.link = CALM
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
-        world.trace.note(world.now, "the storm is over")
-    # what is still under way, outages that end and members that come back belong to the storm
+        world.trace.note(world.now, "the faults end")
+    # pending messages, outages and restarts still belong to the fault phase
     world.run(world.now + 2.0)
     for member in world.members:
         world.restart(member.index)
@@ -189,7 +189,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
-    """When all honest members have reached a height; None, and a violation, when they do not in time."""
+    """Return when all honest members have reached a height; record a violation and return None on timeout."""
     everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
     if world.run(world.now + limit_s, everyone):
         return world.now
@@ -200,7 +200,7 @@ def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | N
 
 
 def run_many(first_seed: int, count: int, options: SeedOptions, processes: int = 1) -> Iterator[SeedOutcome]:
-    """Play a range of seeds; outcomes come in order, whatever the number of processes."""
+    """Run a range of seeds; yield outcomes in order for any number of processes."""
     seeds = range(first_seed, first_seed + count)
     if processes <= 1 or count <= _SEEDS_PER_TASK:
         for seed in seeds:
@@ -214,7 +214,7 @@ def run_many(first_seed: int, count: int, options: SeedOptions, processes: int =
 
 
 class _Task(Struct, frozen=True):
-    """A seed runner that can travel to another process."""
+    """A seed runner that can be pickled."""
 
     options: SeedOptions
 

@@ -1,4 +1,4 @@
-"""How members that are behind get the blocks of others."""
+"""Synchronisation of members that are behind."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ SYNC_RETRY_S: Final = 1.0
 
 
 class Syncing:
-    """Fetches blocks for members that have heard of greater heights."""
+    """Fetches blocks for members that know of higher chains."""
 
     def __init__(self, world: SimulatedNetwork) -> None:
         self._world = world
         self._event_queue = world.event_queue
 
     def aim(self, member: SimulatedMember, height: int) -> None:
-        """A member learns that another member has this height."""
+        """Set the target height of a member that is behind."""
         if height > member.height and height > member.target:
             if member.target <= member.height:
                 self._event_queue.add(self._event_queue.now + CALM.max_delay_s, self._fetch, member, None)
             member.target = height
 
     def introduce(self, member: SimulatedMember, other: SimulatedMember) -> None:
-        """Two members tell each other how far they are, as nodes do when they connect."""
+        """Exchange the heights of two members, as nodes do when they connect."""
         are_there = member is not other and member.machine and other.machine
         if are_there and self._world.mail.are_connected(member, other):
             self.aim(member, other.height)
             self.aim(other, member.height)
 
     def receive(self, member: SimulatedMember, block: FinalBlock) -> None:
-        """A member is offered a finished block."""
+        """Handle an announced block."""
         if member.machine is None or block.height <= member.height:
             return
         if block.height > member.height + 1:
@@ -44,7 +44,7 @@ class Syncing:
             self._world.driver.report_head(member)
 
     def _fetch(self, member: SimulatedMember, _payload: None) -> None:
-        """Take blocks from a member that has more; try again until the target is reached."""
+        """Fetch blocks from a member that has more; repeat until the target is reached."""
         if member.machine is None or member.target <= member.height:
             return
         world = self._world

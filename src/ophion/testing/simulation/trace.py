@@ -1,7 +1,7 @@
-"""What happened, line by line, and as a sequence diagram of text.
+"""Log of a run, also as a sequence diagram in text.
 
-The diagram has one column per member and one row per message sent: the author's column shows what was said, the others
-when it reached them (in milliseconds) or that it never did.
+The diagram has one column per member and one row per message: the author's column shows the message, the others its
+delay in milliseconds or `lost`.
 
        time  V0        V1        V2        V3
       1.000  Proposal  +12       +9        lost      1/0 5b1f03aa
@@ -22,7 +22,7 @@ _LOST: Final = "lost"
 
 
 class Row(Struct, frozen=True):
-    """One line of the diagram: a cell per member, or a note across all columns."""
+    """One row of the diagram: a cell per member, or a note across all columns."""
 
     time: float
     cells: dict[int, str]
@@ -38,22 +38,22 @@ class Trace:
         self._members = members
 
     def message(self, time: float, sender: int, message: BftMessage, fates: dict[int, float | None]) -> None:
-        """A message was sent; `fates` says after how many seconds it arrives where, None for never."""
+        """Record a message; `fates` holds the delay per receiver, None if lost."""
         cells = {index: _LOST if delay is None else f"+{delay * 1000:.0f}" for index, delay in fates.items()}
         cells[sender] = "RoundChg" if isinstance(message, RoundChange) else type(message).__name__
         self.rows.append(Row(time, cells, f"{message.height}/{message.round} {_subject(message)}".rstrip()))
 
     def final(self, time: float, member: int, block: FinalBlock) -> None:
-        """A member has put a block on its chain."""
+        """Record an imported block."""
         text = f"block {block.height} {block.hash[:4].hex()} decided in round {block.round}"
         self.rows.append(Row(time, {member: "imports"}, text))
 
     def note(self, time: float, text: str) -> None:
-        """Something that concerns more than messages."""
+        """Record a note."""
         self.rows.append(Row(time, {}, text, is_note=True))
 
     def diagram(self, last: int | None = None) -> str:
-        """The sequence as text; `last` keeps only so many rows at the end."""
+        """Return the diagram as text; `last` limits it to the last rows."""
         rows = self.rows if last is None else self.rows[-last:]
         names = "".join(f"V{index}".ljust(_COLUMN) for index in range(self._members))
         lines = [f"{'time':>10}  {names}height/round"]

@@ -1,11 +1,11 @@
-"""Golden vectors shared by the tests of both dialects (consensus.md 7). Keys 1 to 4 are public and for tests only."""
+"""Golden vectors shared by the tests of both protocols (consensus.md 7). Keys 1 to 4 are public and for tests only."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.message_factory import Dialect
+from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import Candidate
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
@@ -66,20 +66,20 @@ def bft_header(**fields: object) -> Header:
     return Header(**values)  # type: ignore[arg-type]
 
 
-def message_header(dialect: Dialect, extra: BftExtraData = GENESIS_EXTRA) -> Header:
+def message_header(protocol: BftProtocol, extra: BftExtraData = GENESIS_EXTRA) -> Header:
     """The header of consensus.md 7.4."""
     return bft_header(
         parent_hash=unhex("a7762d3307dbf2ae6a1ae1b09cf61c7603722b2379731b6b90409cdb8c8288a0"),
         coinbase=K4.address,
         state_root=unhex("ca07595b82f908822971b7e848398e3395e59ee52565c7ef3603df1a1fa7bc80"),
-        extra_data=dialect.encode_extra(extra, ExtraForm.FULL),
+        extra_data=protocol.encode_extra(extra, ExtraForm.FULL),
     )
 
 
-def message_block(dialect: Dialect, round_number: int = 0) -> Candidate:
+def message_block(protocol: BftProtocol, round_number: int = 0) -> Candidate:
     """The block of consensus.md 7.4: that header, no transactions, no ommers."""
-    header = message_header(dialect, replace(GENESIS_EXTRA, round=round_number))
-    return dialect.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))
+    header = message_header(protocol, replace(GENESIS_EXTRA, round=round_number))
+    return protocol.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))
 
 
 COMMITTEE = ValidatorSet.of(1, VALIDATORS, ZERO_ADDRESS)

@@ -27,8 +27,8 @@ def genesis_of(
     protocol: str, validators: Sequence[Address], options: dict[str, Any] | None = None, **config: Any
 ) -> Genesis:
     """A genesis file with these options of its engine."""
-    dialect = Ibft2() if protocol == "ibft2" else Qbft()
-    extra = dialect.encode_extra(BftExtraData(bytes(32), tuple(validators)), ExtraForm.FULL)
+    variant = Ibft2() if protocol == "ibft2" else Qbft()
+    extra = variant.encode_extra(BftExtraData(bytes(32), tuple(validators)), ExtraForm.FULL)
     document = {
         "config": {"chainId": 1337, "berlinBlock": 0, protocol: options or {"blockperiodseconds": 2}, **config},
         "nonce": "0x0",

@@ -34,7 +34,7 @@ from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, s
 
 IBFT2: Rules = Ibft2()
 QBFT: Rules = Qbft()
-DIALECTS = [IBFT2, QBFT]
+PROTOCOLS = [IBFT2, QBFT]
 TIMING = RoundTiming(1.0, 4.0, 32.0)
 GENESIS = Head(0, bytes(32), 0, ZERO_ADDRESS)
 

@@ -8,41 +8,41 @@ from hypothesis import strategies as st
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.message_factory import Dialect, KeyMessageFactory
+from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound
 from ophion.consensus.bft.qbft import Qbft
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
 from tests.unit.consensus.bft.golden import K2, K3, K4, message_block
 
-DIALECTS: list[Dialect] = [Ibft2(), Qbft()]
+PROTOCOLS: list[BftProtocol] = [Ibft2(), Qbft()]
 
 
-def prepared(dialect: Dialect) -> PreparedRound:
-    block = message_block(dialect)
-    signed = KeyMessageFactory(dialect, K4).proposal(1, 0, block, None).signed if dialect.certifies_proposal else None
-    votes = tuple(KeyMessageFactory(dialect, key).prepare(1, 0, block.digest) for key in (K4, K2, K3))
+def prepared(protocol: BftProtocol) -> PreparedRound:
+    block = message_block(protocol)
+    signed = KeyMessageFactory(protocol, K4).proposal(1, 0, block, None).signed if protocol.certifies_proposal else None
+    votes = tuple(KeyMessageFactory(protocol, key).prepare(1, 0, block.digest) for key in (K4, K2, K3))
     return PreparedRound(0, block, votes, signed)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_a_memory_survives_encoding(dialect: Dialect) -> None:
-    proof = prepared(dialect)
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_a_memory_survives_encoding(protocol: BftProtocol) -> None:
+    proof = prepared(protocol)
     for memory in (
         DurableVotes(1),
         DurableVotes(9, 4),
         DurableVotes(1, 2, proof.digest),
         DurableVotes(1, 2, proof.digest, proof),
     ):
-        again = DurableVotes.decode(memory.encode(), dialect)
+        again = DurableVotes.decode(memory.encode(), protocol)
         assert (again.height, again.round, again.vote) == (memory.height, memory.round, memory.vote)
         assert (again.prepared is None) is (memory.prepared is None)
         if again.prepared is not None:
             assert again.prepared.block == proof.block
             assert again.prepared.proposal == proof.proposal
             assert [vote.raw for vote in again.prepared.prepares] == [vote.raw for vote in proof.prepares]
-            change = KeyMessageFactory(dialect, K2).round_change(1, 3, again.prepared)
-            assert change.raw == KeyMessageFactory(dialect, K2).round_change(1, 3, proof).raw
+            change = KeyMessageFactory(protocol, K2).round_change(1, 3, again.prepared)
+            assert change.raw == KeyMessageFactory(protocol, K2).round_change(1, 3, proof).raw
 
 
 def test_where_a_restarted_validator_goes_on() -> None:

@@ -97,7 +97,7 @@ class RealChain:
         real = REAL[protocol]
         options = {"blockperiodseconds": 1, "epochlength": int(real["number"]) - 1}
         self.engine = BftEngine(genesis_of(protocol, ADDRESSES, options).spec)
-        dialect = self.engine.dialect(1)
+        variant = self.engine.protocol(1)
         self.validators = tuple(unhex(address) for address in real["validators"])
         seals = tuple(unhex(seal) for seal in real["seals"])
         extra = BftExtraData(bytes(32), self.validators, None, int(real["round"]), seals)
@@ -108,13 +108,13 @@ class RealChain:
             state_root=unhex(str(real["state_root"])),
             gas_limit=real["gas_limit"],
             timestamp=real["timestamp"],
-            extra_data=dialect.encode_extra(extra, ExtraForm.FULL),
+            extra_data=variant.encode_extra(extra, ExtraForm.FULL),
         )
         before = replace(
             self.header,
             number=self.header.number - 1,
             timestamp=self.header.timestamp - 5,
-            extra_data=dialect.encode_extra(BftExtraData(bytes(32), self.validators), ExtraForm.FULL),
+            extra_data=variant.encode_extra(BftExtraData(bytes(32), self.validators), ExtraForm.FULL),
         )
         self.parent = HashedHeader(before, self.header.parent_hash)
 
@@ -209,7 +209,7 @@ def test_only_ibft2_looks_at_the_nonce() -> None:
 @pytest.mark.parametrize("listed", [ADDRESSES[:3], (*ADDRESSES, bytes(20)), ADDRESSES[::-1], ()])
 def test_i_11_another_list_of_validators_is_refused(protocol: str, listed: tuple[bytes, ...]) -> None:
     chain = ledger(protocol)
-    extra = chain.engine.dialect(1).encode_extra(BftExtraData(bytes(32), listed), ExtraForm.FULL)
+    extra = chain.engine.protocol(1).encode_extra(BftExtraData(bytes(32), listed), ExtraForm.FULL)
     header = chain.engine.hashed(chain.draft(KEYS[0], extra_data=extra))
     with pytest.raises(InvalidHeader) as caught:
         chain.engine.verify_proposal(header, chain.head, chain, 2)
@@ -244,7 +244,7 @@ def test_seals_of_another_round_do_not_count(protocol: str) -> None:
     chain = ledger(protocol)
     draft = chain.draft(KEYS[0])
     extra = chain.engine.validators.extra(draft)
-    later = replace(draft, extra_data=chain.engine.dialect(1).encode_extra(replace(extra, round=1), ExtraForm.FULL))
+    later = replace(draft, extra_data=chain.engine.protocol(1).encode_extra(replace(extra, round=1), ExtraForm.FULL))
     digest = chain.engine.signing_hash(draft)
     assert chain.engine.signing_hash(later) != digest
     moved = chain.engine.hashed(chain.engine.attach(later, [key.sign(digest) for key in KEYS]))
@@ -263,12 +263,12 @@ def test_the_hash_of_genesis_is_that_of_its_bytes(protocol: str) -> None:
 @both
 def test_a_wrong_genesis_is_one_clear_error(protocol: str) -> None:
     engine = BftEngine(genesis_of(protocol, ADDRESSES).spec)
-    dialect = engine.dialect(0)
+    variant = engine.protocol(0)
     for extra_data, why in (
         (b"", "not the extra data"),
         (bytes(97), "not the extra data"),
-        (dialect.encode_extra(BftExtraData(bytes(32), ()), ExtraForm.FULL), "at least one validator"),
-        (dialect.encode_extra(BftExtraData(bytes(32), ADDRESSES[:1] * 2), ExtraForm.FULL), "listed twice"),
+        (variant.encode_extra(BftExtraData(bytes(32), ()), ExtraForm.FULL), "at least one validator"),
+        (variant.encode_extra(BftExtraData(bytes(32), ADDRESSES[:1] * 2), ExtraForm.FULL), "listed twice"),
     ):
         with pytest.raises(GenesisError, match=why):
             engine.check_genesis(bft_header(number=0, extra_data=extra_data))
@@ -370,8 +370,8 @@ def test_a_built_block_becomes_a_proposal_of_any_round_without_changing_its_hash
     assert first.hash == third.hash == chain.engine.hashed(header).hash
     assert (first.round, third.round, first.height) == (0, 2, 1)
     assert first.digest == chain.engine.signing_hash(header)
-    proposal = KeyMessageFactory(chain.engine.dialect(1), KEYS[0]).proposal(1, 0, first, None)
-    assert chain.engine.dialect(1).decode(proposal.raw).author == KEYS[0].address
+    proposal = KeyMessageFactory(chain.engine.protocol(1), KEYS[0]).proposal(1, 0, first, None)
+    assert chain.engine.protocol(1).decode(proposal.raw).author == KEYS[0].address
 
 
 @both
@@ -386,7 +386,7 @@ def test_the_machine_is_told_validators_and_timing_of_the_next_block(protocol: s
     assert event.timing.empty_period_s == (12.0 if protocol == "qbft" else 0.0)
 
 
-def test_limits_follow_the_dialect_of_the_block() -> None:
+def test_limits_follow_the_protocol_of_the_block() -> None:
     qbft = {"startblock": 5, "futuremessageslimit": 3}
     engine = BftEngine(genesis_of("ibft2", ADDRESSES, {"futuremessageslimit": 9}, qbft=qbft).spec)
     assert [engine.limits(number).future_messages for number in (1, 4, 5)] == [9, 9, 3]

@@ -1,4 +1,4 @@
-"""What extra data of both dialects share; the encodings are tested with each dialect."""
+"""What extra data of both protocols share; the encodings are tested with each protocol."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ from ophion.consensus.bft.height import MAX_ROUND
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.consensus.bft.timeouts import RoundTiming
-from tests.unit.consensus.bft.puppets import DIALECTS, IBFT2, QBFT, Stage
+from tests.unit.consensus.bft.puppets import IBFT2, PROTOCOLS, QBFT, Stage
 
-both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
+both = pytest.mark.parametrize("rules", PROTOCOLS, ids=lambda rules: rules.name)
 
 
 def votes(stage: Stage, proposal: Proposal, by: tuple[int, ...]) -> None:
@@ -81,7 +81,7 @@ def test_the_proposer_proposes_when_the_block_is_due(rules: Rules) -> None:
 
 
 def test_a_lone_validator_decides_at_once_and_tells_nobody() -> None:
-    for rules in DIALECTS:
+    for rules in PROTOCOLS:
         stage = Stage(rules, me=0, validators=1)
         stage.start_round_0()
         stage.built(stage.block(0))
@@ -92,7 +92,7 @@ def test_a_lone_validator_decides_at_once_and_tells_nobody() -> None:
 
 
 @both
-def test_what_a_message_promises_is_remembered_before_it_is_sent(rules: Rules) -> None:
+def test_a_vote_is_stored_before_it_is_sent(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()

@@ -18,22 +18,22 @@ def test_the_profile_can_change_between_heights() -> None:
 
 
 def test_the_same_statement_has_the_same_bytes() -> None:
-    for dialect in (Ibft2(), Qbft()):
-        assert KeyMessageFactory(dialect, K1).prepare(1, 0, bytes(32)) == KeyMessageFactory(dialect, K1).prepare(
+    for protocol in (Ibft2(), Qbft()):
+        assert KeyMessageFactory(protocol, K1).prepare(1, 0, bytes(32)) == KeyMessageFactory(protocol, K1).prepare(
             1, 0, bytes(32)
         )
 
 
 def test_a_block_in_another_round_is_the_same_block() -> None:
-    for dialect in (Ibft2(), Qbft()):
-        block = message_block(dialect)
-        assert KeyMessageFactory(dialect, K1).with_round(block, 1) == message_block(dialect, 1)
+    for protocol in (Ibft2(), Qbft()):
+        block = message_block(protocol)
+        assert KeyMessageFactory(protocol, K1).with_round(block, 1) == message_block(protocol, 1)
 
 
-def test_the_round_of_a_proposed_block_can_be_hidden_where_the_dialect_allows_it() -> None:
-    for dialect, hidden in ((Ibft2(), 1), (Qbft(), 0)):
-        factory = KeyMessageFactory(dialect, K1)
-        assert factory.proposal(1, 1, message_block(dialect, 1), None).block.round == 1
+def test_the_round_of_a_proposed_block_can_be_hidden_where_the_protocol_allows_it() -> None:
+    for protocol, hidden in ((Ibft2(), 1), (Qbft(), 0)):
+        factory = KeyMessageFactory(protocol, K1)
+        assert factory.proposal(1, 1, message_block(protocol, 1), None).block.round == 1
         factory.hides_round = True
-        proposal = factory.proposal(1, 1, message_block(dialect, 1), None)
-        assert (proposal.round, proposal.block) == (1, message_block(dialect, hidden))
+        proposal = factory.proposal(1, 1, message_block(protocol, 1), None)
+        assert (proposal.round, proposal.block) == (1, message_block(protocol, hidden))

@@ -1,4 +1,4 @@
-"""Both dialects, the key and the stand-in are what the machine asks for."""
+"""Both protocols, the key and the stand-in are what the machine asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.testing.simulation.fake_crypto import FakeMessageFactory
 from tests.unit.consensus.bft.golden import COMMITTEE, K1
 
 
-def test_the_two_dialects_differ_where_they_should() -> None:
+def test_the_two_protocols_differ_where_they_should() -> None:
     rules: list[Rules] = [Ibft2(), Qbft()]
     assert [entry.prepares_needed(COMMITTEE) for entry in rules] == [2, 3]
     assert [entry.proposer_prepares for entry in rules] == [False, True]

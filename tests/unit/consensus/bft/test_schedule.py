@@ -59,6 +59,6 @@ def test_epochs_are_counted_from_the_block_before_an_era() -> None:
     found = BftSchedule(spec)
     qbft = found.era(5)
     assert [number for number in range(4, 12) if qbft.is_epoch(number)] == [4, 7, 10]
-    assert found.era(4).dialect.name == "ibft2"
+    assert found.era(4).protocol.name == "ibft2"
     assert found.era_after(4) is qbft
     assert found.era(0).is_epoch(0)

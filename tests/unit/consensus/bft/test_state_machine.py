@@ -25,9 +25,9 @@ from ophion.consensus.bft.message_buffer import MessageCounts, MessageLimits
 from ophion.consensus.bft.messages import Prepare, RoundChange
 from ophion.consensus.bft.protocol import Rules
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
-from tests.unit.consensus.bft.puppets import DIALECTS, GENESIS, IBFT2, QBFT, TIMING, Stage
+from tests.unit.consensus.bft.puppets import GENESIS, IBFT2, PROTOCOLS, QBFT, TIMING, Stage
 
-both = pytest.mark.parametrize("rules", DIALECTS, ids=lambda rules: rules.name)
+both = pytest.mark.parametrize("rules", PROTOCOLS, ids=lambda rules: rules.name)
 
 
 def head(stage: Stage, number: int, name: bytes = b"") -> Head:
@@ -147,7 +147,7 @@ def test_timers_of_an_earlier_height_or_round_are_ignored(rules: Rules) -> None:
 
 
 @both
-def test_a_suspended_machine_is_deaf_and_keeps_its_promises(rules: Rules) -> None:
+def test_a_suspended_machine_ignores_messages_and_keeps_its_votes(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -182,8 +182,8 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
 
 
 @both
-def test_what_was_promised_before_a_stop_is_made_durable_before_it_is_repeated(rules: Rules) -> None:
-    """The stop may have come while the promise was being written: nobody knows whether it is on disk."""
+def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> None:
+    """The stop may have come while the vote was being written, so it may be missing on disk."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)

@@ -38,7 +38,7 @@ def test_a_validator_without_memory_waits_out_the_height() -> None:
     stage.start(Head(8, bytes(32), 0, bytes(20)))
     found = status(stage)
     assert found.phase is Phase.WAITING_OUT
-    assert "no memory of what it has promised" in found.explanation[0]
+    assert "no record of its earlier votes" in found.explanation[0]
 
 
 def test_the_phases_of_a_good_round() -> None:
@@ -115,7 +115,7 @@ def test_refusals_are_shown() -> None:
 def test_own_turn_and_a_fork_are_named() -> None:
     stage = Stage(IBFT2, me=0)
     stage.start_round_0()
-    assert "this node's turn" in status(stage).explanation[0]
+    assert "This node is the proposer" in status(stage).explanation[0]
     stage.tell(NewHead(Head(0, b"\1" * 32, 0, bytes(20)), stage.addresses, TIMING))
     assert "forked" in status(stage).explanation[0]
 

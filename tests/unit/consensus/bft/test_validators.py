@@ -175,7 +175,7 @@ def test_q_09_from_ibft2_to_qbft_the_format_changes_and_votes_start_anew() -> No
         chain.add(key, Vote(NEW.address, True))
     third = chain.add(KEYS[2])
     fourth = chain.add(KEYS[3], Vote(NEW.address, True))
-    assert [chain.engine.dialect(number).name for number in (3, 4)] == ["ibft2", "qbft"]
+    assert [chain.engine.protocol(number).name for number in (3, 4)] == ["ibft2", "qbft"]
 
     assert fourth.timestamp == third.timestamp + 2
     assert chain.validators() == ADDRESSES

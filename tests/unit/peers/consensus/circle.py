@@ -26,8 +26,8 @@ class Party:
         self.wanted: list[tuple[bytes | None, int]] = []
         self.validators = Validators(self.driver, clock, lambda peer, height: self.wanted.append((peer, height)))
         self.driver.join(self.validators)
-        dialects = self.driver.engine.schedule.dialects
-        self.protocols = [ConsensusProtocol(dialect, self.validators) for dialect in dialects]
+        protocols = self.driver.engine.schedule.protocols
+        self.protocols = [ConsensusProtocol(protocol, self.validators) for protocol in protocols]
         self.host = Host(KEYS[index], self.protocols, clock, client_id=f"Ophion/{index}")
         self.address = KEYS[index].address
 

@@ -85,7 +85,7 @@ def test_a_message_of_a_later_height_tells_the_synchroniser(tmp_path: Path, engi
 
 
 @BOTH
-def test_messages_of_another_dialect_are_nobody_s_business(tmp_path: Path, engine: str) -> None:
+def test_messages_of_another_protocol_are_nobody_s_business(tmp_path: Path, engine: str) -> None:
     async def story(parties: list[Party]) -> None:
         first, second = parties
         async with running(first.driver):

@@ -14,7 +14,7 @@ both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"]
 
 
 @both
-def test_promises_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
+def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
     """However many effects are carried out, what was said is covered by what was stored: the checker compares them."""
     for effects in range(5):
         world = SimulatedNetwork(NetworkSettings(rules, 4), effects)
