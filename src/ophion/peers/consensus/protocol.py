@@ -91,7 +91,7 @@ class ConsensusPeer:
             peer.blame()
 
     def oversized(self, code: int, size: int) -> None:
-        """A vote over its size limit."""
+        """Handle a vote over its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{self._protocol.capability} vote of {size} bytes")
 
     def closed(self) -> None:

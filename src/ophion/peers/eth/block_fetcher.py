@@ -128,7 +128,7 @@ class BlockFetcher:
             elif not pending.asked and pending.timer is None:
                 self._ask_next(hash)
 
-    # --- asking -----------------------------------------------------------------------------------
+    # --- fetching ---------------------------------------------------------------------------------
 
     def _arm(self, hash: Hash32, pending: _PendingBlock, wait_s: float) -> None:
         pending.timer = asyncio.get_running_loop().call_later(wait_s, self._on_due, hash)

@@ -111,7 +111,7 @@ class BlockGossip:
         self._clock = clock
         self._random = random
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
-        # after the merge the consensus layer announces blocks, and peers disconnect a node that does
+        # after the merge only the consensus layer announces blocks; peers disconnect other announcers
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._coming: dict[Hash32, _Coming] = {}
         """Blocks between their arrival and the end of their import."""
@@ -124,7 +124,7 @@ class BlockGossip:
         """Blocks from peers. They are not announced as own blocks."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._coming.__contains__, is_member)
 
-    # --- announcements of others ----------------------------------------------------------------
+    # --- announcements of peers -----------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
         """Handle NewBlock: a block in full."""
@@ -269,7 +269,7 @@ class BlockGossip:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._finish(header.hash)  # `left` no longer removes it
+            self._finish(header.hash)  # the peer has left, so `left` would not remove the orphan
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -395,7 +395,7 @@ class BlockGossip:
                 self.sent += 1
 
     def _holders(self, header: HashedHeader) -> Collection[Address]:
-        """Validators, which have a block that they decided. They get only its hash."""
+        """Addresses of the validators that decided the block. They have it and get only its hash."""
         if not self._is_final:
             return ()
         parent = self._chain.header(header.parent_hash)

@@ -122,9 +122,9 @@ class Status(Struct, frozen=True):
     fork_id: ForkId
     best_hash: Hash32
     total_difficulty: int | None = None
-    """Including the best block; None from eth/69 on."""
+    """Including the best block. Not sent from eth/69 on."""
     latest: int | None = None
-    """Number of the best block; None before eth/69."""
+    """Number of the best block. Not sent before eth/69."""
     earliest: int = 0
     """First block whose body the node has."""
 

@@ -34,7 +34,7 @@ from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 
 REANNOUNCE_S: Final = 3.0
-"""Announce the head again when it has not moved for so long."""
+"""Announce the head again when it has not moved for this long."""
 RANGE_BLOCKS: Final = 32
 RANGE_S: Final = 120.0
 

@@ -29,7 +29,7 @@ from ophion.primitives.types import Hash32
 _MIN_TRANSACTION_BYTES: Final = 56
 """Lower bound of the average size of many transactions: the signature alone has 64 random bytes."""
 _FEW_TRANSACTIONS: Final = 64
-"""This many transactions may be shorter."""
+"""Up to this many transactions in a message may be shorter."""
 
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:

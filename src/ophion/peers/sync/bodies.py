@@ -15,7 +15,7 @@ from ophion.peers.eth.response_validation import SizedBody
 from ophion.primitives.block import HashedHeader
 
 MAX_BODIES: Final = 128
-"""Bodies per request. All clients serve so many."""
+"""Bodies per request. All clients serve at least this many."""
 REQUEST_BYTES: Final = 512 * 1024
 """Expected size of a response: small, so that execution starts while the next bodies download."""
 _TRANSACTION_GAS: Final = 21_000

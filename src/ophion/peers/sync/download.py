@@ -76,7 +76,7 @@ class Download:
         """Received headers that are not in the queue yet."""
         self._in_order = asyncio.Lock()
         self._running = 0
-        """Requests and imports under way."""
+        """Number of running requests and imports."""
         self._task_ended = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
 

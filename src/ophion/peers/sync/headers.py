@@ -16,7 +16,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
 STRETCH: Final = 192
-"""Headers per request. All clients serve so many."""
+"""Headers per request. All clients serve at least this many."""
 
 
 class Stretch(Struct, frozen=True):
@@ -71,7 +71,7 @@ class HeaderPlan:
         return not self._failed and not self._posts
 
     def set_posts(self, posts: list[HashedHeader]) -> None:
-        """Headers `STRETCH` apart, the first of them at `posts_from`."""
+        """Set the skeleton: headers `STRETCH` apart, from `posts_from` on."""
         self._posts = list(posts)
 
     def next_stretch(self, horizon: int) -> Stretch | None:

@@ -43,7 +43,7 @@ from ophion.runtime.topic import Topic
 log = logging.getLogger(__name__)
 
 TOLERANCE: Final = 5
-"""A node at most so many blocks behind counts as in sync."""
+"""A node at most this many blocks behind counts as in sync."""
 PAUSE_S: Final = 2.0
 """Pause of a peer after a failed cycle. Doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
@@ -101,7 +101,7 @@ class Synchroniser:
     # --- status ---------------------------------------------------------------------------------
 
     def is_in_sync(self) -> bool:
-        """Whether this node is at most five blocks behind. Claims of peers without blocks do not count."""
+        """Whether this node is at most five blocks behind. Heights that peers only claim do not count."""
         download = self._download
         return download is None or not self._has_proof or download.goal - self._chain.head.number <= TOLERANCE
 
@@ -167,7 +167,7 @@ class Synchroniser:
     # --- target selection -----------------------------------------------------------------------
 
     def _choose(self) -> tuple[EthPeer | None, float | None]:
-        """The target of the next cycle; without one, how long to wait before looking again."""
+        """(target of the next cycle or None, seconds to wait before the next choice or None)"""
         now = asyncio.get_running_loop().time()
         better = [peer for peer in self._eth.peers if peer.is_usable and self._is_better(peer)]
         if not better:

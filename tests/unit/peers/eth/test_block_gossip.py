@@ -1,4 +1,4 @@
-"""Blocks between nodes."""
+"""Block gossip."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from tests.unit.peers.eth.stories import told, told_of_validators
+from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
 
 def gossip(wire: Wire) -> list[int]:
-    """Announcements of blocks that an end has sent."""
+    """Block announcements that one side has sent."""
     return [code for code in wire.codes() if code in (Code.NEW_BLOCK, Code.NEW_BLOCK_HASHES)]
 
 
 def full(node: EthNode, hash: bytes) -> bytes:
-    """A stored block as it is announced in full."""
+    """A stored block as NewBlock."""
     raw = node.chain.store.block(hash)
     assert raw is not None
     return encode_new_block(raw, node.chain.total_difficulty(hash) or 0)
 
 
-def test_a_new_block_reaches_everybody_and_nobody_twice(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+def test_a_new_block_reaches_each_peer_once(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode) -> None:
         wires = [
             connect(one.eth, two.eth, (KEYS[0], KEYS[1])),
             connect(two.eth, three.eth, (KEYS[1], KEYS[2])),
@@ -48,27 +48,27 @@ def test_a_new_block_reaches_everybody_and_nobody_twice(tmp_path: Path) -> None:
         await asyncio.sleep(2)
         assert [node.chain.head.hash for node in (two, three)] == [block.hash, block.hash]
         assert gossip(wires[0][0]) == gossip(wires[1][0]) == [Code.NEW_BLOCK]
-        assert gossip(wires[0][1]) == gossip(wires[1][1]) == [], "whoever sent a block is not told of it"
+        assert gossip(wires[0][1]) == gossip(wires[1][1]) == [], "a block is not sent back"
         assert not any(code == Code.GET_BLOCK_BODIES for wire in wires for code in wire[1].codes())
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_block_made_while_a_peer_introduces_itself_reaches_it(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode) -> None:
+def test_a_block_produced_during_the_status_exchange_reaches_the_peer(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode) -> None:
         near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
-        near.is_open = False  # what the other one says is still under way
+        near.is_open = False  # the other side's Status has not arrived
         block, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
         near.is_open = True
         near.deliver(*far.sent[0])
         await asyncio.sleep(2)
         assert two.chain.head.hash == block.hash
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_that_floods_block_announcements_is_disconnected(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         most = MAX_TRACKED + MAX_PASSED_OVER
@@ -80,11 +80,11 @@ def test_a_peer_that_announces_without_end_is_left(tmp_path: Path) -> None:
         fetcher = other.eth.blocks._fetcher
         assert (len(fetcher), len(fetcher._announcers)) == (0, 0)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_a_block_announced_by_hash_is_fetched_after_a_moment(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
@@ -92,16 +92,16 @@ def test_a_block_announced_by_hash_is_fetched_after_a_moment(tmp_path: Path) -> 
         asked = len(there.sent)
         there.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(block.hash, 1)]))
         await asyncio.sleep(0.4)
-        assert len(there.sent) == asked, "it may still come in full"
+        assert len(there.sent) == asked, "the block may still arrive in full"
         await asyncio.sleep(0.2)
         assert there.codes()[asked:] == [Code.GET_BLOCK_HEADERS, Code.GET_BLOCK_BODIES]
         assert other.chain.head.hash == block.hash
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_a_block_that_came_in_full_is_not_fetched(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         asked = len(there.sent)
@@ -111,11 +111,11 @@ def test_a_block_that_came_in_full_is_not_fetched(tmp_path: Path) -> None:
         assert other.height == 1
         assert there.codes()[asked:] == []
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_the_next_announcer_is_asked_when_the_first_does_not_deliver(tmp_path: Path) -> None:
-    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+    async def scenario(maker: EthNode, liar: EthNode, other: EthNode) -> None:
         _, from_liar = connect(liar.eth, other.eth, (KEYS[0], KEYS[1]))
         here, from_maker = connect(maker.eth, other.eth, (KEYS[2], KEYS[1]))
         here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
@@ -128,11 +128,11 @@ def test_the_next_announcer_is_asked_when_the_first_does_not_deliver(tmp_path: P
         assert other.height == 1
         assert from_liar.ended is None
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
 def test_missing_parents_are_fetched(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
@@ -141,11 +141,11 @@ def test_missing_parents_are_fetched(tmp_path: Path) -> None:
         await asyncio.sleep(0.5)
         assert other.height == 4, "before synchronisation would have begun"
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_blocks_in_the_wrong_order_find_their_place(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_blocks_in_the_wrong_order_are_imported_in_order(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None
@@ -157,11 +157,11 @@ def test_blocks_in_the_wrong_order_find_their_place(tmp_path: Path) -> None:
         assert other.eth.blocks._coming == {}
         assert other.eth.blocks._orphans == {}
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_old_and_known_blocks_are_not_passed_on(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+def test_old_and_known_blocks_are_not_relayed(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode) -> None:
         blocks = [await one.node.seal() for _ in range(20)]
         _, at_two = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
@@ -177,11 +177,11 @@ def test_old_and_known_blocks_are_not_passed_on(tmp_path: Path) -> None:
         assert Code.NEW_BLOCK not in to_three.codes()[sent:]
         assert at_two.ended is None
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_bad_header_ends_the_connection_and_goes_no_further(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+def test_an_invalid_header_disconnects_the_peer_and_is_not_relayed(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode) -> None:
         _, at_two = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
         await asyncio.sleep(1)
@@ -194,11 +194,11 @@ def test_a_bad_header_ends_the_connection_and_goes_no_further(tmp_path: Path) ->
         assert gossip(to_three) == []
         assert two.height == 0
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
 def test_a_body_of_another_block_is_ignored(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
@@ -209,13 +209,13 @@ def test_a_body_of_another_block_is_ignored(tmp_path: Path) -> None:
         assert (other.height, there.ended) == (0, None)
         there.deliver(Code.NEW_BLOCK, full(one, block.hash))
         await asyncio.sleep(0.1)
-        assert other.height == 1, "the right one is taken afterwards"
+        assert other.height == 1, "the right body is accepted afterwards"
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_block_whose_execution_fails_is_nobodys_fault_but_its_makers(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_block_whose_execution_fails_does_not_disconnect_the_peer(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         built = await one.node.core.assembler.assemble(1.0)
@@ -225,11 +225,11 @@ def test_a_block_whose_execution_fails_is_nobodys_fault_but_its_makers(tmp_path:
         assert (other.height, there.ended) == (0, None)
         assert len(other.node.core.importer.bad_blocks.recent()) == 1
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_block_from_the_future_waits_for_its_time(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+def test_a_block_from_the_future_waits_for_its_timestamp(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode) -> None:
         here, there = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
         await asyncio.sleep(1)
@@ -241,11 +241,11 @@ def test_a_block_from_the_future_waits_for_its_time(tmp_path: Path) -> None:
         assert (two.height, three.height) == (1, 1)
         assert here.ended is None
 
-    told_of_validators(tmp_path, 3, story)
+    run_validator_nodes(tmp_path, 3, scenario)
 
 
 def test_impossible_blocks_end_the_connection(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         built = await one.node.core.assembler.assemble(1.0)
         header = built.header
         for bad, weight in (
@@ -260,11 +260,11 @@ def test_impossible_blocks_end_the_connection(tmp_path: Path) -> None:
             assert there.ended[0] is DisconnectReason.BREACH
             await asyncio.sleep(0.1)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_what_a_peer_has_on_its_way_is_bounded(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_held_blocks_of_a_peer_are_bounded(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         there.intercept = lambda code, payload: None
@@ -279,11 +279,11 @@ def test_what_a_peer_has_on_its_way_is_bounded(tmp_path: Path) -> None:
         assert other.eth.blocks._orphans == {}
         assert other.eth.blocks._coming == {}
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_nothing_waits_for_a_parent_whose_sender_hung_up_at_once(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_an_orphan_of_a_disconnected_peer_is_not_held(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         built = await one.node.core.assembler.assemble(1.0)
         for number in range(3):
             _, there = connect(one.eth, other.eth)
@@ -297,11 +297,11 @@ def test_nothing_waits_for_a_parent_whose_sender_hung_up_at_once(tmp_path: Path)
         assert (blocks._orphans, blocks._coming, blocks._held) == ({}, {}, {})
         assert (len(blocks._fetcher), blocks._fetcher._announcers) == (0, {})
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_fetched_block_without_a_parent_goes_with_its_sender(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_fetched_orphan_is_dropped_with_its_sender(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK else payload
@@ -321,11 +321,11 @@ def test_a_fetched_block_without_a_parent_goes_with_its_sender(tmp_path: Path) -
         assert (gossip._orphans, gossip._coming, gossip._held) == ({}, {}, {})
         assert (len(gossip._fetcher), gossip._fetcher._announcers) == (0, {})
 
-    told(tmp_path, 2, story, synchronises=False)
+    run_nodes(tmp_path, 2, scenario, synchronises=False)
 
 
-def test_announcements_without_end_are_bounded(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_tracked_announcements_are_bounded(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         for start in range(0, 20_000, 1000):
@@ -336,11 +336,11 @@ def test_announcements_without_end_are_bounded(tmp_path: Path) -> None:
         assert len(other.eth.blocks._fetcher) == 0
         assert there.ended is not None, "it announces blocks that it does not have"
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_validators_are_told_the_hash_and_others_the_block(tmp_path: Path) -> None:
-    async def story(validator: EthNode, colleague: EthNode, follower: EthNode) -> None:
+def test_validators_get_the_hash_and_other_peers_the_block(tmp_path: Path) -> None:
+    async def scenario(validator: EthNode, colleague: EthNode, follower: EthNode) -> None:
         to_colleague, _ = connect(validator.eth, colleague.eth, (VALIDATORS[0], VALIDATORS[1]))
         to_follower, _ = connect(validator.eth, follower.eth, (VALIDATORS[0], KEYS[5]))
         await asyncio.sleep(1)
@@ -353,11 +353,11 @@ def test_validators_are_told_the_hash_and_others_the_block(tmp_path: Path) -> No
         await asyncio.sleep(1)
         assert colleague.height == 1, "it has not decided the block itself and fetches it"
 
-    told_of_validators(tmp_path, 3, story)
+    run_validator_nodes(tmp_path, 3, scenario)
 
 
 def test_the_same_block_with_other_seals_is_the_same_block(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         ((_, raw),) = sealed_blocks("ibft2", 4, 1)
@@ -369,11 +369,11 @@ def test_the_same_block_with_other_seals_is_the_same_block(tmp_path: Path) -> No
         assert other.chain.store.block(other.chain.head.hash) == raw
         assert there.ended is None
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
 def test_the_head_is_announced_after_synchronisation(tmp_path: Path) -> None:
-    async def story(one: EthNode, middle: EthNode, last: EthNode) -> None:
+    async def scenario(one: EthNode, middle: EthNode, last: EthNode) -> None:
         for _ in range(40):
             await one.node.seal()
         to_last, _ = connect(middle.eth, last.eth, (KEYS[1], KEYS[2]))
@@ -384,11 +384,11 @@ def test_the_head_is_announced_after_synchronisation(tmp_path: Path) -> None:
         announced = [decode_new_hashes(payload) for code, payload in to_last.sent if code == Code.NEW_BLOCK_HASHES]
         assert announced[0] == [(one.chain.head.hash, 40)]
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_heavier_branch_takes_over_and_its_transactions_come_back(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_reorganisation_returns_transactions_to_the_pool(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         lost = legacy_transaction(DEV_KEYS[2], 0)
         _, hashes = await other.node.mine(lost)
         for _ in range(3):
@@ -398,23 +398,23 @@ def test_a_heavier_branch_takes_over_and_its_transactions_come_back(tmp_path: Pa
         assert other.chain.head.hash == one.chain.head.hash
         assert other.pool.get(hashes[0]) is not None
         await asyncio.sleep(1)
-        assert one.pool.get(hashes[0]) is not None, "and is passed on from there"
+        assert one.pool.get(hashes[0]) is not None, "and is relayed from there"
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_blocks_that_are_known_in_part_come_back_as_they_went(tmp_path: Path) -> None:
-    async def story(one: EthNode) -> None:
+def test_a_branch_that_is_known_in_part_becomes_canonical_again(tmp_path: Path) -> None:
+    async def scenario(one: EthNode) -> None:
         header, _ = await one.node.mine(legacy_transaction(DEV_KEYS[1], 0))
         raw = one.chain.store.block(header.hash)
         assert raw is not None
         assert encode_block(decode_block(raw, one.chain.engine)) == raw
 
-    told(tmp_path, 1, story)
+    run_nodes(tmp_path, 1, scenario)
 
 
 def test_announcers_that_deliver_nothing_delay_only_themselves(tmp_path: Path) -> None:
-    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+    async def scenario(maker: EthNode, liar: EthNode, other: EthNode) -> None:
         _, from_maker = connect(maker.eth, other.eth, (KEYS[0], KEYS[1]))
         lines = [connect(liar.eth, other.eth, (key, KEYS[1])) for key in KEYS[2:12]]
         for near, _ in lines:
@@ -432,11 +432,11 @@ def test_announcers_that_deliver_nothing_delay_only_themselves(tmp_path: Path) -
         assert other.chain.head.hash == block.hash
         assert from_maker.ended is None
 
-    told(tmp_path, 3, story, synchronises=False)
+    run_nodes(tmp_path, 3, scenario, synchronises=False)
 
 
 def test_a_member_is_asked_at_once_while_an_unknown_announcer_does_not_answer(tmp_path: Path) -> None:
-    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+    async def scenario(maker: EthNode, liar: EthNode, other: EthNode) -> None:
         near, far = connect(liar.eth, other.eth, (KEYS[2], KEYS[1]))
         here, there = connect(maker.eth, other.eth, (KEYS[0], KEYS[1]))
         near.intercept = lambda code, payload: None
@@ -452,11 +452,11 @@ def test_a_member_is_asked_at_once_while_an_unknown_announcer_does_not_answer(tm
         await asyncio.sleep(0.1)
         assert other.height == 1
 
-    told(tmp_path, 3, story, synchronises=False)
+    run_nodes(tmp_path, 3, scenario, synchronises=False)
 
 
 def test_a_full_block_that_is_dropped_is_synchronised(tmp_path: Path) -> None:
-    async def story(maker: EthNode, other: EthNode) -> None:
+    async def scenario(maker: EthNode, other: EthNode) -> None:
         here, there = connect(maker.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None if code == Code.NEW_BLOCK_HASHES else payload
@@ -469,11 +469,11 @@ def test_a_full_block_that_is_dropped_is_synchronised(tmp_path: Path) -> None:
         assert other.height == 1
         assert there.ended is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_a_head_that_does_not_move_is_announced_again(tmp_path: Path) -> None:
-    async def story(maker: EthNode, other: EthNode) -> None:
+    async def scenario(maker: EthNode, other: EthNode) -> None:
         here, _ = connect(maker.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None
@@ -484,11 +484,11 @@ def test_a_head_that_does_not_move_is_announced_again(tmp_path: Path) -> None:
         await asyncio.sleep(2 * REANNOUNCE_S + 1)
         assert other.chain.head.hash == block.hash
 
-    told(tmp_path, 2, story, synchronises=False)
+    run_nodes(tmp_path, 2, scenario, synchronises=False)
 
 
 def test_blocks_of_all_unknown_peers_together_are_bounded(tmp_path: Path) -> None:
-    async def story(maker: EthNode, liar: EthNode, other: EthNode) -> None:
+    async def scenario(maker: EthNode, liar: EthNode, other: EthNode) -> None:
         connect(maker.eth, other.eth, (KEYS[0], KEYS[1]))
         for key in KEYS[2:8]:
             connect(liar.eth, other.eth, (key, KEYS[1]))
@@ -498,9 +498,9 @@ def test_blocks_of_all_unknown_peers_together_are_bounded(tmp_path: Path) -> Non
         size = MAX_HELD_BYTES // 2
         held = [blocks._hold(peer, bytes((index, 1)) * 16, size) for index, peer in enumerate(peers[1:])]
         assert held.count(True) == MAX_UNKNOWN_BYTES // size
-        assert blocks._hold(peers[0], bytes(32), size), "a member has its own share"
+        assert blocks._hold(peers[0], bytes(32), size), "a member has its own quota"
         for hash in tuple(blocks._coming):
             blocks._finish(hash)
         assert (blocks._unknown_bytes, blocks._held) == (0, {})
 
-    told(tmp_path, 3, story, synchronises=False)
+    run_nodes(tmp_path, 3, scenario, synchronises=False)

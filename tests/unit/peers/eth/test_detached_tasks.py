@@ -1,4 +1,4 @@
-"""Work that outlives connections."""
+"""Tasks that outlive connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def _wait(started: list[int], gate: asyncio.Event) -> None:
 
 
 def test_tasks_are_bounded_and_end_with_their_service() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         tasks = DetachedTasks[str](lambda owner: owner == "member", max_per_peer=2, max_of_unknown=3)
         started, gate = list[int](), asyncio.Event()
         assert not tasks.spawn(_wait(started, gate)), "the service does not run yet"
@@ -32,11 +32,11 @@ def test_tasks_are_bounded_and_end_with_their_service() -> None:
         assert service.cancelled()
         assert len(started) == 3
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_unknown_peers_leave_members_their_share() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         tasks = DetachedTasks[str](lambda owner: owner.startswith("member"), max_per_peer=2, max_of_unknown=3)
         service = asyncio.create_task(tasks.run(lambda: None))
         await asyncio.sleep(0)
@@ -53,14 +53,14 @@ def test_unknown_peers_leave_members_their_share() -> None:
         service.cancel()
         await asyncio.wait({service})
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_failure_is_the_services_own() -> None:
     async def broken() -> None:
         raise ValueError("a bug")
 
-    async def story() -> None:
+    async def scenario() -> None:
         tasks = DetachedTasks[str](lambda owner: False)
         service = asyncio.create_task(tasks.run(lambda: None))
         await asyncio.sleep(0)
@@ -68,4 +68,4 @@ def test_a_failure_is_the_services_own() -> None:
         with pytest.raises(ValueError, match="a bug"):
             await service
 
-    asyncio.run(story())
+    asyncio.run(scenario())

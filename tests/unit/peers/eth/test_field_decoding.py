@@ -1,4 +1,4 @@
-"""Reading fields of eth messages."""
+"""Decoding of the fields of eth messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ hashes = st.lists(st.binary(min_size=32, max_size=32), max_size=40)
 
 
 @given(hashes)
-def test_lists_of_hashes_come_back(found: list[bytes]) -> None:
+def test_lists_of_hashes_round_trip(found: list[bytes]) -> None:
     encoded = field_decoding.encode_hashes(found)
     assert encoded == rlp.encode(found)
     assert field_decoding.list_of_hashes(encoded, "hashes") == found

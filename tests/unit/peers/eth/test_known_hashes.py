@@ -1,4 +1,4 @@
-"""Memory of hashes, bounded."""
+"""The bounded set of recent hashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ophion.peers.eth.known_hashes import RecentHashes
 
 
-def test_what_is_added_is_known_and_what_is_cleared_is_not() -> None:
+def test_added_hashes_are_known_until_cleared() -> None:
     known = RecentHashes(10)
     known.add(b"a")
     known.update([b"b", b"c"])
@@ -23,7 +23,7 @@ def test_what_is_added_is_known_and_what_is_cleared_is_not() -> None:
 
 
 @given(st.lists(st.integers(0, 200), max_size=300), st.integers(2, 40))
-def test_the_last_half_is_remembered_and_never_more_than_all(values: list[int], limit: int) -> None:
+def test_between_half_and_all_of_the_limit_is_kept(values: list[int], limit: int) -> None:
     known = RecentHashes(limit)
     for value in values:
         known.add(value.to_bytes(2, "big"))

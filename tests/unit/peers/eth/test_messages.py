@@ -1,4 +1,4 @@
-"""Messages of eth against the vectors of networking.md 7.3, and against bytes of all kinds."""
+"""Eth messages against the vectors of networking.md 7.3 and against arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_block_range() -> None:
 
 
 @given(start=st.one_of(words, hashes), limit=words, skip=words, reverse=st.booleans(), request_id=words)
-def test_requests_for_headers_come_back(
+def test_requests_for_headers_round_trip(
     start: int | bytes, limit: int, skip: int, reverse: bool, request_id: int
 ) -> None:
     request = GetHeaders(start, limit, skip, reverse)
@@ -62,7 +62,7 @@ def test_requests_for_headers_come_back(
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2**32 - 1), hashes), max_size=20))
-def test_announcements_come_back(entries: list[tuple[int, int, bytes]]) -> None:
+def test_announcements_round_trip(entries: list[tuple[int, int, bytes]]) -> None:
     message = TransactionHashes(
         bytes(kind for kind, _, _ in entries), [size for _, size, _ in entries], [one for _, _, one in entries]
     )

@@ -1,4 +1,4 @@
-"""One connection that speaks eth: the beginning, and the rules of messages."""
+"""`EthPeer`: the Status exchange and the checks of messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from tests.abuse.message_shapes import eth_messages
-from tests.unit.peers.eth.stories import told, told_of_validators
+from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
 def eth(wire: Wire) -> EthPeer:
@@ -38,21 +38,21 @@ def reason(wire: Wire) -> DisconnectReason:
     return wire.ended[0]
 
 
-def test_both_say_their_status_at_once_and_learn_each_others_head(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_both_sides_send_status_at_once_and_learn_the_other_head(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         head = [await one.node.seal() for _ in range(3)][-1]
         here, there = connect(one.eth, other.eth)
         assert here.codes() == there.codes() == [Code.STATUS]
         await asyncio.sleep(0.1)
         assert eth(here).is_ready
         assert eth(there).head == PeerHead(head.hash, one.chain.tip.total_difficulty, 3)
-        assert eth(here).head.height == 0, "genesis is known here: nobody has to be asked"
+        assert eth(here).head.height == 0, "genesis is known, so no request is needed"
         assert there.codes()[1] == Code.GET_BLOCK_HEADERS
         assert [list(node.eth.peers) for node in (one, other)] == [[eth(here)], [eth(there)]]
         here.close()
         assert len(one.eth.peers) == 0
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def status_with(change: Callable[[Status], Status]) -> Callable[[int, bytes], bytes | None]:
@@ -73,8 +73,10 @@ def status_with(change: Callable[[Status], Status]) -> Callable[[int, bytes], by
         ("forks", lambda status: replace(status, fork_id=ForkId(b"\x01\x02\x03\x04", 0))),
     ],
 )
-def test_a_peer_of_another_network_is_told_so(tmp_path: Path, what: str, change: Callable[[Status], Status]) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_of_another_network_is_disconnected_with_a_reason(
+    tmp_path: Path, what: str, change: Callable[[Status], Status]
+) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth, intercept=status_with(change))
         await asyncio.sleep(0.1)
         assert reason(here) is DisconnectReason.SUBPROTOCOL
@@ -82,18 +84,18 @@ def test_a_peer_of_another_network_is_told_so(tmp_path: Path, what: str, change:
         assert what in here.ended[1]
         assert len(one.eth.peers) == 0
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_peer_that_says_nothing_is_left(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_without_status_is_disconnected(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth, intercept=lambda code, payload: None)
         await asyncio.sleep(4)
         assert here.ended is None
         await asyncio.sleep(2)
         assert reason(here) is DisconnectReason.SUBPROTOCOL
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +108,13 @@ def test_a_peer_that_says_nothing_is_left(tmp_path: Path) -> None:
         (Code.STATUS, rlp.encode([68, 1, b"\x01" * 100])),
     ],
 )
-def test_the_first_message_must_be_a_good_status(tmp_path: Path, code: Code, payload: bytes) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_the_first_message_must_be_a_valid_status(tmp_path: Path, code: Code, payload: bytes) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth)
         here.deliver(code, payload)
         assert reason(here) is DisconnectReason.BREACH
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 @pytest.mark.parametrize(
@@ -130,38 +132,38 @@ def test_the_first_message_must_be_a_good_status(tmp_path: Path, code: Code, pay
     ],
 )
 def test_what_breaks_the_protocol_ends_the_connection(tmp_path: Path, code: int, payload: bytes) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         here.deliver(code, payload)
         assert reason(here) is DisconnectReason.BREACH
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_a_second_status_is_a_breach(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         here.deliver(*there.sent[0])
         assert reason(here) is DisconnectReason.BREACH
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_whoever_cannot_show_its_own_best_block_is_useless(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_that_lacks_its_own_best_block_is_useless(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await one.node.seal()
         here, there = connect(one.eth, other.eth)
         here.intercept = lambda code, payload: enclosed(1, b"\xc0") if code == Code.BLOCK_HEADERS else payload
         await asyncio.sleep(1)
         assert reason(there) is DisconnectReason.USELESS
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_whoever_never_answers_about_its_best_block_is_useless(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_that_never_sends_its_best_header_is_useless(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await one.node.seal()
         here, there = connect(one.eth, other.eth)
         here.intercept = lambda code, payload: None if code == Code.BLOCK_HEADERS else payload
@@ -170,11 +172,11 @@ def test_whoever_never_answers_about_its_best_block_is_useless(tmp_path: Path) -
         await asyncio.sleep(2)
         assert reason(there) is DisconnectReason.USELESS
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_five_requests_in_a_row_without_an_answer_end_the_connection(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         there.intercept = lambda code, payload: None
@@ -184,11 +186,11 @@ def test_five_requests_in_a_row_without_an_answer_end_the_connection(tmp_path: P
                 await eth(here).headers(GetHeaders(0, 1))
         assert reason(here) is DisconnectReason.TIMEOUT
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_useless_answers_within_a_minute_end_the_connection(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         for _ in range(3 * MAX_USELESS):
@@ -199,11 +201,11 @@ def test_useless_answers_within_a_minute_end_the_connection(tmp_path: Path) -> N
             eth(here).useless("all the time")
         assert reason(here) is DisconnectReason.USELESS
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_an_answer_that_lies_ends_the_connection_and_fails_the_request(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_an_invalid_response_disconnects_the_peer_and_fails_the_request(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for _ in range(5):
             await one.node.seal()
         here, there = connect(one.eth, other.eth)
@@ -216,7 +218,7 @@ def test_an_answer_that_lies_ends_the_connection_and_fails_the_request(tmp_path:
             await eth(there).headers(GetHeaders(3, 1))
         assert reason(there) is DisconnectReason.BREACH
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def _answer(payload: bytes, body: bytes) -> bytes:
@@ -224,7 +226,7 @@ def _answer(payload: bytes, body: bytes) -> bytes:
 
 
 def test_estimates_of_a_peers_chain_only_rise(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         peer = eth(here)
@@ -236,11 +238,11 @@ def test_estimates_of_a_peers_chain_only_rise(tmp_path: Path) -> None:
         peer.has_no_more_than(11)
         assert peer.height == 11
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_69_tells_a_range_and_follows_it(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_69_sends_and_applies_block_range_updates(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         blocks = [raw for _, raw in sealed_blocks("ibft2", 4, 40)]
         await one.take(iter(blocks[:3]))
         here, there = connect(one.eth, other.eth)
@@ -252,23 +254,23 @@ def test_69_tells_a_range_and_follows_it(tmp_path: Path) -> None:
         here.deliver(Code.BLOCK_RANGE_UPDATE, BlockRange(7, 6, b"x" * 32).encode())
         assert reason(here) is DisconnectReason.SUBPROTOCOL
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
-def test_68_is_spoken_with_those_who_know_nothing_else(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_68_is_used_with_peers_that_offer_only_68(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth, offers=[68])
         await asyncio.sleep(1)
         assert eth(here).version is eth(there).version is ETH_68
         assert eth(here).head.total_difficulty == 1
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
-def test_a_peer_that_is_gone_does_not_wait_for_a_collection_of_cycles(tmp_path: Path) -> None:
-    """Collections are rare in a node: a thousand connects would cost it megabytes until the next one."""
+def test_a_disconnected_peer_is_freed_without_garbage_collection(tmp_path: Path) -> None:
+    """Garbage collections are rare: a thousand connections would hold megabytes until the next one."""
 
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         gone = weakref.ref(here.attached)
@@ -279,15 +281,15 @@ def test_a_peer_that_is_gone_does_not_wait_for_a_collection_of_cycles(tmp_path: 
 
     gc.disable()
     try:
-        told(tmp_path, 2, story)
+        run_nodes(tmp_path, 2, scenario)
     finally:
         gc.enable()
 
 
 def test_no_message_of_any_shape_makes_many_objects(tmp_path: Path) -> None:
-    """What a message costs is counted in bytes of Python objects; `make abuse` measures the time."""
+    """Measures the bytes of Python objects per message; `make abuse` measures the time."""
 
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for name, code, payload in eth_messages(512 * 1024):
             near, far = connect(one.eth, other.eth)
             await asyncio.sleep(0.1)
@@ -300,4 +302,4 @@ def test_no_message_of_any_shape_makes_many_objects(tmp_path: Path) -> None:
             near.disconnect(DisconnectReason.REQUESTED)
             await asyncio.sleep(0.1)
 
-    told(tmp_path, 2, story, synchronises=False)
+    run_nodes(tmp_path, 2, scenario, synchronises=False)

@@ -1,4 +1,4 @@
-"""Eth over one chain: what is offered and told."""
+"""`EthProtocol`: offered versions, Status and block range updates."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ophion.peers.eth.protocol import RANGE_BLOCKS, RANGE_S
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import NETWORK_ID, EthNode
 from ophion.testing.links import Wire, connect
-from tests.unit.peers.eth.stories import told, told_of_validators
+from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
 def ranges(wire: Wire) -> list[int]:
-    """The latest blocks that an end has told of."""
+    """The latest block numbers that one side has announced by BlockRangeUpdate."""
     return [BlockRange.decode(payload).latest for code, payload in wire.sent if code == Code.BLOCK_RANGE_UPDATE]
 
 
 def test_the_status_is_that_of_the_head(tmp_path: Path) -> None:
-    async def story(one: EthNode) -> None:
+    async def scenario(one: EthNode) -> None:
         head = await one.node.seal()
         status = one.eth.status(one.eth.versions[0])
         assert (status.best_hash, status.latest, status.network_id) == (head.hash, 1, NETWORK_ID)
@@ -27,25 +27,25 @@ def test_the_status_is_that_of_the_head(tmp_path: Path) -> None:
         assert status.genesis == one.chain.genesis.hash
         assert status.fork_id == one.eth.fork_id == one.eth.fork_ids.at(1, head.timestamp)
 
-    told(tmp_path, 1, story)
+    run_nodes(tmp_path, 1, scenario)
 
 
 def test_clique_and_proof_of_work_do_not_offer_69(tmp_path: Path) -> None:
-    async def story(one: EthNode) -> None:
+    async def scenario(one: EthNode) -> None:
         assert [str(one) for one in one.eth.capabilities] == ["eth/66", "eth/68"]
 
-    told(tmp_path, 1, story)
+    run_nodes(tmp_path, 1, scenario)
 
 
 def test_validators_offer_all(tmp_path: Path) -> None:
-    async def story(one: EthNode) -> None:
+    async def scenario(one: EthNode) -> None:
         assert [str(one) for one in one.eth.capabilities] == ["eth/66", "eth/68", "eth/69"]
 
-    told_of_validators(tmp_path, 1, story)
+    run_validator_nodes(tmp_path, 1, scenario)
 
 
-def test_how_far_the_chain_reaches_is_told_now_and_then(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_the_block_range_is_announced_periodically(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         blocks = [raw for _, raw in sealed_blocks("ibft2", 4, 50)]
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(1)
@@ -56,11 +56,11 @@ def test_how_far_the_chain_reaches_is_told_now_and_then(tmp_path: Path) -> None:
         await asyncio.sleep(2 * RANGE_S)
         assert ranges(here) == [RANGE_BLOCKS, RANGE_BLOCKS + 3], "once, however long nothing happens"
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
 def test_peers_are_found_by_identity_and_by_address(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(0.1)
         (peer,) = one.eth.peers
@@ -75,4 +75,4 @@ def test_peers_are_found_by_identity_and_by_address(tmp_path: Path) -> None:
         assert changes == [peer]
         assert one.eth.peers.by_address(peer.peer.address) is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)

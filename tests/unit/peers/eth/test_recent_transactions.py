@@ -1,4 +1,4 @@
-"""What nobody's copy is looked at again of, and for how long."""
+"""Recently submitted transactions and temporary rejections."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ophion.testing.virtual_loop import run_virtually
 ONE, TWO = b"\x01" * 32, b"\x02" * 32
 
 
-def test_what_was_refused_for_now_may_come_again_after_a_while() -> None:
-    async def story() -> None:
+def test_a_temporary_rejection_expires() -> None:
+    async def scenario() -> None:
         judged = RecentTransactions(100)
         for hash, reason in ((ONE, "not-authorized"), (TWO, "malformed")):
             judged.add(hash)
@@ -26,10 +26,10 @@ def test_what_was_refused_for_now_may_come_again_after_a_while() -> None:
         await asyncio.sleep(AGAIN_S + 1)
         assert ONE not in judged
 
-    run_virtually(story(), ManualClock())
+    run_virtually(scenario(), ManualClock())
 
 
-def test_what_had_to_leave_may_come_again_at_once() -> None:
+def test_an_evicted_transaction_is_accepted_again_at_once() -> None:
     judged = RecentTransactions(100)
     judged.add(ONE)
     judged.discard(ONE)

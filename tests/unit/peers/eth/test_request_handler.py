@@ -1,4 +1,4 @@
-"""What this node answers, over a real chain with a side branch."""
+"""Responses to requests, from a real chain with a side branch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ophion.testing.core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
 LENGTH, FORK = 30, 20
-"""Blocks of the chain, and the last that the side branch shares with it."""
+"""Length of the chain, and the last common block with the side branch."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with open_core(path, clock=clock) as node, open_core(other_path, clock=clock) as other:
         side: list[bytes] = []
 
-        async def story() -> None:
+        async def scenario() -> None:
             nonce = 0
             for number in range(1, LENGTH + 1):
                 raws = []
@@ -72,7 +72,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 side.append(header.hash)
                 await node.core.importer.import_block(block(other, header.hash))
 
-        asyncio.run(story())
+        asyncio.run(scenario())
         yield Served(node, Answers(node.chain, node.pool), side)
 
 
@@ -102,7 +102,7 @@ def test_headers_by_hash_on_the_chain(served: Served) -> None:
 
 def test_headers_of_a_side_branch(served: Served) -> None:
     last = served.side[-1]
-    assert served.hashes(GetHeaders(last, 5)) == [last], "descendants of a side branch are nobody's business"
+    assert served.hashes(GetHeaders(last, 5)) == [last], "descendants on a side branch are not served"
     back = served.hashes(GetHeaders(last, 6, reverse=True))
     assert back == [*reversed(served.side), *(served.canonical(number) for number in (20, 19, 18))]
     spaced = served.hashes(GetHeaders(last, 5, skip=1, reverse=True))
@@ -164,14 +164,14 @@ def test_receipts_without_bloom_have_their_type_in_front(served: Served) -> None
 def test_pooled_transactions_keep_their_order_and_leave_out_what_is_unknown(tmp_path: Path) -> None:
     with open_core(tmp_path) as node:
 
-        async def story() -> None:
+        async def scenario() -> None:
             raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[2], 0)]
             first, second = await node.send(*raws)
             found = rlp.decode_list(Answers(node.chain, node.pool).pooled([second, bytes(32), first]))
             assert found == [raws[1], rlp.decode(raws[0])]
             assert Answers(node.chain, node.pool).pooled([bytes(32)]) == rlp.EMPTY_LIST
 
-        asyncio.run(story())
+        asyncio.run(scenario())
 
 
 @settings(max_examples=60, deadline=None)

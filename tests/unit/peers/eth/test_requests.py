@@ -1,4 +1,4 @@
-"""Requests and their answers."""
+"""Requests and their responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.testing.virtual_loop import run_virtually
 
 
 class Line:
-    """A peer that only listens."""
+    """A peer that records requests and sends no responses."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Code, bytes]] = []
@@ -28,10 +28,10 @@ class Line:
         return self.is_open
 
 
-def told(story: Callable[[Requests, Line], Coroutine[Any, Any, None]]) -> None:
+def run_requests(scenario: Callable[[Requests, Line], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         line = Line()
-        await story(Requests(line.send), line)
+        await scenario(Requests(line.send), line)
 
     run_virtually(run(), ManualClock())
 
@@ -40,8 +40,8 @@ def ask(requests: Requests, code: Code = Code.GET_BLOCK_HEADERS) -> asyncio.Task
     return asyncio.ensure_future(requests.ask(code, GetHeaders(1, 1).encode))
 
 
-def test_answers_find_their_requests_in_any_order() -> None:
-    async def story(requests: Requests, line: Line) -> None:
+def test_responses_match_their_requests_in_any_order() -> None:
+    async def scenario(requests: Requests, line: Line) -> None:
         first, second = ask(requests), ask(requests)
         await asyncio.sleep(0)
         assert [payload[1] for _, payload in line.sent] == [1, 2]
@@ -51,11 +51,11 @@ def test_answers_find_their_requests_in_any_order() -> None:
         assert await second == b"\xc1\x02"
         assert len(requests) == 0
 
-    told(story)
+    run_requests(scenario)
 
 
-def test_what_nobody_asked_for_is_a_breach() -> None:
-    async def story(requests: Requests, line: Line) -> None:
+def test_an_unsolicited_response_is_a_breach() -> None:
+    async def scenario(requests: Requests, line: Line) -> None:
         for code, number in ((Code.BLOCK_HEADERS, 1), (Code.BLOCK_BODIES, 7)):
             with pytest.raises(PeerMisbehaved, match="unsolicited") as caught:
                 requests.answered(code, enclosed(number, b"\xc0"))
@@ -69,22 +69,22 @@ def test_what_nobody_asked_for_is_a_breach() -> None:
             requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
         await waiting
 
-    told(story)
+    run_requests(scenario)
 
 
-def test_an_answer_after_its_time_is_thrown_away_once() -> None:
-    async def story(requests: Requests, line: Line) -> None:
+def test_a_late_response_is_ignored_once() -> None:
+    async def scenario(requests: Requests, line: Line) -> None:
         with pytest.raises(RequestTimedOut):
             await ask(requests)
         requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
         with pytest.raises(PeerMisbehaved):
             requests.answered(Code.BLOCK_HEADERS, enclosed(1, b"\xc0"))
 
-    told(story)
+    run_requests(scenario)
 
 
-def test_the_sixth_request_waits_for_its_turn() -> None:
-    async def story(requests: Requests, line: Line) -> None:
+def test_the_sixth_request_waits_for_a_free_slot() -> None:
+    async def scenario(requests: Requests, line: Line) -> None:
         tasks = [ask(requests) for _ in range(MAX_OPEN + 1)]
         await asyncio.sleep(0)
         assert (len(line.sent), requests.waiting) == (MAX_OPEN, 1)
@@ -95,11 +95,11 @@ def test_the_sixth_request_waits_for_its_turn() -> None:
         done = await asyncio.gather(*tasks, return_exceptions=True)
         assert [isinstance(one, RequestFailed) for one in done] == [True, True, False, True, True, True]
 
-    told(story)
+    run_requests(scenario)
 
 
-def test_nobody_waits_for_a_peer_that_is_gone() -> None:
-    async def story(requests: Requests, line: Line) -> None:
+def test_requests_fail_when_the_peer_disconnects() -> None:
+    async def scenario(requests: Requests, line: Line) -> None:
         line.is_open = False
         with pytest.raises(RequestFailed, match="gone"):
             await ask(requests)
@@ -107,11 +107,11 @@ def test_nobody_waits_for_a_peer_that_is_gone() -> None:
         with pytest.raises(RequestFailed, match="gone"):
             await ask(requests)
 
-    told(story)
+    run_requests(scenario)
 
 
-def test_a_caller_that_gives_up_leaves_nothing_open() -> None:
-    async def story(requests: Requests, line: Line) -> None:
+def test_a_cancelled_request_is_closed() -> None:
+    async def scenario(requests: Requests, line: Line) -> None:
         task = ask(requests)
         await asyncio.sleep(0)
         task.cancel()
@@ -126,4 +126,4 @@ def test_a_caller_that_gives_up_leaves_nothing_open() -> None:
         requests.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    told(story)
+    run_requests(scenario)

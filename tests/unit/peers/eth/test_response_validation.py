@@ -1,4 +1,4 @@
-"""Answers held against what was asked."""
+"""Validation of responses against their requests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCore]:
     with open_core(tmp_path_factory.mktemp("exchanges")) as node:
 
-        async def story() -> None:
+        async def scenario() -> None:
             for number in range(10):
                 await node.mine(
                     legacy_transaction(DEV_KEYS[1], 2 * number), fee_transaction(DEV_KEYS[1], 2 * number + 1)
                 )
 
-        asyncio.run(story())
+        asyncio.run(scenario())
         yield node
 
 

@@ -1,4 +1,4 @@
-"""Requests of peers, answered in turn."""
+"""The request queue of a peer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ophion.peers.eth.serving import ANSWER_S, MAX_WAITING
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
-from tests.unit.peers.eth.stories import told
+from tests.unit.peers.eth.scenarios import run_nodes
 
 
 def answers(wire: Wire, code: Code) -> list[tuple[int, int]]:
-    """(request id, number of items) of the answers an end has sent."""
+    """(request id, number of items) of the responses that one side has sent."""
     found = [with_id(payload, "answer") for sent, payload in wire.sent if sent == code]
     return [(request_id, len(rlp.split_list(body, 1024))) for request_id, body in found]
 
 
 def test_requests_are_answered_each_with_its_id_zero_and_the_same_twice_included(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for _ in range(20):
             await one.node.seal()
         wire, peer = connect(one.eth, other.eth)
@@ -34,11 +34,11 @@ def test_requests_are_answered_each_with_its_id_zero_and_the_same_twice_included
         assert sorted(answers(wire, Code.BLOCK_HEADERS)[before:]) == [(0, 1), (9, 3), (9, 12), (2**64 - 1, 20)]
         assert wire.ended is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_bodies_receipts_and_pooled_transactions_are_served(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         hashes = [(await one.node.seal()).hash for _ in range(3)]
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(3)
@@ -49,11 +49,11 @@ def test_bodies_receipts_and_pooled_transactions_are_served(tmp_path: Path) -> N
         assert answers(wire, Code.RECEIPTS) == [(77, 3)]
         assert answers(wire, Code.POOLED_TRANSACTIONS) == [(77, 0)]
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_peer_that_asks_without_end_is_cut_off(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_that_floods_requests_is_disconnected(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         for request_id in range(MAX_WAITING + 2):
@@ -61,25 +61,25 @@ def test_a_peer_that_asks_without_end_is_cut_off(tmp_path: Path) -> None:
         assert wire.ended is not None
         assert wire.ended[0] is DisconnectReason.BREACH
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_what_would_come_too_late_is_sent_empty(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_late_response_is_sent_empty(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         hashes = [(await one.node.seal()).hash for _ in range(3)]
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(3)
         wire.deliver(Code.GET_BLOCK_BODIES, enclosed(5, encode_hashes(hashes)))
-        # the loop is held up longer than others wait
+        # the event loop is blocked longer than the request timeout of other clients
         one.node.clock.advance(ANSWER_S + 1)
         await asyncio.sleep(1)
         assert answers(wire, Code.BLOCK_BODIES)[-1] == (5, 0)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_malformed_requests_end_the_connection(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for code in (Code.GET_BLOCK_HEADERS, Code.GET_BLOCK_BODIES, Code.GET_RECEIPTS, Code.GET_POOLED_TRANSACTIONS):
             wire, _ = connect(one.eth, other.eth)
             await asyncio.sleep(0.1)
@@ -88,4 +88,4 @@ def test_malformed_requests_end_the_connection(tmp_path: Path) -> None:
             assert wire.ended[0] is DisconnectReason.BREACH
             await asyncio.sleep(0.1)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)

@@ -1,4 +1,4 @@
-"""Numbers of versions."""
+"""The offered version numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions between nodes."""
+"""Transaction gossip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, with_empty_blobs
-from tests.unit.peers.eth.stories import told, told_of_validators
+from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
@@ -39,24 +39,24 @@ def announcement(*raws: bytes) -> bytes:
 
 
 def in_full(wire: Wire) -> list[bytes]:
-    """Transactions that an end has sent in full."""
+    """Transactions that one side has sent in full."""
     return [raw for code, payload in wire.sent if code == Code.TRANSACTIONS for raw in read_transactions(payload)]
 
 
 def by_hash(wire: Wire) -> list[bytes]:
-    """Hashes of transactions that an end has announced."""
+    """Transaction hashes that one side has announced."""
     sent = [payload for code, payload in wire.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES]
     return [hash for payload in sent for hash in TransactionHashes.decode(payload).hashes]
 
 
 def asked_for(wire: Wire) -> list[bytes]:
-    """Hashes of transactions that an end has asked for."""
+    """Transaction hashes that one side has requested."""
     sent = [payload for code, payload in wire.sent if code == Code.GET_POOLED_TRANSACTIONS]
     return [hash for one in sent for hash in list_of_hashes(decode_get(one, Code.GET_POOLED_TRANSACTIONS)[1], "hashes")]
 
 
 def test_a_transaction_goes_in_full_to_some_and_by_hash_to_the_others_once(tmp_path: Path) -> None:
-    async def story(one: EthNode, *others: EthNode) -> None:
+    async def scenario(one: EthNode, *others: EthNode) -> None:
         wires = [connect(one.eth, other.eth, (KEYS[0], KEYS[at + 1])) for at, other in enumerate(others)]
         await asyncio.sleep(1)
         raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[1], 1)]
@@ -72,11 +72,11 @@ def test_a_transaction_goes_in_full_to_some_and_by_hash_to_the_others_once(tmp_p
         for here, _ in wires:
             assert len(in_full(here)) + len(by_hash(here)) + len(asked_for(here)) == 2
 
-    told(tmp_path, 6, story)
+    run_nodes(tmp_path, 6, scenario)
 
 
-def test_all_who_make_blocks_get_a_transaction_in_full_at_once(tmp_path: Path) -> None:
-    async def story(follower: EthNode, *validators: EthNode) -> None:
+def test_all_block_producers_get_a_transaction_in_full_at_once(tmp_path: Path) -> None:
+    async def scenario(follower: EthNode, *validators: EthNode) -> None:
         entry, _ = connect(follower.eth, validators[0].eth, (KEYS[0], VALIDATORS[0]))
         wires = [
             connect(validators[0].eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1]))
@@ -91,26 +91,26 @@ def test_all_who_make_blocks_get_a_transaction_in_full_at_once(tmp_path: Path) -
         assert in_full(entry)
         assert not any(by_hash(here) or asked_for(there) for here, there in wires)
 
-    told_of_validators(tmp_path, 5, story)
+    run_validator_nodes(tmp_path, 5, scenario)
 
 
-def test_what_one_who_makes_blocks_has_passed_on_is_left_to_the_lot(tmp_path: Path) -> None:
-    """It has told the others itself, so most of what is sent in full then is sent for nothing."""
+def test_a_transaction_from_a_block_producer_goes_in_full_to_a_sample(tmp_path: Path) -> None:
+    """The producer has announced it to the others, so sending it to all in full would be redundant."""
 
-    async def story(one: EthNode, *others: EthNode) -> None:
+    async def scenario(one: EthNode, *others: EthNode) -> None:
         wires = [connect(one.eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1])) for at, other in enumerate(others)]
         await asyncio.sleep(1)
         await others[0].node.send(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID))
         await asyncio.sleep(0.1)
-        told_of = [(len(in_full(here)), len(by_hash(here))) for here, _ in wires]
-        assert told_of[0] == (0, 0)
-        assert sorted(told_of[1:]) == [(0, 1), (1, 0)]
+        sent_counts = [(len(in_full(here)), len(by_hash(here))) for here, _ in wires]
+        assert sent_counts[0] == (0, 0)
+        assert sorted(sent_counts[1:]) == [(0, 1), (1, 0)]
 
-    told_of_validators(tmp_path, 4, story)
+    run_validator_nodes(tmp_path, 4, scenario)
 
 
-def test_what_a_peer_has_lost_is_announced_again_as_long_as_it_could_be_mined(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode) -> None:
+def test_executable_transactions_are_announced_again(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode) -> None:
         near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         await asyncio.sleep(1)
         near.intercept = lambda code, payload: None
@@ -130,13 +130,13 @@ def test_what_a_peer_has_lost_is_announced_again_as_long_as_it_could_be_mined(tm
         await asyncio.sleep(REMIND_S + 1)
         count = len(by_hash(near))
         await asyncio.sleep(3 * REMIND_S)
-        assert len(by_hash(near)) == count, "nothing is left to remind anybody of"
+        assert len(by_hash(near)) == count, "no transaction is left to announce again"
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_what_had_to_make_room_is_taken_when_it_is_offered_again(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode) -> None:
+def test_an_evicted_transaction_is_accepted_when_announced_again(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode) -> None:
         connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         await asyncio.sleep(1)
         (hash,) = await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
@@ -146,11 +146,11 @@ def test_what_had_to_make_room_is_taken_when_it_is_offered_again(tmp_path: Path)
         await asyncio.sleep(2 * REMIND_S)
         assert two.pool.get(hash) is not None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_what_was_refused_for_now_is_taken_when_its_sender_may_send(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_transaction_is_accepted_when_its_sender_becomes_permitted(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         other.pool._admitter.refusal_of = lambda sender: "not listed"
         connect(one.eth, other.eth)
         await asyncio.sleep(1)
@@ -162,11 +162,11 @@ def test_what_was_refused_for_now_is_taken_when_its_sender_may_send(tmp_path: Pa
         await asyncio.sleep(AGAIN_S + 2 * REMIND_S)
         assert other.pool.get(hash) is not None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_who_goes_at_once_is_not_told_what_is_in_the_pool(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_the_pool_is_not_announced_to_a_peer_that_disconnects_at_once(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await one.node.send(legacy_transaction(DEV_KEYS[1], 0))
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(INTRODUCE_S / 2)
@@ -174,26 +174,26 @@ def test_who_goes_at_once_is_not_told_what_is_in_the_pool(tmp_path: Path) -> Non
         await asyncio.sleep(INTRODUCE_S)
         assert Code.NEW_POOLED_TRANSACTION_HASHES in dict(here.sent)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_hashes_are_answered_with_exact_sizes_and_types(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         raws = [legacy_transaction(DEV_KEYS[1], 0), fee_transaction(DEV_KEYS[1], 1)]
         await one.node.send(*raws)
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         assert [payload for code, payload in here.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES] == [
             announcement(*raws)
-        ], "a new peer is told what is in the pool"
+        ], "the pool is announced to a new peer"
         assert len(other.pool) == 2
         assert there.ended is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_long_transactions_travel_only_on_demand(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_large_transactions_are_sent_only_on_request(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, _ = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         long = legacy_transaction(DEV_KEYS[1], 0, data=bytes(5000), gas=300_000)
@@ -204,11 +204,11 @@ def test_long_transactions_travel_only_on_demand(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         assert other.pool.get(hashes[0]) is not None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_what_comes_in_full_within_half_a_second_is_not_asked_for(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_transaction_that_arrives_within_half_a_second_is_not_requested(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         raw = legacy_transaction(DEV_KEYS[1], 0)
@@ -220,11 +220,11 @@ def test_what_comes_in_full_within_half_a_second_is_not_asked_for(tmp_path: Path
         assert here.ended is None
         assert len(other.pool) == 1
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_another_announcer_is_asked_when_one_does_not_deliver(tmp_path: Path) -> None:
-    async def story(liar: EthNode, honest: EthNode, other: EthNode) -> None:
+    async def scenario(liar: EthNode, honest: EthNode, other: EthNode) -> None:
         raw = legacy_transaction(DEV_KEYS[1], 0)
         _, from_liar = connect(liar.eth, other.eth, (KEYS[0], KEYS[2]))
         to_other, _ = connect(honest.eth, other.eth, (KEYS[1], KEYS[2]))
@@ -237,11 +237,11 @@ def test_another_announcer_is_asked_when_one_does_not_deliver(tmp_path: Path) ->
         assert asked_for(from_liar) == hashes
         assert other.pool.get(hashes[0]) is not None
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_announcements_of_things_never_delivered_are_bounded_and_forgotten(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_announcements_without_delivery_are_bounded_and_dropped(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         fetcher = other.eth.transactions._fetcher
@@ -256,11 +256,11 @@ def test_announcements_of_things_never_delivered_are_bounded_and_forgotten(tmp_p
         assert len(asked_for(there)) == transaction_fetcher.MAX_TRACKED
         assert there.ended is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_whoever_announces_without_end_is_cut_off(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_peer_that_floods_transaction_announcements_is_disconnected(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         hashes = [number.to_bytes(32, "big") for number in range(4096)]
@@ -275,11 +275,11 @@ def test_whoever_announces_without_end_is_cut_off(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert len(other.eth.transactions._fetcher) == 0
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_undecodable_transactions_are_a_breach(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for raw in (b"\x09" + bytes(50), b"\xc3\x01\x02\x03", b"\x02\xc0"):
             _, there = connect(one.eth, other.eth)
             await asyncio.sleep(0.1)
@@ -289,11 +289,11 @@ def test_undecodable_transactions_are_a_breach(tmp_path: Path) -> None:
             assert there.ended[0] is DisconnectReason.BREACH
             await asyncio.sleep(0.1)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_invalid_transactions_are_dropped_and_not_passed_on(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+def test_invalid_transactions_are_dropped_and_not_relayed(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode) -> None:
         _, there = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         to_three, _ = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
         await asyncio.sleep(1)
@@ -306,11 +306,11 @@ def test_invalid_transactions_are_dropped_and_not_passed_on(tmp_path: Path) -> N
         assert (len(two.pool), there.ended) == (0, None)
         assert in_full(to_three) == by_hash(to_three) == []
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_flood_of_worthless_transactions_is_not_read_to_its_end(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_flood_of_invalid_transactions_is_throttled(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         poor = PrivateKey(b"\x77" * 32)
@@ -335,13 +335,13 @@ def test_a_flood_of_worthless_transactions_is_not_read_to_its_end(tmp_path: Path
         assert judged <= 200
         assert there.ended[0] is DisconnectReason.USELESS
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp_path: Path) -> None:
-    """Lists of accounts are a matter of each node: whoever passes such transactions on is not to blame."""
+    """Account permissions differ between nodes, so the peer that relays such a transaction is not blamed."""
 
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         other.pool._admitter.refusal_of = lambda sender: "not listed"
@@ -356,11 +356,11 @@ def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp
             await asyncio.sleep(0)
         assert (len(other.pool), there.ended) == (0, None)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_transactions_of_peers_are_forgotten_while_this_node_is_far_behind(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_transactions_of_peers_are_ignored_while_this_node_is_far_behind(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         other.eth.is_accepting = lambda: False
@@ -377,11 +377,11 @@ def test_transactions_of_peers_are_forgotten_while_this_node_is_far_behind(tmp_p
         assert len(other.pool) == 1
         assert here.ended is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_own_transactions_are_passed_on_whatever_the_node_thinks_of_its_chain(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_own_transactions_are_sent_while_the_node_is_behind(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         connect(one.eth, other.eth)
         await asyncio.sleep(1)
         one.eth.is_accepting = lambda: False
@@ -389,11 +389,11 @@ def test_own_transactions_are_passed_on_whatever_the_node_thinks_of_its_chain(tm
         await asyncio.sleep(1)
         assert len(other.pool) == 1
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_a_storm_passes_through_a_line_of_nodes_and_nothing_is_lost_or_decoded_twice(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, three: EthNode) -> None:
+def test_many_transactions_pass_through_a_line_of_nodes_without_loss(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode) -> None:
         first = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         second = connect(two.eth, three.eth, (KEYS[1], KEYS[2]))
         await asyncio.sleep(1)
@@ -414,11 +414,11 @@ def test_a_storm_passes_through_a_line_of_nodes_and_nothing_is_lost_or_decoded_t
         assert decoded == 1000
         assert not any(in_full(wire) or by_hash(wire) for wire in (first[1], second[1]))
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_what_is_in_a_block_is_not_fetched_any_more(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_mined_transaction_is_not_fetched(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth)
         await asyncio.sleep(1)
         here.intercept = lambda code, payload: None if code == Code.TRANSACTIONS else payload
@@ -430,11 +430,11 @@ def test_what_is_in_a_block_is_not_fetched_any_more(tmp_path: Path) -> None:
         assert other.height == 1
         assert asked_for(there) == []
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_old_clients_are_told_hashes_alone_and_believed_without_sizes(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_eth_66_announces_hashes_without_sizes(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         here, there = connect(one.eth, other.eth, offers=[66])
         await asyncio.sleep(1)
         raw = legacy_transaction(DEV_KEYS[1], 0, data=bytes(5000), gas=300_000)
@@ -446,11 +446,11 @@ def test_old_clients_are_told_hashes_alone_and_believed_without_sizes(tmp_path: 
         assert here.sent[-1] == (Code.NODE_DATA, enclosed(5, rlp.EMPTY_LIST))
         assert (here.ended, there.ended) == (None, None)
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_blobs_travel_on_demand_and_with_their_size(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode) -> None:
+def test_blobs_are_sent_on_request_and_announced_with_their_size(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode) -> None:
         near, _ = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         await asyncio.sleep(1)
         raw = with_empty_blobs(DEV_KEYS[1], 0, 2)
@@ -464,11 +464,11 @@ def test_blobs_travel_on_demand_and_with_their_size(tmp_path: Path) -> None:
         assert item is not None
         assert two.node.pool.travelling(item) == raw
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_blobs_that_nobody_asked_for_are_a_breach(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode) -> None:
+def test_unsolicited_blobs_are_a_breach(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, two: EthNode) -> None:
         _near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         await asyncio.sleep(1)
         far.deliver(Code.TRANSACTIONS, message(with_empty_blobs(DEV_KEYS[1], 0)))
@@ -477,12 +477,12 @@ def test_blobs_that_nobody_asked_for_are_a_breach(tmp_path: Path) -> None:
         assert far.ended[0] is DisconnectReason.BREACH
         assert "unsolicited blob transactions" in far.ended[1]
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 @pytest.mark.parametrize(("what", "change"), [("size", (0, 10)), ("type", (-1, 0))])
-def test_an_announcement_of_blobs_must_be_true(tmp_path: Path, what: str, change: tuple[int, int]) -> None:
-    async def story(one: EthNode, two: EthNode) -> None:
+def test_an_announcement_of_blobs_must_be_correct(tmp_path: Path, what: str, change: tuple[int, int]) -> None:
+    async def scenario(one: EthNode, two: EthNode) -> None:
         near, far = connect(one.eth, two.eth, (KEYS[0], KEYS[1]))
         await asyncio.sleep(1)
         raw = with_empty_blobs(DEV_KEYS[1], 0)
@@ -491,8 +491,10 @@ def test_an_announcement_of_blobs_must_be_true(tmp_path: Path, what: str, change
         def lie(code: int, payload: bytes) -> bytes:
             if code != Code.NEW_POOLED_TRANSACTION_HASHES:
                 return payload
-            told = TransactionHashes.decode(payload)
-            return replace(told, types=bytes([3 + change[0]]), sizes=[told.sizes[0] + change[1]]).encode()
+            announcement_of_one = TransactionHashes.decode(payload)
+            return replace(
+                announcement_of_one, types=bytes([3 + change[0]]), sizes=[announcement_of_one.sizes[0] + change[1]]
+            ).encode()
 
         near.intercept = lie
         await asyncio.sleep(2)
@@ -500,4 +502,4 @@ def test_an_announcement_of_blobs_must_be_true(tmp_path: Path, what: str, change
         assert far.ended[0] is DisconnectReason.BREACH
         assert what in far.ended[1]
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)

@@ -1,4 +1,4 @@
-"""The versions of eth: their status messages, and which of them are offered."""
+"""Eth versions: their Status messages, and which versions are offered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last block in common."""
+"""The common ancestor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
-from tests.unit.peers.eth.stories import told, told_of_validators
+from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
 def eth(wire: Wire) -> EthPeer:
@@ -25,7 +25,7 @@ def eth(wire: Wire) -> EthPeer:
 
 @pytest.mark.parametrize(("shared", "own", "others"), [(0, 0, 5), (5, 0, 5), (5, 3, 9), (3, 40, 41), (7, 230, 300)])
 def test_it_is_found_near_and_far(tmp_path: Path, shared: int, own: int, others: int) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for _ in range(shared):
             header = await one.node.seal(0.0)
             raw = one.chain.store.block(header.hash)
@@ -44,11 +44,11 @@ def test_it_is_found_near_and_far(tmp_path: Path, shared: int, own: int, others:
         asked = [code for code in here.codes()[before:] if code == Code.GET_BLOCK_HEADERS]
         assert len(asked) <= 12
 
-    told(tmp_path, 2, story, synchronises=False)
+    run_nodes(tmp_path, 2, scenario, synchronises=False)
 
 
 def test_where_blocks_are_final_the_head_is_the_ancestor(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await one.take(raw for _, raw in sealed_blocks("ibft2", 4, 5))
         await other.take(raw for _, raw in sealed_blocks("ibft2", 4, 8))
         here, _ = connect(one.eth, other.eth)
@@ -57,11 +57,11 @@ def test_where_blocks_are_final_the_head_is_the_ancestor(tmp_path: Path) -> None
         assert (await common_ancestor(eth(here), one.chain)).number == 5
         assert here.codes()[before:] == [Code.GET_BLOCK_HEADERS]
 
-    told_of_validators(tmp_path, 2, story, synchronises=False)
+    run_validator_nodes(tmp_path, 2, scenario, synchronises=False)
 
 
-def test_a_block_that_differs_where_blocks_are_final_is_called_by_its_name(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_different_final_block_is_named_in_the_error(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await one.take(raw for _, raw in sealed_blocks("ibft2", 4, 5))
         await other.take(raw for _, raw in sealed_blocks("ibft2", 4, 8, start=START + 3))
         here, _ = connect(one.eth, other.eth)
@@ -70,4 +70,4 @@ def test_a_block_that_differs_where_blocks_are_final_is_called_by_its_name(tmp_p
             await common_ancestor(eth(here), one.chain)
         assert caught.value.reason is DisconnectReason.BREACH
 
-    told_of_validators(tmp_path, 2, story, synchronises=False)
+    run_validator_nodes(tmp_path, 2, scenario, synchronises=False)

@@ -1,4 +1,4 @@
-"""Blocks in order, each waiting for its body."""
+"""The queue of blocks that wait for their bodies."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_a_request_is_bounded_in_blocks_and_in_expected_bytes() -> None:
     assert queue.held_bytes <= REQUEST_BYTES
     queue = BodyQueue()
     queue.add([HashedHeader(replace(FULL[0].header, gas_used=2**60), FULL[0].hash)])
-    assert len(queue.next_request(10_000)) == 1, "one block is always asked for"
+    assert len(queue.next_request(10_000)) == 1, "a request has at least one block"
 
 
 @given(st.integers())
-def test_whatever_comes_back_the_blocks_come_out_in_order(seed: int) -> None:
+def test_blocks_are_ready_in_order_for_any_responses(seed: int) -> None:
     random = Random(seed)
     headers = [random.choice((EMPTY, FULL))[number] for number in range(200)]
     queue = BodyQueue()

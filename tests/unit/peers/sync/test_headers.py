@@ -1,4 +1,4 @@
-"""Which headers to ask for, and what has come linked into one chain."""
+"""Planning of header requests and linking of headers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nothing_is_asked_for_beyond_the_horizon() -> None:
     assert plan.next_stretch(300) is None
 
 
-def test_what_comes_out_of_order_waits() -> None:
+def test_headers_out_of_order_wait() -> None:
     plan = HeaderPlan(FIRST, 500)
     stretches = [plan.next_stretch(10_000) for _ in range(3)]
     first, second, third = (one for one in stretches if one is not None)
@@ -56,7 +56,7 @@ def test_the_rest_of_a_short_answer_is_asked_for_again() -> None:
     assert plan.next_stretch(10_000) == Stretch(194, STRETCH)
 
 
-def test_what_was_asked_in_vain_comes_first() -> None:
+def test_a_failed_stretch_is_requested_first() -> None:
     plan = HeaderPlan(FIRST, 1000)
     first, second = plan.next_stretch(10_000), plan.next_stretch(10_000)
     assert first is not None
@@ -101,7 +101,7 @@ def test_it_can_end_early() -> None:
 
 
 @given(st.integers(), st.integers(2, 1000))
-def test_whatever_the_order_and_the_losses_the_chain_comes_out_whole(seed: int, goal: int) -> None:
+def test_the_chain_is_complete_for_any_order_and_losses(seed: int, goal: int) -> None:
     random = Random(seed)
     plan = HeaderPlan(FIRST, goal)
     flying: list[Stretch] = []

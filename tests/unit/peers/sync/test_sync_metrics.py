@@ -1,4 +1,4 @@
-"""What synchronisation counts."""
+"""Metrics of synchronisation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ophion.runtime.clock import ManualClock
 from ophion.testing.virtual_loop import run_virtually
 
 
-def test_what_fails_has_taken_its_time_too() -> None:
-    async def story() -> None:
+def test_failed_tasks_are_timed_too() -> None:
+    async def scenario() -> None:
         figures = SyncFigures()
         with figures.timed("headers"):
             await asyncio.sleep(0.02)
@@ -22,4 +22,4 @@ def test_what_fails_has_taken_its_time_too() -> None:
         assert figures.tasks["headers"].total == pytest.approx(2.02)
         assert figures.tasks["bodies"].total == 0
 
-    run_virtually(story(), ManualClock())
+    run_virtually(scenario(), ManualClock())

@@ -1,4 +1,4 @@
-"""Synchronisation from one peer and from many, honest and not."""
+"""Synchronisation from one or many peers, honest and dishonest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
-from tests.unit.peers.eth.stories import told, told_of_validators, turns_until
+from tests.unit.peers.eth.scenarios import run_loop_until, run_nodes, run_validator_nodes
 
 KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
@@ -54,8 +54,8 @@ def count(wire: Wire, code: Code) -> int:
     return sum(sent == code for sent in wire.codes())
 
 
-def test_a_chain_comes_over_whole(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+def test_a_chain_is_synchronised_completely(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await grown(one, 700)
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(3)
@@ -74,23 +74,23 @@ def test_a_chain_comes_over_whole(tmp_path: Path) -> None:
         }
         assert not figures.restarts
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 @pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
-def test_validators_chains_come_over_in_both_versions_of_eth(tmp_path: Path, protocol: str) -> None:
-    async def story(one: EthNode, other: EthNode, third: EthNode) -> None:
+def test_bft_chains_are_synchronised_in_both_versions_of_eth(tmp_path: Path, protocol: str) -> None:
+    async def scenario(one: EthNode, other: EthNode, third: EthNode) -> None:
         await one.take(raw for _, raw in sealed_blocks(protocol, 4, 300))
         connect(one.eth, other.eth, (KEYS[0], KEYS[1]), offers=[68])
         connect(one.eth, third.eth, (KEYS[0], KEYS[2]), offers=[69])
         await asyncio.sleep(3)
         assert (other.height, third.height) == (300, 300)
 
-    told_of_validators(tmp_path, 3, story, protocol)
+    run_validator_nodes(tmp_path, 3, scenario, protocol)
 
 
 def test_a_lighter_chain_is_left_for_a_heavier_one(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         for _ in range(50):
             await one.node.seal()
         await copied(one, other)
@@ -103,13 +103,13 @@ def test_a_lighter_chain_is_left_for_a_heavier_one(tmp_path: Path) -> None:
         assert one.chain.head.hash == other.chain.head.hash
         assert one.height == 300
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_headers_and_bodies_come_from_all_who_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_and_bodies_come_from_all_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "SKELETON_FROM", 300)
 
-    async def story(one: EthNode, two: EthNode, three: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode, learner: EthNode) -> None:
         await grown(one, 900)
         await copied(one, two, three)
         wires = [connect(node.eth, learner.eth, (KEYS[at], KEYS[9])) for at, node in enumerate((one, two, three))]
@@ -118,11 +118,11 @@ def test_headers_and_bodies_come_from_all_who_have_them(tmp_path: Path, monkeypa
         assert count(wires[0][0], Code.BLOCK_HEADERS) > count(wires[1][0], Code.BLOCK_HEADERS) > 1
         assert sum(count(here, Code.BLOCK_BODIES) for here, _ in wires[1:]) > 0
 
-    told(tmp_path, 4, story)
+    run_nodes(tmp_path, 4, scenario)
 
 
 def test_one_peer_that_stalls_does_not_stop_the_others(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 400)
         await copied(one, two)
         stalling, _ = connect(one.eth, learner.eth, (KEYS[0], KEYS[9]))
@@ -131,11 +131,11 @@ def test_one_peer_that_stalls_does_not_stop_the_others(tmp_path: Path) -> None:
         await asyncio.sleep(30)
         assert learner.chain.head.hash == one.chain.head.hash
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
 def test_a_target_that_stops_answering_is_followed_by_another(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 30)
         await copied(one, two)
         await two.node.seal()
@@ -147,18 +147,18 @@ def test_a_target_that_stops_answering_is_followed_by_another(tmp_path: Path) ->
         await asyncio.sleep(60)
         assert reason(at_learner) is DisconnectReason.TIMEOUT
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
 def test_what_is_imported_stays_when_the_target_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_BATCH_BLOCKS", 10)
     monkeypatch.setattr(download, "MAX_HEADERS", 200)
 
-    async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 500)
         await copied(one, two)
         here, there = connect(one.eth, learner.eth, (KEYS[0], KEYS[9]))
-        await turns_until(lambda: learner.height >= 100)
+        await run_loop_until(lambda: learner.height >= 100)
         assert not learner.sync.is_in_sync()
         here.close()
         there.close()
@@ -170,16 +170,16 @@ def test_what_is_imported_stays_when_the_target_leaves(tmp_path: Path, monkeypat
         await asyncio.sleep(5)
         assert learner.height == 500
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_node_far_behind_says_so_while_it_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_far_behind_reports_it_while_it_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_BATCH_BLOCKS", 10)
 
-    async def story(one: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, learner: EthNode) -> None:
         await grown(one, 100)
-        told_changes: list[bool] = []
-        learner.sync.changed.listen(told_changes.append)
+        changes: list[bool] = []
+        learner.sync.changed.listen(changes.append)
         seen: set[SyncProgress] = set()
         connect(one.eth, learner.eth)
         while learner.height < 100:
@@ -187,19 +187,19 @@ def test_a_node_far_behind_says_so_while_it_catches_up(tmp_path: Path, monkeypat
             if status is not None:
                 seen.add(status)
             await asyncio.sleep(0)
-        assert told_changes == [False, True]
+        assert changes == [False, True]
         assert {(status.starting, status.highest) for status in seen} == {(0, 100)}
         assert len({status.current for status in seen}) > 5
         assert learner.sync.status() is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-# --- liars --------------------------------------------------------------------------------------
+# --- dishonest peers ----------------------------------------------------------------------------
 
 
 def lying(answer: Callable[[list[bytes]], list[bytes]], code: Code) -> Callable[[int, bytes], bytes | None]:
-    """Changes the items of one kind of answer."""
+    """Changes the items of one kind of response."""
 
     def intercept(sent: int, payload: bytes) -> bytes | None:
         if sent != code:
@@ -210,15 +210,15 @@ def lying(answer: Callable[[list[bytes]], list[bytes]], code: Code) -> Callable[
     return intercept
 
 
-def test_a_promise_of_a_million_blocks_stops_nobody(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
-        def promise(code: int, payload: bytes) -> bytes | None:
+def test_a_claim_of_a_million_blocks_does_not_end_in_sync(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
+        def claim(code: int, payload: bytes) -> bytes | None:
             if code != Code.STATUS:
                 return payload
             status: Status = ETH_68.read_status(payload)
             return ETH_68.write_status(replace(status, total_difficulty=2**60))
 
-        _, there = connect(other.eth, one.eth, intercept=promise)
+        _, there = connect(other.eth, one.eth, intercept=claim)
         changes: list[bool] = []
         other.sync.changed.listen(changes.append)
         for _ in range(100):
@@ -229,16 +229,16 @@ def test_a_promise_of_a_million_blocks_stops_nobody(tmp_path: Path) -> None:
             assert other.sync.is_in_sync()
             await asyncio.sleep(0.1)
         assert changes == []
-        assert other.sync.status() is None, "asked for them, it had none"
+        assert other.sync.status() is None, "it did not deliver the claimed blocks"
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 @pytest.mark.parametrize("engine", ["pow", "qbft"])
-def test_a_promise_that_is_never_kept_is_not_believed(tmp_path: Path, engine: str) -> None:
-    """Readiness and eth_syncing go by it: any stranger could take every node out of its load balancer."""
+def test_a_claimed_height_without_blocks_is_ignored(tmp_path: Path, engine: str) -> None:
+    """Readiness and eth_syncing use it: a false claim could take every node out of its load balancer."""
 
-    async def story(one: EthNode, two: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, other: EthNode) -> None:
         await copied_chain(one, two, other)
         connect(other.eth, two.eth, (KEYS[9], KEYS[1]))
         _, there = connect(other.eth, one.eth, (KEYS[9], KEYS[0]))
@@ -260,25 +260,25 @@ def test_a_promise_that_is_never_kept_is_not_believed(tmp_path: Path, engine: st
                 await node.take(raw for _, raw in sealed_blocks(engine, 4, 5))
 
     if engine == "pow":
-        told(tmp_path, 3, story)
+        run_nodes(tmp_path, 3, scenario)
     else:
-        told_of_validators(tmp_path, 3, story, engine)
+        run_validator_nodes(tmp_path, 3, scenario, engine)
 
 
-def test_strangers_that_promise_everything_keep_nobody_from_the_chain(tmp_path: Path) -> None:
-    """Each answers as far as the learner's own chain goes, and new ones come all the time."""
+def test_unknown_peers_with_false_claims_do_not_stop_synchronisation(tmp_path: Path) -> None:
+    """Each peer serves only blocks that the learner has, and new ones connect all the time."""
 
-    async def story(one: EthNode, empty: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, empty: EthNode, learner: EthNode) -> None:
         await grown(one, 100)
-        strangers = iter(KEYS[10:])
+        unknown_keys = iter(KEYS[10:])
 
         async def promising() -> None:
-            def promise(code: int, payload: bytes) -> bytes | None:
+            def claim(code: int, payload: bytes) -> bytes | None:
                 if code == Code.STATUS:
                     return ETH_68.write_status(replace(ETH_68.read_status(payload), total_difficulty=2**60))
                 return payload if count(there, Code.BLOCK_HEADERS) <= 1 else None
 
-            here, there = connect(learner.eth, empty.eth, (KEYS[9], next(strangers)), intercept=promise)
+            here, there = connect(learner.eth, empty.eth, (KEYS[9], next(unknown_keys)), intercept=claim)
             await asyncio.sleep(0.1)
             here.deliver(Code.NEW_BLOCK_HASHES, encode_new_hashes([(b"\x01" * 32, 10**6)]))
 
@@ -290,15 +290,15 @@ def test_strangers_that_promise_everything_keep_nobody_from_the_chain(tmp_path: 
             await promising()
         assert learner.height == 100
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_helper_that_fills_a_stretch_in_part_is_not_the_targets_lie(
+def test_a_helper_with_a_partial_stretch_is_not_blamed_on_the_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "SKELETON_FROM", 300)
 
-    async def story(one: EthNode, two: EthNode, three: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, three: EthNode, learner: EthNode) -> None:
         await grown(one, 900)
         await copied(one, two, three)
         await one.node.seal()
@@ -319,15 +319,15 @@ def test_a_helper_that_fills_a_stretch_in_part_is_not_the_targets_lie(
         syncing.cancel()
         assert learner.chain.head.hash == one.chain.head.hash
         assert reason(at_target) is None
-        assert reason(at_short) is None, "five answers that fill a stretch together are as good as one"
+        assert reason(at_short) is None, "five partial responses complete a stretch"
         assert count(short, Code.BLOCK_HEADERS) > 5
         assert count(at_forger, Code.GET_BLOCK_HEADERS) > 1
 
-    told(tmp_path, 4, story, synchronises=False)
+    run_nodes(tmp_path, 4, scenario, synchronises=False)
 
 
 def test_headers_that_never_link_are_a_breach(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 60)
         await copied(one, two)
         await one.node.seal()
@@ -343,11 +343,11 @@ def test_headers_that_never_link_are_a_breach(tmp_path: Path) -> None:
         assert learner.height == 60
         assert sum(learner.sync.figures.restarts.values()) >= 1
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
 def test_stretches_that_do_not_continue_each_other_are_a_breach(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode, learner: EthNode) -> None:
         await one.take(raw for _, raw in sealed_blocks("ibft2", 4, 400))
         await other.take(raw for _, raw in sealed_blocks("ibft2", 4, 400, start=START + 1))
         here, there = connect(one.eth, learner.eth)
@@ -369,11 +369,11 @@ def test_stretches_that_do_not_continue_each_other_are_a_breach(tmp_path: Path) 
         assert reason(there) is DisconnectReason.BREACH
         assert learner.height <= 192
 
-    told_of_validators(tmp_path, 3, story)
+    run_validator_nodes(tmp_path, 3, scenario)
 
 
 def test_wrong_bodies_are_fetched_elsewhere(tmp_path: Path) -> None:
-    async def story(one: EthNode, two: EthNode, learner: EthNode) -> None:
+    async def scenario(one: EthNode, two: EthNode, learner: EthNode) -> None:
         await grown(one, 200)
         await copied(one, two)
         wrong, _ = connect(two.eth, learner.eth, (KEYS[1], KEYS[9]))
@@ -383,11 +383,11 @@ def test_wrong_bodies_are_fetched_elsewhere(tmp_path: Path) -> None:
         assert learner.height == 200
         assert reason(there) is None
 
-    told(tmp_path, 3, story)
+    run_nodes(tmp_path, 3, scenario)
 
 
-def test_a_target_without_bodies_is_left(tmp_path: Path) -> None:
-    async def story(one: EthNode, learner: EthNode) -> None:
+def test_a_target_without_bodies_is_disconnected(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, learner: EthNode) -> None:
         await grown(one, 50)
         here, there = connect(one.eth, learner.eth)
         here.intercept = lying(lambda items: [], Code.BLOCK_BODIES)
@@ -395,11 +395,11 @@ def test_a_target_without_bodies_is_left(tmp_path: Path) -> None:
         assert reason(there) is DisconnectReason.USELESS
         assert learner.height == 0
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
-def test_blocks_without_a_quorum_of_seals_are_the_targets_lie(tmp_path: Path) -> None:
-    async def story(one: EthNode, learner: EthNode) -> None:
+def test_blocks_without_a_quorum_of_seals_disconnect_the_target(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, learner: EthNode) -> None:
         good = [raw for _, raw in sealed_blocks("ibft2", 4, 50)]
         bad = [header for header, _ in sealed_blocks("ibft2", 4, 100, sealers=2)][50:]
         more = [raw for _, raw in sealed_blocks("ibft2", 4, 100)]
@@ -415,13 +415,13 @@ def test_blocks_without_a_quorum_of_seals_are_the_targets_lie(tmp_path: Path) ->
         here.intercept = lying(answer, Code.BLOCK_HEADERS)
         await asyncio.sleep(5)
         assert reason(there) is DisconnectReason.BREACH
-        assert learner.height == 50, "what came before is good"
+        assert learner.height == 50, "the blocks before are valid"
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
-def test_a_chain_that_differs_from_final_blocks_is_no_chain_of_ours(tmp_path: Path) -> None:
-    async def story(one: EthNode, learner: EthNode) -> None:
+def test_a_chain_that_differs_from_final_blocks_is_refused(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, learner: EthNode) -> None:
         await learner.take(raw for _, raw in sealed_blocks("ibft2", 4, 20))
         await one.take(raw for _, raw in sealed_blocks("ibft2", 4, 100, start=START + 1))
         _, there = connect(one.eth, learner.eth)
@@ -429,14 +429,14 @@ def test_a_chain_that_differs_from_final_blocks_is_no_chain_of_ours(tmp_path: Pa
         assert reason(there) is DisconnectReason.BREACH
         assert learner.height == 20
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
 # --- small gaps ---------------------------------------------------------------------------------
 
 
 def test_a_small_gap_is_left_to_gossip_for_a_moment(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await grown(one, 3)
         _, there = connect(one.eth, other.eth)
         await asyncio.sleep(0.5)
@@ -445,11 +445,11 @@ def test_a_small_gap_is_left_to_gossip_for_a_moment(tmp_path: Path) -> None:
         assert other.height == 3
         assert reason(there) is None
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)
 
 
 def test_a_validator_that_hears_of_later_blocks_catches_up_at_once(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         blocks = [raw for _, raw in sealed_blocks("ibft2", 4, 8)]
         here, there = connect(one.eth, other.eth, (KEYS[0], KEYS[1]))
         await asyncio.sleep(1)
@@ -463,11 +463,11 @@ def test_a_validator_that_hears_of_later_blocks_catches_up_at_once(tmp_path: Pat
         other.sync.catch_up(KEYS[5].address, 99)
         other.sync.catch_up(None, 99)
 
-    told_of_validators(tmp_path, 2, story)
+    run_validator_nodes(tmp_path, 2, scenario)
 
 
 def test_the_head_moves_while_a_long_synchronisation_runs(tmp_path: Path) -> None:
-    async def story(one: EthNode, other: EthNode) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
         await grown(one, 300)
         connect(one.eth, other.eth)
         for _ in range(40):
@@ -476,4 +476,4 @@ def test_the_head_moves_while_a_long_synchronisation_runs(tmp_path: Path) -> Non
         await asyncio.sleep(5)
         assert other.height == 340
 
-    told(tmp_path, 2, story)
+    run_nodes(tmp_path, 2, scenario)

@@ -1,4 +1,4 @@
-"""Stories of nodes that speak eth, in made-up time."""
+"""Runs test scenarios of eth nodes in virtual time."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ophion.testing.bft_chain import bft_genesis_text
 from ophion.testing.eth_node import EthNode, eth_node
 from ophion.testing.virtual_loop import run_virtually
 
-Story = Callable[..., Coroutine[Any, Any, None]]
+Scenario = Callable[..., Coroutine[Any, Any, None]]
 
 
-async def turns_until(condition: Callable[[], bool]) -> None:
-    """Let the loop turn, without any time passing, until something is so."""
+async def run_loop_until(condition: Callable[[], bool]) -> None:
+    """Run the event loop without advancing the time until the condition holds."""
     for _ in range(100_000):
         if condition():
             return
         await asyncio.sleep(0)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the condition never held")
 
 
-def told(path: Path, count: int, story: Story, synchronises: bool = True) -> None:
-    """Tell a story of so many nodes of the development network."""
+def run_nodes(path: Path, count: int, scenario: Scenario, synchronises: bool = True) -> None:
+    """Run a scenario with `count` nodes of the development network."""
     clock = ManualClock()
 
     async def run() -> None:
@@ -37,15 +37,15 @@ def told(path: Path, count: int, story: Story, synchronises: bool = True) -> Non
             for number in range(count):
                 node = eth_node(path / str(number), clock, synchronises=synchronises)
                 nodes.append(await stack.enter_async_context(node))
-            await story(*nodes)
+            await scenario(*nodes)
 
     run_virtually(run(), clock)
 
 
-def told_of_validators(
-    path: Path, count: int, story: Story, protocol: str = "ibft2", validators: int = 4, synchronises: bool = True
+def run_validator_nodes(
+    path: Path, count: int, scenario: Scenario, protocol: str = "ibft2", validators: int = 4, synchronises: bool = True
 ) -> None:
-    """Tell a story of so many nodes that follow an IBFT 2.0 or QBFT network."""
+    """Run a scenario with `count` nodes that follow an IBFT 2.0 or QBFT network."""
     clock = ManualClock()
     genesis = parse_genesis(bft_genesis_text(protocol, validators))
 
@@ -55,6 +55,6 @@ def told_of_validators(
             for number in range(count):
                 node = eth_node(path / str(number), clock, NodeConfig(), genesis, synchronises=synchronises)
                 nodes.append(await stack.enter_async_context(node))
-            await story(*nodes)
+            await scenario(*nodes)
 
     run_virtually(run(), clock)
