@@ -154,7 +154,7 @@ def test_a_node_that_was_added_later_says_why_it_waits_and_catches_up_with_a_boo
         with net.node(1, *options) as late:
             wait_for(lambda: f"static node not dialled enode={net.enodes[0]}" in late.output())
             assert "at block 0 says no" in late.output()
-            assert "name permitted nodes with --bootnodes" in late.output()
+            assert "set --bootnodes to permitted nodes" in late.output()
             assert peers(late) == set()
         with net.node(1, *options, f"--bootnodes={net.enodes[0]}") as late:
             wait_for(lambda: late.height >= validator.height > 0)

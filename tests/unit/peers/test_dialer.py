@@ -74,7 +74,7 @@ def test_attempts_are_bounded_and_what_has_arrived_makes_room() -> None:
     play(story)
 
 
-def test_strangers_that_let_dials_hang_keep_nobody_waiting_who_has_a_place() -> None:
+def test_hanging_dials_do_not_delay_nodes_with_a_reserved_slot() -> None:
     async def story(dialler: Dialer, plan: DialPlan, calls: Calls) -> None:
         for enode in NODES[:20]:
             plan.offer(enode, SystemClock().monotonic())

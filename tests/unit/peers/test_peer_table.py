@@ -25,7 +25,7 @@ def test_peers_are_found_by_id_and_by_address() -> None:
     assert peers.by_id(bytes(64)) is None
 
 
-def test_whoever_listens_hears_of_them() -> None:
+def test_listeners_receive_events() -> None:
     peers, one, heard = Peers(), peer(1), list[PeerEvent]()
     peers.events.listen(heard.append)
     peers.add(one)

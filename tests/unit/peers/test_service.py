@@ -170,7 +170,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Stranger:
-    """Somebody with a socket and a session who does as a test says."""
+    """A remote node under the control of the test: a socket and a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session) -> None:
         self.reader, self.writer, self.session = reader, writer, session
@@ -484,7 +484,7 @@ def test_a_full_node_says_so() -> None:
     play(story)
 
 
-def test_strangers_do_not_keep_a_validator_out() -> None:
+def test_unknown_peers_do_not_keep_a_validator_out() -> None:
     async def story(town: Town) -> None:
         member = key(9)
         a = await town.node(1, limits=PeerLimits(2, 1), members={member.address})
@@ -569,7 +569,7 @@ def test_nothing_in_common_is_told() -> None:
     play(story)
 
 
-# --- hostile strangers ---------------------------------------------------------------------------------
+# --- hostile peers ---------------------------------------------------------------------------------
 
 
 def test_half_open_connections_time_out_and_are_bounded() -> None:
@@ -666,7 +666,7 @@ def test_endless_zeros_and_large_frames_end_that_connection_only() -> None:
     play(story)
 
 
-def test_parts_of_large_messages_are_bounded_for_all_strangers_together() -> None:
+def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
     async def story(town: Town) -> None:
         member = key(100)
         a = await town.node(1, members={address_of(member.public_key)})
@@ -691,7 +691,7 @@ def test_parts_of_large_messages_are_bounded_for_all_strangers_together() -> Non
 
 
 def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() -> None:
-    """A socket closed with unread bytes is a reset, which takes away what was said before: so the end is told first."""
+    """Closing a socket with unread bytes sends a reset, which could destroy the Disconnect."""
 
     async def story(town: Town) -> None:
         a = await town.node(1, timing=Timing())
@@ -959,7 +959,7 @@ def test_a_node_that_is_not_permitted_is_not_dialled(tmp_path: Path) -> None:
     play(story)
 
 
-def test_rules_that_take_their_time_are_not_asked_about_every_stranger_that_pings() -> None:
+def test_slow_rules_do_not_check_every_unknown_node_that_pings() -> None:
     class Slow(NodeRules):
         asked = 0
 
@@ -984,7 +984,7 @@ def test_rules_that_take_their_time_are_not_asked_about_every_stranger_that_ping
     play(story)
 
 
-def test_a_crowd_that_is_refused_is_not_answered_and_who_is_permitted_gets_in(tmp_path: Path) -> None:
+def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text("nodes-whitelist=[]")
     listed = AllowList(RulesFile(path, NODES))
@@ -1001,13 +1001,13 @@ def test_a_crowd_that_is_refused_is_not_answered_and_who_is_permitted_gets_in(tm
 
     async def story(town: Town) -> None:
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
-        told = [await attempt(guarded, 1000 + number) for number in range(100)]
-        assert told[:10] == [DisconnectReason.REQUESTED] * 10
-        assert told.count(None) > 20, "most are not even answered"
-        assert guarded.service.doorway.refused == told.count(None)
+        reasons = [await attempt(guarded, 1000 + number) for number in range(100)]
+        assert reasons[:10] == [DisconnectReason.REQUESTED] * 10
+        assert reasons.count(None) > 20, "most are not even answered"
+        assert guarded.service.doorway.refused == reasons.count(None)
         assert len(guarded.service.doorway) == 0
         flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
-        # one that is expected is let in at once, from the same address and while the crowd presses
+        # an expected node connects at once, from the same address and during the flood
         other = await town.node(2)
         listed.add([replace(other.enode, udp_port=other.enode.tcp_port)])
         other.service.add_static(guarded.enode)
@@ -1025,7 +1025,7 @@ async def _forever(act: Callable[[], Awaitable[object]]) -> None:
 @pytest.mark.parametrize(
     "said", [b"", b"\x01", b"\x01\x33" + bytes(10), b"\xff\xff", b"\x00\x00", bytes(3000), b"\x01\x33" + b"\4" * 307]
 )
-def test_what_a_crowd_may_say_is_bounded(tmp_path: Path, said: bytes) -> None:
+def test_bytes_read_from_a_flood_are_bounded(tmp_path: Path, said: bytes) -> None:
     path = tmp_path / "rules.toml"
     path.write_text("nodes-whitelist=[]")
     listed = AllowList(RulesFile(path, NODES))

@@ -93,7 +93,7 @@ def test_a_router_is_found_and_maps_ports() -> None:
     play(story)
 
 
-def test_nobody_answers() -> None:
+def test_no_router_answers() -> None:
     async def story(router: Router, address: tuple[str, int]) -> None:
         router.udp.close()
         assert await find_gateway("127.0.0.1", address, 0.2) is None

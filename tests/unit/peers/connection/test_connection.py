@@ -346,7 +346,7 @@ def test_who_does_not_get_on_is_left(stage: Stage) -> None:
 
 
 class Silent(asyncio.Protocol):
-    """Somebody who opens a socket and says what it is told to."""
+    """A raw socket that sends what the test gives it."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -395,7 +395,7 @@ def test_a_process_that_stood_still_reads_before_it_judges() -> None:
         await asyncio.sleep(TIMING.idle - 1)
         scene.clock.advance(60)
         await asyncio.sleep(TIMING.idle + TIMING.closing + 2)
-        assert not scene.meeting.near.is_open, "but somebody who is gone is noticed all the same"
+        assert not scene.meeting.near.is_open, "but a lost peer is still noticed"
 
     play(story)
 

@@ -65,9 +65,9 @@ def test_who_was_not_seen_for_longest_is_checked_first() -> None:
 
 
 def test_one_network_of_the_internet_cannot_fill_the_table_our_own_can() -> None:
-    crowd, ours = Buckets(OWN), Buckets(OWN)
+    public, ours = Buckets(OWN), Buckets(OWN)
     for number in range(1, 200):
-        crowd.add(enode(number, f"8.8.8.{number}"))
+        public.add(enode(number, f"8.8.8.{number}"))
         ours.add(enode(number, f"10.0.0.{number}"))
-    assert len(crowd) <= 10
+    assert len(public) <= 10
     assert len(ours) > 50

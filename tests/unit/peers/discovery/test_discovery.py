@@ -365,7 +365,7 @@ def test_after_the_proof_there_is_no_ping_back_and_questions_are_answered() -> N
     play(story)
 
 
-def test_nobody_is_told_anything_without_proof() -> None:
+def test_no_response_without_an_endpoint_proof() -> None:
     async def story(ether: Ether) -> None:
         node, stranger = ether.node(1), ether.stranger(9)
         await stranger.say(FindNode(b"\x01" * 64, stranger.expiry), node)
@@ -474,7 +474,7 @@ def test_a_node_that_is_named_where_it_is_not_stays_in_the_table() -> None:
     play(story)
 
 
-def test_neighbours_nobody_asked_for_change_nothing() -> None:
+def test_unsolicited_neighbours_change_nothing() -> None:
     async def story(ether: Ether) -> None:
         node, stranger = ether.node(1), ether.stranger(9)
         await stranger.bond(node)

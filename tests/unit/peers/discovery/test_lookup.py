@@ -22,7 +22,7 @@ def test_three_are_asked_at_a_time_and_the_nearest_first() -> None:
     assert not walk.is_over
 
 
-def test_it_ends_when_nobody_nearer_is_left() -> None:
+def test_it_ends_when_no_closer_node_is_left() -> None:
     world = [enode(number) for number in range(1, 200)]
     walk = Lookup(TARGET, OWN, world[:1])
     asked = 0
@@ -52,14 +52,14 @@ def test_ourselves_are_not_asked() -> None:
     assert walk.is_over
 
 
-def test_nobody_leads_a_walk_on_for_ever() -> None:
+def test_a_lookup_is_bounded() -> None:
     walk = Lookup(TARGET, OWN, [enode(1)])
     asked, named = 0, 1
     while not walk.is_over:
         for one in walk.questions():
             asked += 1
             if asked % 2:
-                # nobody lives there, but for the last, who names the next ones
+                # only the last one responds, and names the next ones
                 walk.answered(one.node_id, [enode(named + step) for step in range(1, 17)])
                 named += 16
                 walk.failed(one.node_id)

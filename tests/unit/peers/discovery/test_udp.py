@@ -35,7 +35,7 @@ def test_so_many_in_all_and_so_many_from_one_address() -> None:
     asyncio.run(story())
 
 
-def test_a_flood_of_questions_is_bounded_by_the_second_and_hides_no_answer_and_nobody_else() -> None:
+def test_a_flood_of_requests_is_rate_limited_and_hides_no_response() -> None:
     ping, pong = bytes(97) + b"\x01data", bytes(97) + b"\x02data"
 
     async def story() -> None:

@@ -163,7 +163,7 @@ def test_candidates_are_bounded() -> None:
     assert len(due(made, 0.0, free=5000)) == 512
 
 
-def test_strangers_push_no_member_out() -> None:
+def test_unknown_nodes_evict_no_validator() -> None:
     member = enode(1)
     made = DialPlan(OWN, Middle(), lambda node_id: node_id == member.node_id)
     made.offer(member, 0.0)

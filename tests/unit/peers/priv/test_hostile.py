@@ -1,4 +1,4 @@
-"""Hostile members on a real session, and everything that somebody who is no member hears."""
+"""Hostile members on a real session, and everything that a non-member receives."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ BREACHES = [
 
 
 @pytest.mark.parametrize(("code", "payload"), BREACHES)
-def test_whoever_breaks_the_protocol_is_left(tmp_path: Path, code: Code, payload: bytes) -> None:
+def test_a_breach_disconnects(tmp_path: Path, code: Code, payload: bytes) -> None:
     victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
@@ -87,7 +87,7 @@ def test_whoever_breaks_the_protocol_is_left(tmp_path: Path, code: Code, payload
     asyncio.run(story())
 
 
-def test_whoever_announces_for_ever_is_left(tmp_path: Path) -> None:
+def test_endless_announcements_disconnect(tmp_path: Path) -> None:
     victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
@@ -105,7 +105,7 @@ def test_whoever_announces_for_ever_is_left(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
-    """Somebody claims b's key, and cannot answer."""
+    """A peer claims b's key, and cannot answer."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""Who claims a key proves it, and nobody has it proven by somebody else."""
+"""Proofs of claimed keys, and relayed challenges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_holder_of_a_key_proves_it_once() -> None:
     assert asking.check(proofs) == []
 
 
-def test_nobody_else_can() -> None:
+def test_another_key_cannot_answer() -> None:
     asking, liar = examiner(EMPTY, A, M), examiner(EMPTY, M, A)
     challenges = asking.challenge([KEY_B])
     assert liar.prove(challenges) == []

@@ -99,7 +99,7 @@ def test_who_is_away_gets_it_from_the_outbox_after_restarts_of_both(tmp_path: Pa
     assert a.enclave.status()["outbox"] == {}
 
 
-def test_a_restored_member_catches_up_by_itself_from_anybody_who_has_it(tmp_path: Path) -> None:
+def test_a_restored_member_catches_up_by_itself_from_any_holder(tmp_path: Path) -> None:
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def fill() -> list[bytes]:
@@ -213,7 +213,7 @@ def test_a_connection_that_ends_fails_what_is_under_way(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_whoever_always_gets_a_copy_gets_one_and_is_no_member(tmp_path: Path) -> None:
+def test_an_always_send_to_key_gets_a_copy_and_is_no_member(tmp_path: Path) -> None:
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
     a.close()
     a.open(EnclaveSettings(DeliveryMode.ALL, (c.key,)))
@@ -255,7 +255,7 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
 def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hostile member hands a payload to one of two: private states would differ for as long as nobody asks."""
+    """A hostile member hands a payload to one of two: private states would differ until a member asks."""
     monkeypatch.setattr(embedded, "LOOK_AGAIN_S", 0.05)
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 

@@ -50,7 +50,7 @@ def test_a_name_is_shown_without_what_would_move_the_cursor() -> None:
     assert shown == ("ev[2Jil" + "x" * 400)[:256]
 
 
-def test_a_capability_nobody_can_spell_is_left_out() -> None:
+def test_an_unprintable_capability_is_left_out() -> None:
     raw = rlp.encode([5, b"", [[b"e\x00th", 68], [b"\xff", 1], [b"eth", 68]], 1, PUBLIC_A])
     assert Hello.decode(raw).capabilities == (("eth", 68),)
 

@@ -51,7 +51,7 @@ def pair(a: Identity | None = None, b: Identity | None = None) -> tuple[Session,
 
 
 def exchange(a: Session, b: Session, size: int = 1 << 20) -> tuple[list[Event], list[Event]]:
-    """Carry bytes both ways in pieces of a size until nobody has anything to say."""
+    """Carry bytes both ways in pieces of a size until both are idle."""
     events: tuple[list[Event], list[Event]] = [], []
     while True:
         from_a, from_b = a.take_output(), b.take_output()
@@ -201,7 +201,7 @@ def test_an_id_that_is_no_key_cannot_be_dialled() -> None:
 
 
 def stranger(b: Session) -> wire.Session:
-    """Somebody who has agreed on keys with `b` and then says what it likes."""
+    """A remote node that has agreed on keys with `b` and then sends what the test gives it."""
     handshake = wire.Handshake.initiate(A.secret(), B.public_key, SystemEntropy().token(wire.HANDSHAKE_ENTROPY))
     assert list(b.receive(handshake.auth, 64)) == []
     answer = b.take_output()
@@ -222,7 +222,7 @@ def test_disconnect_instead_of_hello_is_not_compressed(payload: str) -> None:
     assert b.stage is Stage.ENDED
 
 
-def test_disconnect_of_somebody_who_has_not_read_our_hello_is_understood() -> None:
+def test_disconnect_before_our_hello_was_read_is_understood() -> None:
     _, b = pair()
     other = stranger(b)
     frames = other.seal([(HELLO_ID, identity(A, ETH68).hello.encode()), (DISCONNECT_ID, b"\xc1\x04")])
