@@ -175,7 +175,7 @@ def plain(value: Any) -> Any:
 
 
 def compare_answers(peers: Sequence[Peer], works: Sequence[Work]) -> None:
-    """Whoever is fast must be right as well."""
+    """Compare the answers as well as the speed."""
     for work in works:
         answers = [plain(json.loads(peer.ask(work.document)[1])) for peer in peers]
         if any(answer != answers[0] for answer in answers) or "errors" in answers[0]:

@@ -111,7 +111,7 @@ def free_port() -> int:
 
 
 class Client:
-    """Somebody who asks one thing after the other."""
+    """A client that sends one request after the other."""
 
     def __init__(self, port: int) -> None:
         self.port = port

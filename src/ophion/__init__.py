@@ -1,24 +1,24 @@
 """Ophion: an Ethereum node for private networks.
 
-Python decides, Rust computes. Each package below is a room with one purpose, and dependencies point down this list:
+Python holds the policy, Rust the computation. Dependencies point down this list:
 
-    cli                       command line: options, subcommands, what a person sees
-    quickstart, bench         a network on one machine; how fast a network is
+    cli                       command line
+    quickstart, bench         a network on one machine; load generator
     node                      composition root: configuration to a running node
-    gateway, metrics          one address with a page; what a node measures
-    rpc, graphql, page        the public interface, and what people see of it
-    enclave_http, privacy     private transactions, and their enclave for others
-    peers                     other nodes
-    producer, pool            blocks that are made, transactions that wait for them
-    permissions               who may connect and transact
-    chain                     head, import, build, queries
-    consensus, chainspec      pure rules: header checks, votes, machines; genesis file to the rules of a network
-    enclave                   payloads that only their participants read
+    gateway, metrics          reverse proxy with the web interface; Prometheus metrics
+    rpc, graphql, web         JSON-RPC, GraphQL, files of the web interface
+    enclave_http, privacy     HTTP interfaces of the embedded enclave; private transactions
+    peers                     peer-to-peer network
+    producer, pool            block production; transaction pool
+    permissions               rules for nodes and accounts
+    chain                     head, import, block building, queries
+    consensus, chainspec      header rules, votes, state machines; genesis file to chain specification
+    enclave                   private payloads and groups
     runtime, wallet           clock, lanes, options, logs; signing
-    native                    the typed door to the Rust extension `ophion._native`
-    primitives                values: types, hex, RLP, headers
+    native                    typed facade of the Rust extension `ophion._native`
+    primitives                value types: addresses, hex, RLP, headers
 
-`docs/architecture.md` tells what a block passes through and which file answers which question.
+`docs/architecture.md` follows a block, a transaction and a call through the files.
 """
 
 __version__ = "0.1.0"

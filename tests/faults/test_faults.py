@@ -60,7 +60,7 @@ def begun(network: TestNetwork) -> Ledger:
     network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
     method = "ibft_getStatus" if network.engine == "ibft2" else "qbft_getStatus"
     phases = lambda: [node.rpc(method)["phase"] for node in network.nodes]  # noqa: E731
-    network.wait(lambda: "waiting out the height" not in phases(), 60, "everybody taking part")
+    network.wait(lambda: "recovering from lost votes" not in phases(), 60, "everybody taking part")
     ledger = Ledger(network)
     ledger.note(range(4))
     return ledger

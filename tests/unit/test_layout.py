@@ -28,6 +28,8 @@ ELSEWHERE = {
     "node/dev_options.py": "tests/integration/test_dev_node.py",
     "rpc/methods/dev_accounts.py": "tests/clients/test_anvil_differential.py",
     "rpc/methods/dev_blocks.py": "tests/clients/test_anvil_differential.py",
+    "rpc/methods/dev_snapshots.py": "tests/integration/test_dev_node.py",
+    "pool/replacement.py": "tests/unit/pool/test_pool.py",
     "rpc/methods/dev_state.py": "tests/clients/test_anvil_differential.py",
     "rpc/services/cheat_codes.py": "tests/clients/test_anvil_differential.py",
     "rpc/transport/websocket/upgrade.py": "tests/integration/test_dev_node.py",

@@ -1,6 +1,6 @@
 """Rules of one network, read from a genesis file.
 
-    genesis_reader        JSON objects read by name, with the path in every error
+    genesis_fields        JSON objects read by name, with the path in every error
     forks                 active fork per block, and what it changes (blobs, difficulty bomb)
     consensus_parameters  parameters of the consensus engines
     spec                  `ChainSpec`: all rules of a network in one frozen value

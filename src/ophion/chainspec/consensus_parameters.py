@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.chainspec.genesis_reader import Members
+from ophion.chainspec.genesis_fields import Members
 from ophion.primitives.hexcodec import HexError, parse_data_lenient
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 

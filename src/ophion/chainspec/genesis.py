@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, EngineKind
 from ophion.chainspec.forks import Milestone
-from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_address_lenient, parse_json
+from ophion.chainspec.genesis_fields import Folded, Members, as_number, parse_address_lenient, parse_json
 from ophion.chainspec.spec import ChainSpec, read_spec
 from ophion.errors import GenesisError
 from ophion.primitives.block import Header

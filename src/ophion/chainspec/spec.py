@@ -21,7 +21,7 @@ from ophion.chainspec.consensus_parameters import (
     read_ethash,
 )
 from ophion.chainspec.forks import DEFAULT_BLOB_SCHEDULE, BlobParameters, Fork, ForkSchedule, Milestone
-from ophion.chainspec.genesis_reader import Folded, Members
+from ophion.chainspec.genesis_fields import Folded, Members
 from ophion.errors import GenesisError
 from ophion.primitives.block import Header
 from ophion.primitives.types import WEI_PER_GWEI, Address

@@ -155,13 +155,13 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     counter(peers, "connected_total", "Peers that came.", ["direction"], traffic.connected)
     ended = ["initiator", "disconnectReason"]
     counter(peers, "disconnected_total", "Connections that ended.", ended, traffic.disconnected)
-    gauge("handshakes_current", "Inbound connections without a completed handshake.", lambda: len(service.doorway))
+    gauge("handshakes_current", "Inbound connections without a completed handshake.", lambda: len(service.pending))
     gauge("dialling_current", "Nodes being dialled.", lambda: service.dialling)
     gauge("static_current", "Nodes to stay connected with.", lambda: len(service.plan.statics))
     gauge("barred_current", "Nodes that broke the protocol and are left alone for a while.", lambda: len(service.bans))
     gauge("outgoing_bytes_current", "Bytes that wait to be sent to peers.", lambda: service.waiting_bytes)
     registry.counter(peers, "refused_total", "Connections sent away before a handshake.").watch(
-        lambda: service.doorway.refused
+        lambda: service.pending.refused
     )
     named = ["protocol", "name", "code"]
     counter(network, "p2p_messages_inbound_total", "Messages from peers.", named, traffic.received)

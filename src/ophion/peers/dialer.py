@@ -48,7 +48,7 @@ class Dialer:
         return node_id in self._under_way or (isinstance(node_id, bytes) and self._peers.by_id(node_id) is not None)
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Number of further peers that the peer limit allows."""
         others = {peer.id for peer in self._peers} | self._under_way
         return self._max_peers - sum(not self._plan.has_place(node_id) for node_id in others)
@@ -61,7 +61,7 @@ class Dialer:
     @property
     def _free(self) -> int:
         """Number of nodes without a reserved slot that may be dialled now."""
-        return min(self.room, _MAX_DIALS - len(self._under_way) + self._reserved)
+        return min(self.capacity, _MAX_DIALS - len(self._under_way) + self._reserved)
 
     def wake(self) -> None:
         """Check the plan again."""

@@ -29,7 +29,7 @@ class InboundConnections:
         self,
         key: PrivateKey,
         clock: Clock,
-        doorway: PendingLimit[Connection | PreHandshake],
+        pending: PendingLimit[Connection | PreHandshake],
         timeout_s: float,
         is_static_address: Callable[[str], bool],
         is_expected: Callable[[bytes], bool],
@@ -39,8 +39,8 @@ class InboundConnections:
 
         `is_expected`: whether a node id is known.
         """
-        self.doorway = doorway
-        self.crowd = FloodGuard()
+        self.pending = pending
+        self.flood_guard = FloodGuard()
         self._key = key
         self._clock = clock
         self._timeout_s = timeout_s
@@ -52,7 +52,7 @@ class InboundConnections:
 
     def is_crowded(self) -> bool:
         """Whether a flood is active, so that the listener accepts in batches."""
-        return self.crowd.is_there(self._clock.monotonic())
+        return self.flood_guard.is_there(self._clock.monotonic())
 
     def close(self) -> None:
         """Close all sockets that wait for their first message."""
@@ -62,12 +62,12 @@ class InboundConnections:
     def arrived(self, accepted: socket.socket, ip: str) -> None:
         """Handle an accepted socket."""
         now = self._clock.monotonic()
-        if not self.doorway.admits(ip, now, is_known=self._is_static_address(ip)):
+        if not self.pending.admits(ip, now, is_known=self._is_static_address(ip)):
             accepted.close()
-        elif not self.crowd.presses(ip, now, self.doorway.waiting(ip)):
+        elif not self.flood_guard.presses(ip, now, self.pending.waiting(ip)):
             self._accept(accepted, ip, b"")
-        elif not self.crowd.has_time(now):
-            self.doorway.refused += 1
+        elif not self.flood_guard.has_time(now):
+            self.pending.refused += 1
             accepted.close()
         else:
             self._log_flood(ip, now)
@@ -81,20 +81,20 @@ class InboundConnections:
         """During a flood: go on with a known or redialling node, close other sockets."""
         try:
             node_id = Handshake.caller(self._key.secret(), auth)
-            is_admitted = self._is_expected(node_id) or self.crowd.admits(node_id, self._clock.monotonic())
+            is_admitted = self._is_expected(node_id) or self.flood_guard.admits(node_id, self._clock.monotonic())
         except WireError:
             is_admitted = False
         if is_admitted:
             self.went(waiting)
             self._accept(waiting.enter(), waiting.ip, waiting.said)
         else:
-            self.doorway.refused += 1
+            self.pending.refused += 1
             waiting.leave()
 
     def went(self, waiting: PreHandshake) -> None:
         """Remove a socket that was closed or became a connection."""
         self._waiting.discard(waiting)
-        self.doorway.leave(waiting)
+        self.pending.leave(waiting)
 
     def _accept(self, accepted: socket.socket, ip: str, received: bytes) -> None:
         """Create the connection, which runs the handshake."""
@@ -106,7 +106,7 @@ class InboundConnections:
             self._enter(connection, ip)
 
     def _enter(self, newcomer: Connection | PreHandshake, ip: str) -> None:
-        evicted = self.doorway.enter(newcomer, ip, is_known=self._is_static_address(ip))
+        evicted = self.pending.enter(newcomer, ip, is_known=self._is_static_address(ip))
         if evicted is not None:
             evicted.disconnect(DisconnectReason.TOO_MANY_PEERS, "too many pending handshakes")
 

@@ -125,11 +125,11 @@ class PeerService:
         # for jitter and lookup targets only, so it need not be unpredictable
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
-        self.doorway: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
-        self._reception = InboundConnections(
+        self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
+        self._inbound = InboundConnections(
             key,
             clock,
-            self.doorway,
+            self.pending,
             settings.timing.handshake,
             self.plan.is_static_address,
             self._is_expected,
@@ -138,12 +138,12 @@ class PeerService:
         self._admission = Admission(
             key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
         )
-        self._dialler = Dialer(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
+        self._dialer = Dialer(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
         self._rules = rules or NodeRules(key.public_key)
         self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
-        self._rules.changed.listen(lambda _: self._reception.crowd.reconsider())
+        self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
         """None if discovery is disabled."""
         self._udp: UdpSocket | None = None
@@ -197,7 +197,7 @@ class PeerService:
     @property
     def dialling(self) -> int:
         """Number of dial attempts in progress."""
-        return len(self._dialler)
+        return len(self._dialer)
 
     def add_static(self, enode: Enode) -> bool:
         """Add a static peer and dial it; False if it is one already, or is this node."""
@@ -205,7 +205,7 @@ class PeerService:
         if is_new:
             self.bans.lift(enode.node_id)
             self._mark_static(enode.node_id)
-            self._dialler.wake()
+            self._dialer.wake()
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
@@ -236,7 +236,7 @@ class PeerService:
         """Accept a live node from discovery for dialling."""
         if self._may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
-            self._dialler.wake()
+            self._dialer.wake()
 
     # --- task --------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class PeerService:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                background = [tasks.create_task(self._dialler.run(tasks), name="dialler")]
+                background = [tasks.create_task(self._dialer.run(tasks), name="dialler")]
                 if self.discovery is not None:
                     # after the listener, because nodes connect as soon as they discover this one
                     background.append(tasks.create_task(self.discovery.run(), name="discovery"))
@@ -272,7 +272,7 @@ class PeerService:
                     await loop.create_future()
                 finally:
                     server.close()
-                    self._reception.close()
+                    self._inbound.close()
                     for task in background:
                         task.cancel()
                     self._port = None
@@ -309,7 +309,7 @@ class PeerService:
 
     async def _listen(self, context: PeerContext) -> Listener:
         settings, loop = self._settings, context.loop
-        server = Listener(settings.interface, settings.port, self._reception.arrived, self._reception.is_crowded)
+        server = Listener(settings.interface, settings.port, self._inbound.arrived, self._inbound.is_crowded)
         if self.discovery is None:
             return server
         udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received)
@@ -326,7 +326,7 @@ class PeerService:
         context = DiscoveryContext(
             send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
             offer=self.offer,
-            wants_more=lambda: self._dialler.room > 0,
+            wants_more=lambda: self._dialer.capacity > 0,
             may=self._may_discover,
             chain=chain,
         )
@@ -384,7 +384,7 @@ class PeerService:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._context.loop.connect_accepted_socket(lambda: connection, accepted)
         except OSError:
-            self.doorway.leave(connection)  # the remote node has closed
+            self.pending.leave(connection)  # the remote node has closed
             accepted.close()
             return
         if received:
@@ -455,7 +455,7 @@ class PeerService:
         if refusal is not None:
             log.info("peer refused enode=%s reason=%s", peer.enode, refusal)
             if peer.is_inbound:
-                self._reception.crowd.refused(peer.enode.ip, peer.id, self._clock.monotonic())
+                self._inbound.flood_guard.refused(peer.enode.ip, peer.id, self._clock.monotonic())
             raise PeerMisbehaved(DisconnectReason.REQUESTED, refusal)
         peer.is_static = self.plan.is_static(peer.id)
         peer.is_permitted = self._rules.names(peer.id)
@@ -483,15 +483,15 @@ class PeerService:
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Register an accepted peer."""
-        self.doorway.leave(connection)
-        self._reception.crowd.accepted(peer.id)
+        self.pending.leave(connection)
+        self._inbound.flood_guard.accepted(peer.id)
         self._by_peer[peer] = connection
         self.peers.add(peer)
-        self._dialler.arrived(peer.id)
+        self._dialer.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
         """Remove an ended connection, ban after a breach, and plan the next dial."""
-        self.doorway.leave(connection)
+        self.pending.leave(connection)
         self._limit_leaving(connection)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
         if peer is not None:
@@ -501,7 +501,7 @@ class PeerService:
             if ending.by_us and ending.reason is DisconnectReason.BREACH and not self.plan.is_static(node_id):
                 self.bans.bar(node_id, now)
             self.plan.ended(node_id, now, _outcome(ending, connection.lived))
-        self._dialler.wake()
+        self._dialer.wake()
 
     def _limit_leaving(self, leaving: Connection) -> None:
         """Track a closing connection; above the limit, abort the oldest."""

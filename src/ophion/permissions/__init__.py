@@ -3,7 +3,7 @@
     options            what the operator configures
     entry_codec        names of list entries, and how they are read and written
     toml_list          one list inside a TOML text, edited in place
-    rules_file         that list in a file, written atomically
+    allow_list_file    that list in a file, written atomically
     allow_list         the list in memory, with its file
     node_rules         one predicate for nine actions between two nodes
     list_requests      entries of a request, checked in the documented order

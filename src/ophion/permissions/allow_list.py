@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from ophion.errors import RulesError
-from ophion.permissions.rules_file import NotPersisted, RulesFile
+from ophion.permissions.allow_list_file import NotPersisted, RulesFile
 from ophion.runtime.topic import Topic
 
 T = TypeVar("T")

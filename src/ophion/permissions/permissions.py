@@ -263,7 +263,7 @@ class Permissions:
 def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
     # imported late: nodes without rules start faster
     from ophion.permissions.allow_list import AllowList
-    from ophion.permissions.rules_file import RulesFile
+    from ophion.permissions.allow_list_file import RulesFile
 
     try:
         return AllowList(RulesFile(path, vocabulary))

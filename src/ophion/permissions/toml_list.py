@@ -1,7 +1,7 @@
 """Edits one list of strings inside a TOML file without touching the rest.
 
 An operator's file has comments, an order and other keys, so it is not rewritten from parsed data. The list is located
-in the text, and entries are cut out or inserted. The caller parses the result before it counts (`rules_file`).
+in the text, and entries are cut out or inserted. The caller parses the result before it counts (`allow_list_file`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from msgspec import Struct, field
 
@@ -15,9 +14,8 @@ from ophion.pool.events import Admission, Admitted, Origin, Rejected
 from ophion.pool.fast_path import admit_plain
 from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
+from ophion.pool.replacement import may_replace
 from ophion.primitives.types import Address
-
-_DEFAULT_PRICE_BUMP_PERCENT: Final = 10
 
 
 class Batch(Struct, eq=False):
@@ -75,7 +73,7 @@ class Admitter:
             return Rejected(refusal, applicant.hash)
         item = self._pooled(applicant, added_at)
         rival = self.queue.find(item.sender, item.nonce)
-        if rival is not None and not self._may_replace(rival, item):
+        if rival is not None and not may_replace(rival, item, self._config.price_bump, self._floor):
             return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
         self.queue.put(item, self.account(item.sender)[0])
         if rival is not None:
@@ -121,14 +119,3 @@ class Admitter:
             added_at,
             self.sequence,
         )
-
-    def _may_replace(self, old: PooledTransaction, new: PooledTransaction) -> bool:
-        """Both prices must rise by the price bump; any raise is enough where gas may be free."""
-        bump = self._config.price_bump
-        if bump is None:
-            bump = _DEFAULT_PRICE_BUMP_PERCENT if self._floor.min_gas_price else 0
-        return _is_raised(old.max_fee, new.max_fee, bump) and _is_raised(old.max_tip, new.max_tip, bump)
-
-
-def _is_raised(old: int, new: int, bump_percent: int) -> bool:
-    return new > old and new * 100 >= old * (100 + bump_percent)

@@ -35,14 +35,14 @@ class _Conversation:
     """Both directions between dialler and listener."""
 
     def __init__(self, dialler: _Side, target: _Side, dialler_key: PrivateKey, target_key: PrivateKey) -> None:
-        self._dialler, self._target = dialler, target
+        self._dialer, self._target = dialler, target
         self._dialler_key, self._target_key = dialler_key, target_key
         self._handshake: Handshake | None = None
 
     def through(self, source: socket.socket, data: bytes) -> Passed:
         """Return what to send to which end after bytes from one end."""
-        is_dialler = source is self._dialler.end
-        here, there = (self._dialler, self._target) if is_dialler else (self._target, self._dialler)
+        is_dialler = source is self._dialer.end
+        here, there = (self._dialer, self._target) if is_dialler else (self._target, self._dialer)
         if here.session is None:
             here.partial += data
             size = _SIZE_BYTES + int.from_bytes(here.partial[:_SIZE_BYTES], "big")

@@ -54,7 +54,7 @@ class PageFiles:
 
     @cached_property
     def _answers(self) -> Mapping[str, Answer]:
-        """Read when somebody asks for the first time: a node that nobody looks at starts without."""
+        """Read at the first request, so that a node starts without reading them."""
         folder = files(__package__).joinpath("files")
         found = {f"/{name}": _answer(name, one.read_bytes()) for name, one in _walk(folder, "")}
         return found | {"/": found[f"/{self._index}"]}
@@ -92,7 +92,7 @@ def _answer(name: str, content: bytes) -> Answer:
 
 
 def _to_view(path: str) -> Answer | None:
-    """`/block/12` is the view `#/block/12`; relative, as nobody here knows below which path the page is served."""
+    """Redirect `/block/12` to the view `#/block/12`, relative, because the base path is unknown here."""
     parts = path.strip("/").split("/")
     if parts[0] not in _VIEWS or len(path) > _LONGEST_ADDRESS or not all(part.isalnum() for part in parts):
         return None

@@ -17,7 +17,7 @@ from ophion.chainspec.consensus_parameters import (
     read_clique,
     read_ethash,
 )
-from ophion.chainspec.genesis_reader import Members, parse_json
+from ophion.chainspec.genesis_fields import Members, parse_json
 from ophion.errors import GenesisError
 
 ALICE = "0x" + "aa" * 20

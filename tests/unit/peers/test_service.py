@@ -32,9 +32,9 @@ from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Left, Session
 from ophion.peers.service import PeerListenError, PeerService, PeerSettings, _outcome
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.allow_list_file import RulesFile
 from ophion.permissions.list_requests import NODES
 from ophion.permissions.node_rules import Action, NodeRules
-from ophion.permissions.rules_file import RulesFile
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy
 
@@ -541,7 +541,7 @@ def test_other_subnets_are_not_even_listened_to() -> None:
         a = await town.node(1, subnets=(read_subnet("10.0.0.0/8"),))
         stranger = await Stranger.dial(a)
         assert await stranger.is_closed()
-        assert a.service.doorway.refused == 1
+        assert a.service.pending.refused == 1
         b = await town.node(2)
         a.service.add_static(b.enode)
         await asyncio.sleep(0.1)
@@ -581,12 +581,12 @@ def test_half_open_connections_time_out_and_are_bounded() -> None:
             one.setblocking(False)
             await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", a.enode.tcp_port))
             sockets.append(one)
-            assert len(a.service.doorway) <= 50
+            assert len(a.service.pending) <= 50
         b = await town.node(2, static=(a.enode,))
         await until(lambda: a.count == b.count == 1)
         ended = a.service.traffic.disconnected
         await until(lambda: ended["local", "too_many_peers"] + ended["local", "timeout"] == 200)
-        assert len(a.service.doorway) == 0
+        assert len(a.service.pending) == 0
         for one in sockets:
             one.close()
 
@@ -596,7 +596,7 @@ def test_half_open_connections_time_out_and_are_bounded() -> None:
 def test_who_has_to_go_before_it_was_taken_over_is_closed_at_once() -> None:
     async def story(town: Town) -> None:
         node = await town.node(1, timing=replace(SHORT, handshake=60.0))
-        receive = node.service._reception._receive
+        receive = node.service._inbound._receive
 
         def refuse(taken: socket.socket, said: bytes) -> Connection | None:
             connection = receive(taken, said)
@@ -604,7 +604,7 @@ def test_who_has_to_go_before_it_was_taken_over_is_closed_at_once() -> None:
             connection.disconnect(DisconnectReason.TOO_MANY_PEERS, "others need the place")
             return connection
 
-        node.service._reception._receive = refuse
+        node.service._inbound._receive = refuse
         stranger = await Stranger.dial(node)
         assert await stranger.is_closed()
         await until(lambda: not node.service._connections)
@@ -889,7 +889,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
                 await stranger.greet()
             stranger.close()
             await stranger.writer.wait_closed()
-        await until(lambda: a.count == 0 and len(a.service.doorway) == 0)
+        await until(lambda: a.count == 0 and len(a.service.pending) == 0)
         await until(lambda: not a.service._connections)
         assert a.greeter.open == 0
         assert not a.service._by_peer
@@ -951,7 +951,7 @@ def test_a_node_that_is_not_permitted_is_not_dialled(tmp_path: Path) -> None:
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         guarded.service.offer(other.enode)
         await asyncio.sleep(0.05)
-        assert guarded.service.dialling == guarded.count == other.service.doorway.refused == 0
+        assert guarded.service.dialling == guarded.count == other.service.pending.refused == 0
         listed.add([other.enode])
         guarded.service.offer(other.enode)
         await until(lambda: guarded.count == 1)
@@ -1004,8 +1004,8 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
         reasons = [await attempt(guarded, 1000 + number) for number in range(100)]
         assert reasons[:10] == [DisconnectReason.REQUESTED] * 10
         assert reasons.count(None) > 20, "most are not even answered"
-        assert guarded.service.doorway.refused == reasons.count(None)
-        assert len(guarded.service.doorway) == 0
+        assert guarded.service.pending.refused == reasons.count(None)
+        assert len(guarded.service.pending) == 0
         flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
         # an expected node connects at once, from the same address and during the flood
         other = await town.node(2)
@@ -1034,15 +1034,17 @@ def test_bytes_read_from_a_flood_are_bounded(tmp_path: Path, said: bytes) -> Non
         rules = NodeRules(key(1).public_key, listed)
         guarded = await town.node(1, rules=rules, timing=replace(SHORT, handshake=0.2))
         for number in range(200):
-            guarded.service._reception.crowd.refused("127.0.0.1", number.to_bytes(64, "big"), SystemClock().monotonic())
+            guarded.service._inbound.flood_guard.refused(
+                "127.0.0.1", number.to_bytes(64, "big"), SystemClock().monotonic()
+            )
         strangers = [await Stranger.dial(guarded) for _ in range(60)]
         for stranger in strangers:
             stranger.writer.write(said)
-        assert len(guarded.service.doorway) <= 50
+        assert len(guarded.service.pending) <= 50
         for stranger in strangers:
             assert await stranger.is_closed()
             stranger.close()
-        assert len(guarded.service.doorway) == 0
+        assert len(guarded.service.pending) == 0
         assert guarded.service.traffic.bytes_sent == 0
 
     play(story)

@@ -9,8 +9,8 @@ import pytest
 
 from ophion.errors import RulesError
 from ophion.permissions.allow_list import AllowList, ListChanged
+from ophion.permissions.allow_list_file import RulesFile
 from ophion.permissions.list_requests import ACCOUNTS
-from ophion.permissions.rules_file import RulesFile
 
 A, B, C = (bytes([number]) * 20 for number in (1, 2, 3))
 

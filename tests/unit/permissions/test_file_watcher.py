@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.allow_list_file import RulesFile
 from ophion.permissions.file_watcher import RulesWatch
 from ophion.permissions.list_requests import ACCOUNTS
 from ophion.permissions.permissions import Permissions
-from ophion.permissions.rules_file import RulesFile
 from ophion.runtime.lanes import InlineLane, InlineLanes
 
 A, B = (bytes([number]) * 20 for number in (1, 2))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ophion.permissions.allow_list import AllowList
+from ophion.permissions.allow_list_file import RulesFile
 from ophion.permissions.list_requests import NODES
 from ophion.permissions.node_rules import Action, NodeRules
-from ophion.permissions.rules_file import RulesFile
 from ophion.primitives.enode import Enode
 
 OWN, A, B = (Enode(bytes([number]) * 64, "127.0.0.1", 30300 + number, 30300 + number) for number in (1, 2, 3))

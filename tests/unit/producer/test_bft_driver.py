@@ -822,12 +822,12 @@ def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tm
                 await follow(late, [decode_block(raw, driver_of(late).engine)])
             async with running(driver_of(late)):
                 await asyncio.sleep(0.5)
-                assert driver_of(late).status().phase is Phase.WAITING_OUT
+                assert driver_of(late).status().phase is Phase.LOST_STATE
                 nodes[0].chain.events.listen(
                     lambda event: asyncio.ensure_future(follow(late, event.blocks)) and None  # type: ignore[func-returns-value]
                 )
                 await asyncio.sleep(20)
-                assert driver_of(late).status().phase is not Phase.WAITING_OUT
+                assert driver_of(late).status().phase is not Phase.LOST_STATE
         assert any(isinstance(message, Prepare | Commit) for message in wires[-1].sent)
         first = wires[-1].sent[0]
         assert blocks(late)[first.height - 2].timestamp > START + 11, "its parent was made after the fourth came back"

@@ -2,4 +2,4 @@
 
 pub mod four_byte;
 pub mod frames;
-pub mod tree;
+pub mod call_tracer;

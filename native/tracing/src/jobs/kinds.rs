@@ -4,7 +4,7 @@ use ophion_primitives::errors::Result;
 use revm::primitives::hardfork::SpecId;
 
 use crate::calls::four_byte::Selectors;
-use crate::calls::tree::CallTree;
+use crate::calls::call_tracer::CallTree;
 use crate::flat::calls::FlatCallOptions;
 use crate::output::sink::Sink;
 use crate::parity::tracer::{ParityOptions, ParityTracer};

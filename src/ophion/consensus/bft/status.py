@@ -24,7 +24,7 @@ class Phase(Enum):
     STOPPED = "stopped"
     FOLLOWING = "following"
     """Not a validator of this height."""
-    WAITING_OUT = "waiting out the height"
+    LOST_STATE = "recovering from lost votes"
     """Lost its votes: skips heights at which it may have voted."""
     WAITING_FOR_BLOCKS = "waiting for blocks of peers"
     """Peers report a higher head: signs nothing for up to one timeout."""
@@ -162,7 +162,7 @@ def status_of(machine: BftStateMachine, now: float, connected: Collection[Addres
                 f"({me}) signs nothing until it has their blocks or one timeout has passed."
             )
         elif machine.is_waiting_out:
-            phase = Phase.WAITING_OUT
+            phase = Phase.LOST_STATE
             why = (
                 f"This validator (0x{machine.address.hex()}) has no record of its earlier votes. It "
                 "votes again after the first block made since its start, or when the others make no progress."

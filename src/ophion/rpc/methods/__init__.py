@@ -10,7 +10,8 @@ perm_explain  perm_explain, perm_dryRun, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs
-dev_blocks   snapshots, mining and time of a development node (evm_*, anvil_*, hardhat_*)
+dev_snapshots  evm_snapshot, evm_revert
+dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
 dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
 eth_accounts signing accounts of the node; fills in missing transaction fields
 """
@@ -44,6 +45,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "perm_explain": ("perm", "txpool"),
     "eea": ("eea", "priv", "privx"),
     "priv": ("priv",),
+    "dev_snapshots": ("anvil", "evm"),
     "dev_blocks": ("anvil", "evm", "hardhat"),
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
     "dev_accounts": ("anvil", "eth", "hardhat"),

@@ -1,4 +1,4 @@
-"""Snapshots, mining and time of development nodes (evm_*, anvil_*, hardhat_*)."""
+"""Mining and time of development nodes (evm_*, anvil_*, hardhat_*)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ophion.dev.node import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
-from ophion.rpc.schema.wire_types import Boolean, DataParam, Quantity, Text
+from ophion.rpc.schema.wire_types import Boolean, DataParam, Text
 from ophion.rpc.services.cheat_codes import (
     AnyParam,
     FlagParam,
@@ -29,21 +29,6 @@ from ophion.rpc.services.transaction_request import decode_transaction_request, 
 _INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
 _MAX_TIME_BITS = 63
-
-
-# --- snapshots -----------------------------------------------------------------------------------
-
-
-@cheat_code("evm_snapshot", "anvil_snapshot")
-async def snapshot(ctx: RpcContext) -> Quantity:
-    """Saves head, state, pooled transactions and clock; returns the id for `evm_revert`."""
-    return await dev_of(ctx).snapshot()
-
-
-@cheat_code("evm_revert", "anvil_revert")
-async def revert(ctx: RpcContext, snapshot: NumberParam) -> Boolean:
-    """Reverts to a snapshot and deletes it and all later ones; false if the id is unknown."""
-    return await dev_of(ctx).revert(snapshot)
 
 
 # --- mining --------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_a_validator_without_memory_waits_out_the_height() -> None:
     stage = Stage(QBFT, me=3, is_blank=True)
     stage.start(Head(8, bytes(32), 0, bytes(20)))
     found = status(stage)
-    assert found.phase is Phase.WAITING_OUT
+    assert found.phase is Phase.LOST_STATE
     assert "no record of its earlier votes" in found.explanation[0]
 
 

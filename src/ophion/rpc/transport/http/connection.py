@@ -63,9 +63,9 @@ class HttpConnection(asyncio.Protocol):
         self._policy = policy
         self._forwarder = forwarder
         self.turns = policy.shared.turns
-        self.session: Session | None = policy.everybody
+        self.session: Session | None = policy.open_session
         """The session of the requests. None before the first request if tokens are required."""
-        self.state = OPEN if policy.everybody is None else READY
+        self.state = OPEN if policy.open_session is None else READY
         self.is_ending = False
         """Whether the state is final: no more requests are read. Set with the state by `_end`."""
         self.heads = HeadMatcher(policy.heads)

@@ -120,13 +120,13 @@ class HttpPolicy(Struct, frozen=True):
     guard: Guard | None = None
     """None if no token is required."""
     shared: SharedResources = field(default_factory=SharedResources)
-    everybody: OpenSession | None = None
+    open_session: OpenSession | None = None
     """The session without tokens; None if tokens are required or the application has no calls."""
     call_path: bytes = b"/"
     call_kind: bytes | None = None
 
     def __post_init__(self) -> None:
         application, handle = self.application, self.application.plain
-        force_setattr(self, "everybody", None if handle is None else OpenSession(handle, self.heads))
+        force_setattr(self, "open_session", None if handle is None else OpenSession(handle, self.heads))
         force_setattr(self, "call_path", getattr(application, "call_path", b"/"))
         force_setattr(self, "call_kind", getattr(application, "call_kind", None))

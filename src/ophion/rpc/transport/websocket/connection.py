@@ -171,7 +171,7 @@ class WebSocketConnection(asyncio.Protocol):
             return
         unread = self._transport.get_write_buffer_size() + self._unsent_bytes
         self._idle_s = 0.0
-        if unread > self._policy.room():
+        if unread > self._policy.unread_capacity():
             logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
             self._is_open, self._is_closed = False, True  # closes once, not for each subscription
             self._transport.abort()

@@ -101,7 +101,7 @@ class WebSocketPolicy(Struct, frozen=True):
     behind: set[Any] = field(default_factory=set)
     """Clients with a full send buffer; they share the limit of unread bytes."""
 
-    def room(self) -> int:
+    def unread_capacity(self) -> int:
         """Maximal unread bytes of one client."""
         limits = self.limits
         share = limits.max_unread_bytes_in_all // max(1, len(self.behind))

@@ -79,7 +79,7 @@ function save() {
   nameAddresses();
   try {
     localStorage.setItem(KEY, JSON.stringify(kept));
-  } catch { /* no room: known until the page is closed */ }
+  } catch { /* storage is full: kept until the tab is closed */ }
 }
 
 export const abiAt = (address) => abis().find((one) => one.addresses.includes(address?.toLowerCase())) || null;

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import RulesError
+from ophion.permissions.allow_list_file import NotPersisted, OutOfSync, RulesFile, rewrite
 from ophion.permissions.list_requests import ACCOUNTS, NODES
-from ophion.permissions.rules_file import NotPersisted, OutOfSync, RulesFile, rewrite
 
 A, B, C = (bytes([number]) * 20 for number in (1, 2, 3))
 ENODE = "enode://" + "ab" * 64 + "@127.0.0.1:30303"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.chainspec.genesis_reader import Folded, Members, as_number, parse_address_lenient, parse_json
+from ophion.chainspec.genesis_fields import Folded, Members, as_number, parse_address_lenient, parse_json
 from ophion.errors import GenesisError
 from ophion.primitives.hexcodec import HexError
 

@@ -1,0 +1,21 @@
+"""Whether a transaction may replace another one with the same sender and nonce (json-rpc.md 5.5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.chain.gas_price import FeeFloor
+from ophion.pool.queue import PooledTransaction
+
+_DEFAULT_PRICE_BUMP_PERCENT: Final = 10
+
+
+def may_replace(old: PooledTransaction, new: PooledTransaction, bump_percent: int | None, floor: FeeFloor) -> bool:
+    """Both prices must rise by the price bump; any raise is enough where gas may be free."""
+    if bump_percent is None:
+        bump_percent = _DEFAULT_PRICE_BUMP_PERCENT if floor.min_gas_price else 0
+    return _is_raised(old.max_fee, new.max_fee, bump_percent) and _is_raised(old.max_tip, new.max_tip, bump_percent)
+
+
+def _is_raised(old: int, new: int, bump_percent: int) -> bool:
+    return new > old and new * 100 >= old * (100 + bump_percent)
