@@ -27,7 +27,8 @@ NO_CHROMIUM = "there is no Chromium here (Debian package chromium)"
 LIMIT_S = 60.0
 
 _OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
+    "--headless=new", "--disable-ipc-flooding-protection",
+    "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
     # nothing but this machine can be reached: the page must work without any other
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",

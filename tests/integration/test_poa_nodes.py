@@ -187,7 +187,8 @@ def test_a_lone_validator_adds_another_and_the_status_says_what_is_missing(tmp_p
         wait_for_block(node, 1)
         wait_for(lambda: "The next block is due" in node.rpc(f"{prefix}_getStatus")["explanation"][0])
         assert node.rpc(f"{prefix}_proposeValidatorVote", OTHER, True) is True
-        wait_for(lambda: node.rpc(f"{prefix}_getStatus")["disconnected"])
+        # first it waits for the heights of peers, then it knows that the quorum is out of reach
+        wait_for(lambda: node.rpc(f"{prefix}_getStatus")["quorumReachable"] is False)
         status = node.rpc(f"{prefix}_getStatus")
         assert status["disconnected"] == [OTHER]
         assert status["quorumReachable"] is False

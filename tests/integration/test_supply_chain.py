@@ -176,6 +176,6 @@ sys.exit(0 if words in (['fetch', 'db'], ['--offline', 'check', 'bans', 'license
 def test_known_faults_fail_the_audit(tmp_path: Path) -> None:
     faulty: dict[str, object] = {"name": "h11", "version": "0.14", "vulns": [{"id": "X-1", "fix_versions": ["0.16"]}]}
     done = audit(tmp_path / "one", pip_audit=finding(faulty))
-    assert (done.returncode, done.stderr) == (1, "h11 0.14: X-1, mended in 0.16\n")
+    assert (done.returncode, done.stderr) == (1, "h11 0.14: X-1, fixed in 0.16\n")
     done = audit(tmp_path / "two", cargo="sys.exit('yanked' if 'check' in sys.argv else 0)", cargo_deny="")
     assert (done.returncode, done.stderr) == (1, "yanked\n\n")

@@ -25,7 +25,7 @@ await refused("value above balance", wallet, { nonce, value: parseEther("1000000
 await refused("intrinsic gas", wallet, { nonce, gasLimit: 20000n });
 await refused("below base fee", wallet, { nonce, maxFeePerGas: 1n });
 await refused("tip above fee", wallet, { nonce, maxPriorityFeePerGas: 2n * fee });
-await refused("gas limit", wallet, { nonce, gasLimit: 2n ** 25n });
+await refused("gas limit", wallet, { nonce, gasLimit: 2n ** 54n });
 await refused("other chain", wallet, { nonce, chainId: 1 });
 await refused("waiting", wallet, { nonce: nonce + 5 });
 await refused("known", wallet, { nonce: nonce + 5 });

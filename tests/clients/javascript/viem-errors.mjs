@@ -28,7 +28,7 @@ await refused("value above balance", wallet, { nonce, value: parseEther("1000000
 await refused("intrinsic gas", wallet, { nonce, gas: 20000n });
 await refused("below base fee", wallet, { nonce, maxFeePerGas: 1n });
 await refused("tip above fee", wallet, { nonce, maxPriorityFeePerGas: 2n * fee });
-await refused("gas limit", wallet, { nonce, gas: 2n ** 25n });
+await refused("gas limit", wallet, { nonce, gas: 2n ** 54n });
 await refused("waiting", wallet, { nonce: nonce + 5 });
 await refused("known", wallet, { nonce: nonce + 5 });
 await refused("underpriced", wallet, { nonce: nonce + 5, value: 2n });

@@ -11,7 +11,7 @@ from ophion.dev.node import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
-from ophion.rpc.schema.wire_types import Boolean, DataParam, Text
+from ophion.rpc.schema.wire_types import Boolean, DataParam, Text, decode_data
 from ophion.rpc.services.cheat_codes import (
     AnyParam,
     FlagParam,
@@ -28,7 +28,8 @@ from ophion.rpc.services.transaction_request import decode_transaction_request, 
 
 _INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
-_MAX_TIME_BITS = 63
+_MAX_TIME_BITS = 40
+"""Times accumulate over blocks, and a timestamp has 64 bits."""
 
 
 # --- mining --------------------------------------------------------------------------------------
@@ -62,12 +63,12 @@ async def _mine_at(dev: DevNode, timestamp: int | None) -> None:
 
 def _timestamps(options: Any) -> list[int | None]:
     if not isinstance(options, dict):
-        return [None if options is None else decode_number(options)]
+        return [None if options is None else _time(decode_number(options))]
     given = options.get("timestamp")
     count = decode_number(options.get("blocks") or 1)
     if count > _MAX_BLOCKS:
         raise invalid_params(f"blocks: at most {_MAX_BLOCKS} are expected")
-    return [None if given is None else decode_number(given), *[None] * (count - 1)][:count]
+    return [None if given is None else _time(decode_number(given)), *[None] * (count - 1)][:count]
 
 
 @cheat_code("anvil_mine", "hardhat_mine")
@@ -81,7 +82,7 @@ async def mine(ctx: RpcContext, count: NumberParam | None = None, interval: Numb
     if is_hardhat and interval is None:
         interval = 1
     if count:
-        await dev.mine(count, interval, is_first_normal=is_hardhat)
+        await dev.mine(count, None if interval is None else _time(interval), is_first_normal=is_hardhat)
 
 
 @cheat_code("anvil_getAutomine", "hardhat_getAutomine")
@@ -124,7 +125,7 @@ def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
     """Moves the chain's clock forward; returns the seconds by which it is ahead of the wall clock."""
     dev = dev_of(ctx)
     is_negative = type(seconds) is int and seconds < 0
-    total = dev.clock.increase(-decode_number(-seconds) if is_negative else _time(decode_number(seconds)))
+    total = dev.clock.increase(-_time(decode_number(-seconds)) if is_negative else _time(decode_number(seconds)))
     dev.announce()
     return str(total) if dev.identity.preset == "hardhat" else total
 
@@ -147,9 +148,7 @@ def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
     A number too large for seconds is read as milliseconds.
     """
     dev = dev_of(ctx)
-    seconds = _time(timestamp)
-    if seconds > 100_000_000_000:
-        seconds //= 1000
+    seconds = _time(timestamp // 1000 if timestamp > 100_000_000_000 else timestamp)
     dev.check_time(seconds)
     moved = dev.clock.set_time(seconds)
     dev.announce()
@@ -181,7 +180,7 @@ def genesis_time(ctx: RpcContext) -> Integer:
 
 def _time(seconds: int) -> int:
     if seconds.bit_length() > _MAX_TIME_BITS:
-        raise invalid_params("time: not within 63 bits")
+        raise invalid_params(f"time: not within {_MAX_TIME_BITS} bits")
     return seconds
 
 
@@ -207,12 +206,14 @@ async def reorg(ctx: RpcContext, options: AnyParam, pairs: AnyParam | None = Non
         depth, pairs = decode_number(options), pairs or []
     _check_depth(ctx, depth)
     blocks: list[list[Any]] = [[] for _ in range(depth)]
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise invalid_params("txBlockPairs: a list of [transaction, block] is expected")
     for given, position in pairs:
         position = decode_number(position)
         if position >= depth:
             raise invalid_params(f"txBlockPairs: block {position} is not below the depth {depth}")
         if isinstance(given, str):
-            blocks[position].append(await _decoded(bytes.fromhex(given.removeprefix("0x"))))
+            blocks[position].append(await _decoded(decode_data(given)))
         else:
             request = decode_transaction_request(given)
             unsigned = await filled(ctx, request)
