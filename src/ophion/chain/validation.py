@@ -42,7 +42,7 @@ def check_results(header: Header, execution: Execution) -> None:
     _same("gas used", execution.gas_used, header.gas_used)
     _same("receipts root", execution.receipts_root, header.receipts_root)
     if execution.logs_bloom != header.logs_bloom:
-        # 256 bytes each would hide the sentence
+        # two blooms of 256 bytes would make the message unreadable
         raise InvalidBlock("logs bloom", "another bloom than the logs give")
     if header.requests_hash is not None:
         _same("requests hash", execution.requests_hash, header.requests_hash)

@@ -95,7 +95,7 @@ def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
     """Return the pruning step that runs after each commit; None where every state is stored."""
     if states_kept is None:
         return None
-    from ophion.node.privacy import check_no_private_states  # imported here: few imports prune
+    from ophion.node.privacy import check_no_private_states  # imported here: pruning during an import is rare
 
     check_no_private_states(chain.store)
     rounds = PruningRounds(chain.store, states_kept)

@@ -161,7 +161,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # first: a node that asks others for payloads it already has loses nothing
+        # clear the cursors first: after an interruption the node only requests payloads that it already has
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])
@@ -175,7 +175,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 def purge(options: NoOptions, session: CommandSession) -> int:
     """Delete payloads and groups of other enclaves that no marker on the chain refers to."""
-    # not for the other commands, which ask a node and open nothing
+    # imported here: the other commands call a node and open no database
     from ophion.enclave.purge import purge_unmarked
     from ophion.privacy.private_executor import known_keys
 

@@ -47,7 +47,7 @@ class HeaderFormChoice(Enum):
 
 
 def check_form(header: Header, fork: Fork) -> None:
-    """Check that the header has one of the forms; each header may have another."""
+    """Check that the header has one of the allowed sets of fields. Headers of one chain may differ in this."""
     if not fork.has(Milestone.SHANGHAI) or header.withdrawals_root is not None:
         check_tail(header, fork)
         return

@@ -284,7 +284,7 @@ class EmbeddedEnclave:
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 await self._intake.expire()
-                # Other members have payloads that a sender withheld from this node, so states stay equal.
+                # A sender may withhold a payload from this node only: fetch it from the other members.
                 for line in self._lines():
                     self._catch_up_soon(line)
 

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
     """Run a node in an open directory until a signal stops it; return the signal's number."""
-    # lanes run Python too; with the default interval the event loop would wait 5 ms for each of them
+    # worker threads run Python too; with the default switch interval the event loop would wait 5 ms for each
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key))

@@ -35,7 +35,7 @@ class InboundConnections:
         is_expected: Callable[[bytes], bool],
         receive: Callable[[socket.socket, bytes], Connection | None],
     ) -> None:
-        """`receive` creates a connection from a socket and its received bytes; None when the service is not running.
+        """`receive` creates a connection from a socket and the bytes already read; None after a stop.
 
         `is_expected`: whether a node id is known.
         """

@@ -1,4 +1,4 @@
-"""Blocks made from a description: small chains for tests, written by hand (operations.md 3).
+"""Blocks from a JSON description, for small hand-written test chains (operations.md 3).
 
     {"blocks": [{"number": "0x1", "parentHash": ..., "coinbase": ..., "extraData": ..., "transactions": [
         {"gasLimit": ..., "gasPrice": ..., "data": ..., "value": ..., "to": ..., "secretKey": ...}]}]}

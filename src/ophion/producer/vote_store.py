@@ -22,7 +22,7 @@ A backup omits the votes; earlier versions omit the address."""
 
 
 def without_votes(record: bytes) -> bytes:
-    """Return the record with its owner and without votes."""
+    """Return a copy of the record that keeps its owner and has no votes."""
     return record.partition(b"\0")[0] + b"\0"
 
 

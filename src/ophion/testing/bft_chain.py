@@ -89,7 +89,7 @@ def bft_genesis_text(protocol: str, count: int) -> str:
 def sealed_blocks(
     protocol: str, count: int, blocks: int, sealers: int | None = None, start: int = START
 ) -> Iterator[tuple[HashedHeader, bytes]]:
-    """Yield (header, RLP) of each block, one second apart from `start` on.
+    """Yield (header, RLP) of each block. The first has timestamp `start`, later ones follow by a second each.
 
     Fewer `sealers` than a quorum produce invalid blocks.
     """

@@ -29,7 +29,7 @@ pub fn estimate_gas(
     or_refusal(found, |outcome| (0, outcome))
 }
 
-/// Binary search of docs/spec/json-rpc.md (eth_estimateGas); stops within 1.5 percent of the minimum.
+/// Binary search for the gas limit (json-rpc.md 5.5, eth_estimateGas); stops within 1.5 percent of the minimum.
 fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
     let is_plain = tx.data.is_empty();
     let mut try_with = |gas: u64| {

@@ -80,7 +80,7 @@ fn not_null() -> Unfit {
 fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, Unfit> {
     match source {
         Source::Null => return Ok(Value::Null),
-        // The document is validated: a variable fits its position, or is one item of a list.
+        // Validation guarantees that a variable has the type of its position, or is a value that is coerced to a list.
         Source::Ready(value) => return Ok(as_kind(kind, value.clone())),
         _ => {}
     }

@@ -1,5 +1,5 @@
 //! Call trees.
 
+pub mod call_tracer;
 pub mod four_byte;
 pub mod frames;
-pub mod call_tracer;

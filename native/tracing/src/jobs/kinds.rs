@@ -3,8 +3,8 @@
 use ophion_primitives::errors::Result;
 use revm::primitives::hardfork::SpecId;
 
-use crate::calls::four_byte::Selectors;
 use crate::calls::call_tracer::CallTree;
+use crate::calls::four_byte::Selectors;
 use crate::flat::calls::FlatCallOptions;
 use crate::output::sink::Sink;
 use crate::parity::tracer::{ParityOptions, ParityTracer};

@@ -55,7 +55,8 @@ fn any_cut_of_the_stream_gives_the_same_messages() {
     let zeros = vec![0; 70_000];
     let messages: Vec<(u8, &[u8])> =
         vec![(0, b""), (2, &[0xc0]), (0x7f, &noise), (0x80, &zeros), (0xff, &noise[..15]), (0x10, &noise[..16])];
-    let expected: Vec<Message> = messages.iter().map(|(id, payload)| (*id, Content::Payload(payload.to_vec()))).collect();
+    let expected: Vec<Message> =
+        messages.iter().map(|(id, payload)| (*id, Content::Payload(payload.to_vec()))).collect();
     for most in [1, 2, 15, 16, 17, 33, 1000, 100_000] {
         let (mut a, mut b) = pair();
         let sent = seal(&mut a, &messages);

@@ -49,7 +49,7 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
 
 
 def hides_round(clients: Iterable[str]) -> bool:
-    """Whether QBFT blocks of later rounds are sent with round 0: only if all other clients need it."""
+    """Whether to send QBFT blocks of later rounds with round 0. Only if all other clients require it."""
     others = _others(clients)
     return bool(others) and all(_QUORUM in client for client in others)
 

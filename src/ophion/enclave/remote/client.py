@@ -53,7 +53,7 @@ class RemoteEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """As `Enclave.send`. The remote enclave decides when it returns, and does not give the key before."""
+        """Same as `Enclave.send`. The remote enclave decides when the call returns and gives the key."""
         # Base64 of base64: what Besu sends, and what the other members expect.
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:

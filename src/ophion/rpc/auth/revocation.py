@@ -24,7 +24,7 @@ class UserRevocations:
         before, self._users = self._users, dict(users)
         changed = {name for name in before if users.get(name) != before[name]}
         new = changed.union(users.keys() - before.keys())
-        # tokens are dated in whole seconds: a token of the second of the change counts as older
+        # tokens carry whole seconds: one issued in the same second as the change counts as older
         self._since = {name: math.ceil(now) if name in new else self._since[name] for name in users}
         return bool(changed)
 
@@ -33,6 +33,6 @@ class UserRevocations:
         return self._since.get(name, 0)
 
     def admits(self, name: str, permissions: frozenset[str], issued_at: float) -> bool:
-        """Whether a token has the current permissions of its user and is newer than its last change."""
+        """Whether a token has its user's current permissions and was issued after the user's entry last changed."""
         user = self._users.get(name)
         return user is not None and frozenset(user.permissions) == permissions and issued_at >= self._since[name]

@@ -232,7 +232,7 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # a lone surrogate, which the outline does not detect
+            return _NOT_JSON  # a lone surrogate, which the first quick parse does not detect
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(), method, written)
