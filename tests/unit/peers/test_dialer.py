@@ -111,14 +111,14 @@ def test_who_may_not_be_dialled_is_not() -> None:
     play(story, may_dial=lambda enode: enode == NODES[4])
 
 
-def test_room_counts_attempts_under_way() -> None:
+def test_capacity_counts_open_dials() -> None:
     async def story(dialler: Dialer, plan: DialPlan, calls: Calls) -> None:
         for enode in NODES:
             plan.offer(enode, SystemClock().monotonic())
-        assert dialler.room == 3
+        assert dialler.capacity == 3
         dialler.wake()
         await until(lambda: len(calls.open) == 3)
-        assert dialler.room == 0
+        assert dialler.capacity == 0
         await asyncio.sleep(0.02)
         assert calls.most == 3
 

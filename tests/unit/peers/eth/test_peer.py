@@ -70,7 +70,7 @@ def status_with(change: Callable[[Status], Status]) -> Callable[[int, bytes], by
         ("network", lambda status: replace(status, network_id=4)),
         ("genesis", lambda status: replace(status, genesis=b"\x01" * 32)),
         ("eth/67", lambda status: replace(status, version=67)),
-        ("forks", lambda status: replace(status, fork_id=ForkId(b"\x01\x02\x03\x04", 0))),
+        ("fork hash", lambda status: replace(status, fork_id=ForkId(b"\x01\x02\x03\x04", 0))),
     ],
 )
 def test_a_peer_of_another_network_is_disconnected_with_a_reason(
@@ -214,7 +214,7 @@ def test_an_invalid_response_disconnects_the_peer_and_fails_the_request(tmp_path
         here.intercept = lambda code, payload: (
             _answer(payload, rlp.list_of([lie])) if code == Code.BLOCK_HEADERS else payload
         )
-        with pytest.raises(RequestFailed, match="not the one"):
+        with pytest.raises(RequestFailed, match="not the requested one"):
             await eth(there).headers(GetHeaders(3, 1))
         assert reason(there) is DisconnectReason.BREACH
 

@@ -101,10 +101,10 @@ def test_the_sixth_request_waits_for_a_free_slot() -> None:
 def test_requests_fail_when_the_peer_disconnects() -> None:
     async def scenario(requests: Requests, line: Line) -> None:
         line.is_open = False
-        with pytest.raises(RequestFailed, match="gone"):
+        with pytest.raises(RequestFailed, match="disconnected"):
             await ask(requests)
         requests.close()
-        with pytest.raises(RequestFailed, match="gone"):
+        with pytest.raises(RequestFailed, match="disconnected"):
             await ask(requests)
 
     run_requests(scenario)

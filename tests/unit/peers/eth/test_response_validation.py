@@ -67,7 +67,7 @@ def test_headers_that_do_not_follow_each_other_are_a_breach(node: TestCore) -> N
     for wrong in (items[1:], [items[0], items[2]], [items[0], items[0]], list(reversed(items)), [*items, items[5]]):
         with pytest.raises((PeerMisbehaved, DecodeError)):
             read_headers(rlp.list_of(wrong), request, node.chain.engine)
-    with pytest.raises(PeerMisbehaved, match="not the one"):
+    with pytest.raises(PeerMisbehaved, match="not the requested one"):
         read_headers(rlp.list_of(items[:1]), GetHeaders(bytes(32), 1), node.chain.engine)
 
 
