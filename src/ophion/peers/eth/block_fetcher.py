@@ -170,8 +170,12 @@ class BlockFetcher:
             if block is not None and hash in self._pending:
                 self.came(hash)
                 self._deliver(peer, block)
-        finally:
+        except GeneratorExit:  # garbage collection after the event loop has ended: no other fetch can start
+            raise
+        except BaseException:
             self._ended(peer, hash)
+            raise
+        self._ended(peer, hash)
 
     def _ended(self, peer: EthPeer, hash: Hash32) -> None:
         """End a fetch: try the next announcer if the block is missing, and start the peer's next fetch."""
