@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -190,9 +191,10 @@ def test_logs_are_shown_and_followed(network: Path) -> None:
         text=True,
     )
     assert follower.stdout is not None
-    for line in follower.stdout:
-        if "Imported" in line:
-            break
+    watchdog = threading.Timer(LIMIT_S, follower.kill)
+    watchdog.start()
+    assert any("imported block" in line for line in follower.stdout)
+    watchdog.cancel()
     follower.send_signal(signal.SIGINT)
     assert follower.wait(LIMIT_S) == 130
     follower.stdout.close()
