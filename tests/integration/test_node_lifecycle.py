@@ -242,7 +242,7 @@ def test_another_genesis_is_refused_with_both_hashes(tmp_path: Path) -> None:
     node = NodeProcess(tmp_path / "data", "--network=dev")
     with node:
         node.stop()
-    refused = ophion(f"--data-path={node.data_path}", "--network=dev", "--dev-fork=petersburg")
+    refused = ophion(f"--data-path={node.data_path}", "--network=dev", "--dev-fork=petersburg", "--p2p-port=0")
     assert refused.returncode == 1
     assert "Supplied genesis block does not match stored chain data." in refused.stderr
 
