@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ophion.runtime.terminal_text import escape_line
+
 MAX_UNTRUSTED_CHARS: Final = 500
 
 
@@ -13,6 +15,5 @@ def escape_untrusted(text: object, max_chars: int = MAX_UNTRUSTED_CHARS) -> str:
     Newlines, terminal escapes, direction overrides and lone surrogates become `\\n`, `\\x1b`, `\\u202e` and so on.
     """
     shown = str(text)
-    cut = shown[:max_chars]
-    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in cut)
+    safe = escape_line(shown[:max_chars])
     return safe + "…" if len(shown) > max_chars else safe

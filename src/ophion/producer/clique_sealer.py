@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from random import Random
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -29,9 +29,11 @@ from ophion.errors import InvalidBlock
 from ophion.native.executor import State
 from ophion.pool.events import Added, PoolEvent
 from ophion.primitives.block import HashedHeader
-from ophion.primitives.types import Address, Hash32, Signature
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.peer_height_guard import PeerHeightGuard
+
+if TYPE_CHECKING:
+    from ophion.consensus.bft.signatures import DigestSigner
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +50,6 @@ _GUARD_PERIODS: Final = 3
 """Periods to wait for the blocks of peers that report a higher head before signing below them."""
 _GUARD_INTERVAL_S: Final = 0.1
 """How often to check the heights of peers while signing is held back."""
-
-
-class DigestSigner(Protocol):
-    """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
-
-    address: Address
-
-    def sign(self, digest: Hash32) -> Signature: ...
 
 
 class _Turn(Struct, frozen=True):
