@@ -117,7 +117,7 @@ def test_a_good_document_has_no_mistakes(page: Browser) -> None:
 def test_a_document_is_tidied_without_changing_its_meaning(page: Browser) -> None:
     document = 'query A($n:Long=5){block(number:$n){number,logs(filter:{topics:[["0x1"]]}){index}}}'
     page.value(f"document.getElementById('query').value = {json.dumps(document)}")
-    page.value("document.getElementById('tidy').click()")
+    page.value("document.getElementById('format').click()")
     tidied = page.value("document.getElementById('query').value")
     assert tidied.count("\n") > 4
     assert run(page, tidied, '{"n":0}') == {"data": {"block": {"number": 0, "logs": []}}}

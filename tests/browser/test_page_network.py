@@ -73,7 +73,7 @@ def page(base: str, browser: Browser) -> Iterator[Browser]:
 
 
 def test_the_network_is_drawn(page: Browser) -> None:
-    page.reads("5 of 5", "The network makes blocks.")
+    page.reads("5 of 5", "The network is producing blocks.")
     page.until("document.querySelectorAll('.network .node').length === 5")
     page.until("document.querySelectorAll('.network line').length === 10")
     lit = set()
@@ -86,7 +86,7 @@ def test_the_network_is_drawn(page: Browser) -> None:
 
 VIEWS = {
     "overview": "#/", "blocks": "#/blocks", "block": "#/block/1", "consensus": "#/consensus",
-    "playground": "#/playground", "graphql": "#/graphql", "contracts": "#/contracts", "search": "#/search/nothing",
+    "playground": "#/playground", "graphql": "#/graphql", "contracts": "#/abis", "search": "#/search/nothing",
 }  # fmt: skip
 SCREENSHOTS = os.environ.get("OPHION_SCREENSHOTS")
 """Where screenshots are written; docs/images/web-interface.png is `overview-wide-light.png` of a run with it."""
@@ -101,7 +101,7 @@ def test_every_view_can_be_photographed(page: Browser, tmp_path: Path, width: in
         page.go(view)
         page.until("document.querySelector('#main h1')?.textContent")
         if name == "overview":
-            page.reads("5 of 5", "The network makes blocks.")
+            page.reads("5 of 5", "The network is producing blocks.")
         picture = folder / f"{name}-{shape}-{'dark' if is_dark else 'light'}.png"
         page.picture(picture, whole=False)
         assert picture.stat().st_size > 5_000
@@ -225,7 +225,7 @@ def test_signers_of_clique_take_turns(browser: Browser, tmp_path: Path) -> None:
         with Gateway(Site("clique", "clique", nodes), page=PageFiles().answer) as gateway:
             browser.look()
             browser.open(f"http://127.0.0.1:{gateway.port}/", "!!document.querySelector('.network .node.lit')")
-            browser.reads("2 of 2", "by its seal")
+            browser.reads("2 of 2", "not in header")
             for name in NAMES[:2]:
                 browser.until(f"document.querySelector('.network .node.lit text')?.textContent === '{name}'")
             browser.go("#/consensus")

@@ -62,4 +62,4 @@ def test_a_node_that_answers_about_the_chain_alone_is_measured_and_examined(tmp_
         found = ophion("doctor", f"--rpc={url}").succeeded()
         assert "version unknown, block " in found.out
         assert "peers unknown" in found.out
-        assert "The network makes blocks." in found.out
+        assert "The network is producing blocks." in found.out

@@ -31,7 +31,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
 
         network.wait(lambda: builders() == validators, 60, "a block of every validator")
         asked = ",".join(f"http://127.0.0.1:{node.ports['json-rpc']}" for node in nodes)
-        assert "The network makes blocks." in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
+        assert "The network is producing blocks." in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
         # one is killed, and comes back
         network.kill(1)
         rest = (0, 2, 3, 4)

@@ -130,7 +130,7 @@ def check_statuses(mixed: Mixed) -> None:
     urls = [f"http://127.0.0.1:{nodes[index].ports['json-rpc']}" for index in OURS]
     urls += [f"http://127.0.0.1:{one.rpc_port}" for one in mixed.theirs]
     said = ophion("doctor", f"--rpc={','.join(urls)}", "--wait=20").succeeded().out
-    assert "The network makes blocks." in said
+    assert "The network is producing blocks." in said
     assert said.count("besu/") == len(mixed.theirs)
 
 

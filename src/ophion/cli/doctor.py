@@ -135,7 +135,7 @@ def verdict(nodes: Sequence[CheckedNode]) -> tuple[bool, list[str]]:
             lines.append(f"{node.url} has no peers: check static-nodes.json, --bootnodes and firewalls.")
     lines += _about_validators(online)
     if any(node.new_blocks for node in online) and not forked:
-        return True, [*lines, "The network makes blocks."]
+        return True, [*lines, "The network is producing blocks."]
     newest = min(online, key=lambda node: node.age_s)
     latest = f"the latest is number {newest.height}, {newest.age_s:.0f} s old" if newest.height else "there is none yet"
     lines.append(f"No new block arrived; {latest}.")

@@ -47,7 +47,7 @@ def node(**changes: Any) -> CheckedNode:
 
 
 def test_a_network_that_makes_blocks_is_well() -> None:
-    assert verdict([node(), node(url="http://b")]) == (True, ["The network makes blocks."])
+    assert verdict([node(), node(url="http://b")]) == (True, ["The network is producing blocks."])
 
 
 def test_no_node_answers() -> None:

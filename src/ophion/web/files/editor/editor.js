@@ -7,7 +7,7 @@ import { json } from "../lib/values.js";
 import { completions, mistakes, tokens } from "./document.js";
 import { EXAMPLES } from "./examples.js";
 import { explorer, INTROSPECTION, schemaOf } from "./schema.js";
-import { tidy } from "./tidy.js";
+import { formatDocument } from "./formatter.js";
 
 const KEY = "ophion-graphql", PAUSE_MS = 150, MAX_OFFERED = 40;
 
@@ -23,7 +23,7 @@ export function editor(root, { address, headers, extra }) {
 
   put(root, h("div.graphql",
     h("section.card.ask",
-      h("div.row", h("button.main", { id: "run", type: "button", title: "Ctrl+Enter", onclick: run }, "Run"), h("button", { id: "tidy", type: "button", title: "Indent the document anew", onclick: () => { query.value = tidy(query.value); changed(); } }, "Tidy"), examples),
+      h("div.row", h("button.main", { id: "run", type: "button", title: "Ctrl+Enter", onclick: run }, "Run"), h("button", { id: "format", type: "button", title: "Indent the document", onclick: () => { query.value = formatDocument(query.value); changed(); } }, "Format"), examples),
       h("label", { for: "query" }, "Document"), h("div.sheet", shade, query, hints), h("div", { role: "status" }, problems),
       h("label", { for: "variables" }, "Variables (JSON)"), variables, extra || null),
     h("section.card.answer", h("div.row.spread", h("h2", "Answer"), status), answer),

@@ -1,6 +1,6 @@
 /* Example documents and their variables. */
 
-import { tidy } from "./tidy.js";
+import { formatDocument } from "./formatter.js";
 
 const TEXTS = {
   "Newest block": ["{ block { number hash timestamp transactionCount gasUsed gasLimit miner { address } } }", ""],
@@ -10,4 +10,4 @@ const TEXTS = {
   "Pending transactions": ["{ pending { transactionCount transactions { hash nonce } } gasPrice }", ""],
 };
 
-export const EXAMPLES = Object.fromEntries(Object.entries(TEXTS).map(([name, [text, variables]]) => [name, [tidy(text), variables ? JSON.stringify(variables, null, 2) : ""]]));
+export const EXAMPLES = Object.fromEntries(Object.entries(TEXTS).map(([name, [text, variables]]) => [name, [formatDocument(text), variables ? JSON.stringify(variables, null, 2) : ""]]));

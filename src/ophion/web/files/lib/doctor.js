@@ -16,7 +16,7 @@ export function findings(network, live) {
     byNumber.set(node.number, node.hash);
   }
   for (const node of online) {
-    if (node.syncing) lines.push(["worry", `${node.name} is synchronising and takes no part until it has caught up.`]);
+    if (node.syncing) lines.push(["worry", `${node.name} is synchronising and does not vote until it has caught up.`]);
     else if (node.peers === 0 && network.nodes.length > 1) lines.push(["worry", `${node.name} has no peers: check static nodes, bootnodes and firewalls.`]);
   }
   const newest = Math.max(...online.map((node) => node.number), 0);
@@ -25,7 +25,7 @@ export function findings(network, live) {
   if (!lines.some(([mood]) => mood === "bad")) {
     const age = live.head?.timestamp ? Date.now() / 1000 - live.head.timestamp : null;
     if (live.head && live.head.number === 0) lines.push(["good", network.consensus ? "All is ready for the first block." : "All is well. The first transaction makes the first block."]);
-    else if (age !== null && (network.consensus === null || age < 60)) lines.push(["good", network.consensus ? "The network makes blocks." : "All is well."]);
+    else if (age !== null && (network.consensus === null || age < 60)) lines.push(["good", network.consensus ? "The network is producing blocks." : "All is well."]);
     else if (age !== null) lines.push(["worry", `No block since ${seconds(age)}.`]);
   }
   return lines.slice(0, 8);

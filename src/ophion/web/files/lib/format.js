@@ -102,8 +102,8 @@ export function addressLink(address, long) {
 }
 
 /** Link to the producer of a block; Clique headers have no beneficiary, only a seal. */
-export function makerLink(address, long) {
-  return /^0x0+$/.test(address) ? h("span.soft", { title: "The header has no beneficiary; the signer follows from the seal." }, "by its seal") : addressLink(address, long);
+export function proposerLink(address, long) {
+  return /^0x0+$/.test(address) ? h("span.soft", { title: "Clique headers name no proposer; the signer is recovered from the seal." }, "not in header") : addressLink(address, long);
 }
 
 /** Names of addresses: nodes of this network, contracts with a known address. */

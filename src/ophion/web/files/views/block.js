@@ -1,7 +1,7 @@
 /* Block view: header fields and paged transactions. */
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
-import { addressLink, ago, blockLink, bytes, count, date, ether, makerLink, printable, toHex, toNumber, txLink } from "../lib/format.js";
+import { addressLink, ago, blockLink, bytes, count, date, ether, proposerLink, printable, toHex, toNumber, txLink } from "../lib/format.js";
 import { decodeInput } from "../lib/abis.js";
 import { attempt, call } from "../lib/rpc.js";
 import { bar } from "./blocks.js";
@@ -19,18 +19,18 @@ export async function show(root, [wanted = "latest"], query) {
   const at = Math.min(Math.max(0, Number(query.get("page")) || 0), Math.max(0, pages - 1));
   put(root,
     h("div.title", h("h1", `Block ${count(number)}`), block.hash ? h("span.hash", copyable(block.hash)) : h("span.pill.worry", "pending"),
-      h("span.row", number > 0 ? h("a", { href: `#/block/${number - 1}`, rel: "prev" }, "← before") : null, h("a", { href: `#/block/${number + 1}`, rel: "next" }, "after →"))),
+      h("span.row", number > 0 ? h("a", { href: `#/block/${number - 1}`, rel: "prev" }, "← previous") : null, h("a", { href: `#/block/${number + 1}`, rel: "next" }, "next →"))),
     h("div.columns", card("Summary", summary(block)), card("Roots and other fields", rest(block))),
     h("section.card", h("header", h("h2", `${count(total)} ${total === 1 ? "transaction" : "transactions"}`)), await transactions(block, at),
       pages > 1 ? h("nav.pager", { "aria-label": "Pages" }, h("span.soft", `page ${at + 1} of ${count(pages)}`),
-        at > 0 ? h("a", { href: `#/block/${wanted}?page=${at - 1}` }, "Before") : null, at < pages - 1 ? h("a", { href: `#/block/${wanted}?page=${at + 1}` }, "Next") : null) : null));
+        at > 0 ? h("a", { href: `#/block/${wanted}?page=${at - 1}` }, "Previous") : null, at < pages - 1 ? h("a", { href: `#/block/${wanted}?page=${at + 1}` }, "Next") : null) : null));
 }
 
 function summary(block) {
   const time = toNumber(block.timestamp), used = toNumber(block.gasUsed), limit = toNumber(block.gasLimit), extra = printable(block.extraData);
   return facts([
     ["Time", date(time), h("span.soft", ` ${ago(time)}`)],
-    ["Proposer", makerLink(block.miner, true)],
+    ["Proposer", proposerLink(block.miner, true)],
     ["Gas used", bar(used / (limit || 1)), `${count(used)} of ${count(limit)}`],
     block.baseFeePerGas ? ["Base fee", ether(block.baseFeePerGas)] : null,
     ["Size", bytes(toNumber(block.size))],

@@ -1,7 +1,7 @@
 /* Blocks, newest first; the first page follows the chain. */
 
 import { h, put, table } from "../lib/dom.js";
-import { ago, blockLink, count, makerLink, short, toNumber } from "../lib/format.js";
+import { ago, blockLink, count, proposerLink, short, toNumber } from "../lib/format.js";
 import { headers } from "../lib/headers.js";
 import { live, onChange } from "../lib/live.js";
 import { call } from "../lib/rpc.js";
@@ -34,7 +34,7 @@ async function page(body, foot, top, isFirst) {
   const blocks = await headers(Math.max(0, top - ROWS + 1), top), lowest = blocks.at(-1).number;
   put(body, table("Blocks", ["Block", "Time", ["Transactions", "right"], "Gas used", "Proposer", "Hash"], blocks.map((block) => [
     blockLink(block.number), ago(block.timestamp), [count(block.txs), "right"], [bar(block.gasUsed / (block.gasLimit || 1)), count(block.gasUsed)],
-    makerLink(block.miner), h("a.hash", { href: `#/block/${block.hash}` }, short(block.hash))])));
+    proposerLink(block.miner), h("a.hash", { href: `#/block/${block.hash}` }, short(block.hash))])));
   put(foot, h("span.soft", `${count(lowest)} to ${count(top)}`), isFirst ? null : h("a", { href: "#/blocks" }, "Newest"),
     isFirst ? null : h("a", { href: `#/blocks/${top + ROWS}` }, "Newer"), lowest > 0 ? h("a", { href: `#/blocks/${lowest - 1}` }, "Older") : null);
 }

@@ -1,7 +1,7 @@
 /* Consensus: current round, validators, open votes, and a form to vote. */
 
 import { card, facts, h, put, say, table } from "../lib/dom.js";
-import { addressLink, blockLink, count, makerLink, names, seconds, short, toNumber } from "../lib/format.js";
+import { addressLink, blockLink, count, proposerLink, names, seconds, short, toNumber } from "../lib/format.js";
 import { live, onChange } from "../lib/live.js";
 import { network, onNodes, readConsensus, readRound, validators, watchNodes } from "../lib/nodes.js";
 import { attempt, call } from "../lib/rpc.js";
@@ -59,7 +59,7 @@ function alone(root) {
 async function drawRound(place) {
   const status = await readRound();
   if (!status) {
-    put(place, facts([["Next block", count((live.head?.number ?? -1) + 1)], ["Newest by", live.head ? makerLink(live.head.miner) : "–"]]));
+    put(place, facts([["Next block", count((live.head?.number ?? -1) + 1)], ["Newest by", live.head ? proposerLink(live.head.miner) : "–"]]));
     return;
   }
   put(place, facts([

@@ -3,7 +3,7 @@
 import { card, h, put } from "../lib/dom.js";
 
 export function show(root, [text]) {
-  put(root, h("h1", "Nothing found"), card("What can be searched for",
+  put(root, h("h1", "Nothing found"), card("What you can search for",
     h("p", "No result for ", h("code", text || ""), "."),
     h("ul.plain",
       h("li", "a block by number or hash, or ", h("code", "latest")),

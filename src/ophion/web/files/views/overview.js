@@ -1,7 +1,7 @@
 /* Overview: head, rates, nodes and health of the network. */
 
 import { card, h, put, say, table } from "../lib/dom.js";
-import { addressLink, ago, blockLink, brief, bytes, count, ether, makerLink, rate, seconds, toNumber, txLink } from "../lib/format.js";
+import { addressLink, ago, blockLink, brief, bytes, count, ether, proposerLink, rate, seconds, toNumber, txLink } from "../lib/format.js";
 import { blockTime, lateness, live, onChange, ratesOver } from "../lib/live.js";
 import { network, onNodes, own, readRound, watchNodes } from "../lib/nodes.js";
 import { bars, chart } from "../lib/chart.js";
@@ -120,7 +120,7 @@ function nodeTable(nodes) {
 function blockTable(blocks) {
   return table("Newest blocks", ["Block", "Time", ["Transactions", "right"], ["Full", "right"], "Proposer"], blocks.map((block) => [
     blockLink(block.number), ago(block.timestamp), [block.txs === null ? "…" : count(block.txs), "right"],
-    [`${block.gasLimit ? ((block.gasUsed / block.gasLimit) * 100).toFixed(0) : 0} %`, "right"], makerLink(block.miner)]));
+    [`${block.gasLimit ? ((block.gasUsed / block.gasLimit) * 100).toFixed(0) : 0} %`, "right"], proposerLink(block.miner)]));
 }
 
 function transactionTable(transactions) {

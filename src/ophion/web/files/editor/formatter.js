@@ -1,6 +1,6 @@
 /* Reformat a document without changing its meaning. */
 
-export function tidy(text) {
+export function formatDocument(text) {
   const tokens = text.match(/"""[^]*?"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*|\.\.\.|[{}()[\]:,!=|@&$]|[^\s{}()[\]:,!=|@&$"#]+/g) || [];
   let out = "", depth = 0, inner = 0, fresh = true;
   const line = () => { out = out.trimEnd() + "\n" + "  ".repeat(depth); fresh = true; };
