@@ -10,6 +10,7 @@ perm_explain  perm_explain, perm_dryRun, txpool_explain
 debug        debug_*                           debug_trace  debug_trace*
 trace        trace_*                           simulate   eth_simulateV1
 eea          private transactions and groups   priv       private states and logs
+otterscan    ots_*, erigon_*, parity_*: block explorers
 dev_snapshots  evm_snapshot, evm_revert
 dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
 dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
@@ -38,6 +39,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "debug": ("debug",),
     "debug_trace": ("debug",),
     "trace": ("trace",),
+    "otterscan": ("erigon", "ots", "parity"),
     "admin": ("admin",),
     "clique": ("clique", "ibft", "qbft"),
     "bft": ("ibft", "qbft"),

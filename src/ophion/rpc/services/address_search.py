@@ -1,0 +1,135 @@
+"""Finds the transactions that touch an address, and the creation of a contract, by re-executing blocks.
+
+There is no index of addresses. A search traces blocks in ranges until a page is full; the request timeout bounds it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+
+from ophion.native.tracing import TraceStream, trace_flat
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.hexcodec import data
+from ophion.primitives.types import EMPTY_TRIE_ROOT, Address, Hash32
+from ophion.rpc.errors import STATE_UNAVAILABLE, TIMEOUT_EXPIRED
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.tracing import streamed, traced_block
+from ophion.rpc.transport.streaming import whole_of
+
+_BLOCKS_PER_TRACE: Final = 64
+_EVERYTHING: Final = (1 << 64) - 1
+
+
+class AddressPage(Struct, frozen=True):
+    """Transactions that touch an address, newest first, and whether newer or older ones may follow."""
+
+    hashes: Sequence[str]
+    is_newest: bool
+    is_oldest: bool
+
+
+async def transactions_before(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
+    """Return at least `size` transactions below a block (0: from the head down), in whole blocks."""
+    numbers = range((block or ctx.queries.head_number + 1) - 1, 0, -1)
+    found, is_end = await _search(ctx, address, numbers, size)
+    return AddressPage([one for _, hashes in found for one in reversed(hashes)], block == 0, is_end)
+
+
+async def transactions_after(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
+    """Return at least `size` transactions above a block (0: from the first block up), in whole blocks."""
+    found, is_end = await _search(ctx, address, range(block + 1, ctx.queries.head_number + 1), size)
+    newest_first = [one for _, hashes in reversed(found) for one in reversed(hashes)]
+    return AddressPage(newest_first, is_end, block == 0)
+
+
+async def creation_of(ctx: RpcContext, contract: Address) -> tuple[str, str] | None:
+    """Return transaction hash and creator of a contract; None for an account without code and for genesis contracts.
+
+    The block of the creation is the first with the code, found by bisection.
+    """
+    number = await ctx.lanes.read.run(lambda: _first_with_code(ctx, contract))
+    if not number:
+        return None
+    for entry in await _entries(ctx, [number], (), ()):
+        if entry["type"] == "create" and (entry.get("result") or {}).get("address") == data(contract):
+            return entry["transactionHash"], entry["action"]["from"]
+    return None
+
+
+def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
+    """Return the first block at which the account has code; None if it has none at the head."""
+    low, high = 0, ctx.queries.head_number
+    if not ctx.queries.head_state.code(contract):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        view = ctx.queries.view(middle)
+        if view is not None and view.state.code(contract):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+async def _search(
+    ctx: RpcContext, address: Address, numbers: range, size: int
+) -> tuple[list[tuple[int, list[str]]], bool]:
+    """Return the hashes of each block that touches the address, and whether the range ended before the page did."""
+    deadline = time.monotonic() + ctx.limits.timeout_s
+    found: list[tuple[int, list[str]]] = []
+    total = 0
+    creation = await creation_of(ctx, address)  # no trace entry has a created contract as its recipient
+    created = None if creation is None else ctx.queries.transaction_position(Hash32(bytes.fromhex(creation[0][2:])))
+    for part in _with_transactions(ctx, numbers):
+        if time.monotonic() > deadline:
+            raise TIMEOUT_EXPIRED()
+        by_block: dict[int, dict[int, str]] = {number: {} for number in part}
+        for senders, recipients in (((address,), ()), ((), (address,))):
+            for entry in await _entries(ctx, part, senders, recipients):
+                if entry["transactionHash"] is not None:
+                    by_block[entry["blockNumber"]][entry["transactionPosition"]] = entry["transactionHash"]
+        if creation is not None and created is not None and created[1] in by_block:
+            by_block[created[1]][created[2]] = creation[0]
+        for number in part:
+            if not by_block[number]:
+                continue
+            if total >= size:
+                return found, False
+            hashes = [by_block[number][index] for index in sorted(by_block[number])]
+            found.append((number, hashes))
+            total += len(hashes)
+    return found, True
+
+
+def _with_transactions(ctx: RpcContext, numbers: range) -> Iterator[list[int]]:
+    """Yield parts of the range, without empty blocks."""
+    part: list[int] = []
+    for number in numbers:
+        header = ctx.queries.chain.canonical(number)
+        if header is not None and header.header.transactions_root != EMPTY_TRIE_ROOT:
+            part.append(number)
+        if len(part) == _BLOCKS_PER_TRACE:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+async def _entries(
+    ctx: RpcContext, numbers: Sequence[int], senders: Sequence[Address], recipients: Sequence[Address]
+) -> list[dict[str, Any]]:
+    def start() -> TraceStream:
+        headers: list[HashedHeader | None] = [ctx.queries.chain.canonical(number) for number in numbers]
+        blocks = [traced_block(ctx, header) for header in headers]
+        return trace_flat(blocks, None, senders, recipients, 0, _EVERYTHING, None, ctx.limits.timeout_s)
+
+    text = await streamed(ctx, start)
+    if text is None:
+        raise STATE_UNAVAILABLE()
+    entries: list[dict[str, Any]] = orjson.loads(text if isinstance(text, bytes) else await whole_of(text))
+    return entries
