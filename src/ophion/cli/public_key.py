@@ -23,7 +23,7 @@ def _key(session: CommandSession) -> PrivateKey:
     data = session.part(DataConfig)
     if data.node_private_key_file is None and not data.key_file.exists():
         refuse_foreign_data(data.data_path)
-    key, _ = load_or_create_key(data.key_file)
+    key, _ = load_or_create_key(data.key_file, password_file=data.node_private_key_password_file)
     return key
 
 

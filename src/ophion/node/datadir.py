@@ -21,7 +21,7 @@ from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.node.foreign_data import refuse_foreign_data
-from ophion.node.node_key_file import load_key, load_or_create_key
+from ophion.node.node_key_file import PASSWORD_OPTION, check_key_file, load_or_create_key
 from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
 
@@ -45,7 +45,13 @@ class DataConfig(Options):
     node_private_key_file: Path | None = option(
         "--node-private-key-file",
         default=None,
-        help="Private key of this node; written when missing. Otherwise the file `key` in the data path.",
+        help="Private key of this node, as 64 hex digits or encrypted (Web3 Secret Storage); written when missing. "
+        "Otherwise the file `key` in the data path.",
+    )
+    node_private_key_password_file: Path | None = option(
+        PASSWORD_OPTION,
+        default=None,
+        help="File whose first line is the password of an encrypted private key. Otherwise the terminal asks for it.",
     )
 
     def problems(self) -> Iterator[str]:
@@ -60,7 +66,7 @@ class DataConfig(Options):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
             try:
-                load_key(self.node_private_key_file)
+                check_key_file(self.node_private_key_file, self.node_private_key_password_file)
             except KeyFileError as error:
                 yield str(error)
 
@@ -118,7 +124,7 @@ class DataDirectory:
 
     def key(self, config: DataConfig) -> tuple[PrivateKey, bool]:
         """Return the node's key and whether it is new."""
-        return load_or_create_key(config.key_file)
+        return load_or_create_key(config.key_file, password_file=config.node_private_key_password_file)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
         """Return the database; it is opened at the first call and closed with the directory."""

@@ -1,28 +1,84 @@
-"""The node's private key on disk: one line of 64 hex digits, 0x optional."""
+"""The node's private key on disk: one line of 64 hex digits (0x optional), or an encrypted key file (keystore.py)."""
 
 from __future__ import annotations
 
+import sys
+from getpass import getpass
 from pathlib import Path
+from typing import Final
 
 from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import Entropy, SystemEntropy
 from ophion.runtime.operator_files import content_of, write_whole
+from ophion.wallet.keystore import check_form, decrypt, is_keystore
+
+PASSWORD_OPTION: Final = "--node-private-key-password-file"
 
 
-def load_key(path: Path) -> PrivateKey:
-    """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key."""
-    try:
-        content = content_of(path)
-    except OSError as error:
-        raise KeyFileError(f"Unable to read the private key file {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise _no_key(path, str(error)) from error
+def load_key(path: Path, password_file: Path | None = None) -> PrivateKey:
+    """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key.
+
+    The password of an encrypted file comes from the first line of `password_file`, otherwise from the terminal.
+    """
+    content = read_key_file(path)
+    if is_keystore(content):
+        return _decrypted(content, path, password_file)
     secret = _secret(content, path)
     try:
         return PrivateKey(secret)
     except KeyFileError as error:
         raise _no_key(path, "a number that is no key of the curve") from error
+
+
+def check_key_file(path: Path, password_file: Path | None = None) -> None:
+    """Raise `KeyFileError` for a key file that `load_key` would refuse; does not decrypt and does not prompt."""
+    content = read_key_file(path)
+    if not is_keystore(content):
+        load_key(path)
+        return
+    try:
+        check_form(content)
+    except KeyFileError as error:
+        raise _no_key(path, str(error)) from error
+    if password_file is not None:
+        read_password_file(password_file)
+
+
+def read_key_file(path: Path) -> bytes:
+    """Return the content of a key file; `KeyFileError` when it cannot be read."""
+    try:
+        return content_of(path)
+    except OSError as error:
+        raise KeyFileError(f"Unable to read the private key file {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise _no_key(path, str(error)) from error
+
+
+def read_password_file(path: Path) -> str:
+    """Return the first line of a password file."""
+    try:
+        lines = content_of(path).decode().splitlines()
+    except OSError as error:
+        raise KeyFileError(f"Unable to read the password file {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise KeyFileError(f"Unable to read the password file {path}: {error}") from error
+    if not lines or not lines[0]:
+        raise KeyFileError(f"The password file {path} is empty.")
+    return lines[0]
+
+
+def _decrypted(content: bytes, path: Path, password_file: Path | None) -> PrivateKey:
+    if password_file is not None:
+        password = read_password_file(password_file)
+    elif sys.stdin is not None and sys.stdin.isatty():
+        password = getpass(f"Password of {path}: ")
+    else:
+        raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {PASSWORD_OPTION}.")
+    try:
+        return decrypt(content, password)
+    except KeyFileError as error:
+        raise KeyFileError(f"Unable to decrypt the private key file {path}: {error}.") from error
 
 
 def _secret(content: bytes, path: Path) -> bytes:
@@ -41,11 +97,13 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
     return KeyFileError(f"Supplied file does not contain valid key pair. ({path}: {reason})")
 
 
-def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:
+def load_or_create_key(
+    path: Path, entropy: Entropy | None = None, password_file: Path | None = None
+) -> tuple[PrivateKey, bool]:
     """Load the key of a file, or create it when the file is missing; the second value is whether it is new."""
     # a dangling link is a key on an unmounted disk, not a missing key
     if path.exists() or path.is_symlink():
-        return load_key(path), False
+        return load_key(path, password_file), False
     key = new_key(entropy or SystemEntropy())
     write_text(path, f"0x{key.secret().hex()}", mode=0o600)
     return key, True
