@@ -7,11 +7,11 @@ from pathlib import Path
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.input_output import read_password
 from ophion.errors import CommandError, KeyFileError
-from ophion.node.node_key_file import load_key, read_key_file, read_password_file, write_text
+from ophion.node.node_key_file import is_encrypted, load_key, read_key_file, read_password_file, write_text
 from ophion.primitives.hexcodec import data
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import Options, option
-from ophion.wallet.keystore import SCRYPT_N, address_of, encrypt, is_keystore
+from ophion.wallet.keystore import SCRYPT_N, address_of, encrypt
 
 _MIN_SCRYPT_N = 1 << 12
 
@@ -49,7 +49,7 @@ def encrypt_key(options: EncryptOptions, session: CommandSession) -> int:
     _refuse_existing(options.target)
     if options.scrypt_n < _MIN_SCRYPT_N or options.scrypt_n & (options.scrypt_n - 1):
         raise CommandError(f"--scrypt-n: a power of two of at least {_MIN_SCRYPT_N} is expected.")
-    if is_keystore(read_key_file(source)):
+    if is_encrypted(read_key_file(source)):
         raise CommandError(f"{source} is encrypted already.")
     key = load_key(source)
     password = read_password() if options.password_file is None else read_password_file(options.password_file)
@@ -65,7 +65,7 @@ def decrypt_key(options: DecryptOptions, session: CommandSession) -> int:
     """Write the key of an encrypted file as 64 hex digits."""
     source = _one_file(session)
     _refuse_existing(options.target)
-    if not is_keystore(read_key_file(source)):
+    if not is_encrypted(read_key_file(source)):
         raise CommandError(f"{source} is not encrypted.")
     key = load_key(source, options.password_file)
     write_text(options.target, data(key.secret()), mode=0o600)
@@ -103,7 +103,7 @@ def list_keys(options: Options, session: CommandSession) -> int:
 
 def _described(path: Path) -> str:
     content = read_key_file(path)
-    if not is_keystore(content):
+    if not is_encrypted(content):
         return f"{data(load_key(path).address)} plain     {path}"
     address = address_of(content)
     return f"{'address not stated'.ljust(42) if address is None else data(address)} encrypted {path}"

@@ -11,7 +11,6 @@ from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import Entropy, SystemEntropy
 from ophion.runtime.operator_files import content_of, write_whole
-from ophion.wallet.keystore import check_form, decrypt, is_keystore
 
 PASSWORD_OPTION: Final = "--node-private-key-password-file"
 
@@ -22,7 +21,7 @@ def load_key(path: Path, password_file: Path | None = None) -> PrivateKey:
     The password of an encrypted file comes from the first line of `password_file`, otherwise from the terminal.
     """
     content = read_key_file(path)
-    if is_keystore(content):
+    if is_encrypted(content):
         return _decrypted(content, path, password_file)
     secret = _secret(content, path)
     try:
@@ -34,15 +33,22 @@ def load_key(path: Path, password_file: Path | None = None) -> PrivateKey:
 def check_key_file(path: Path, password_file: Path | None = None) -> None:
     """Raise `KeyFileError` for a key file that `load_key` would refuse; does not decrypt and does not prompt."""
     content = read_key_file(path)
-    if not is_keystore(content):
+    if not is_encrypted(content):
         load_key(path)
         return
+    from ophion.wallet.keystore import check_form  # loads OpenSSL
+
     try:
         check_form(content)
     except KeyFileError as error:
         raise _no_key(path, str(error)) from error
     if password_file is not None:
         read_password_file(password_file)
+
+
+def is_encrypted(content: bytes) -> bool:
+    """Whether the content looks like an encrypted key file rather than 64 hex digits."""
+    return content.lstrip()[:1] == b"{"
 
 
 def read_key_file(path: Path) -> bytes:
@@ -75,6 +81,8 @@ def _decrypted(content: bytes, path: Path, password_file: Path | None) -> Privat
         password = getpass(f"Password of {path}: ")
     else:
         raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {PASSWORD_OPTION}.")
+    from ophion.wallet.keystore import decrypt  # loads OpenSSL
+
     try:
         return decrypt(content, password)
     except KeyFileError as error:

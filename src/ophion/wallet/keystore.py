@@ -1,4 +1,7 @@
-"""Encrypted key files: Web3 Secret Storage, version 3 (scrypt or PBKDF2, AES-128-CTR, Keccak-256 as checksum)."""
+"""Encrypted key files: Web3 Secret Storage, version 3 (scrypt or PBKDF2, AES-128-CTR, Keccak-256 as checksum).
+
+This module loads OpenSSL. A node imports it only for an encrypted key.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import hashlib
 import hmac
 import json
 from typing import Any, Final
+
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey, keccak256
@@ -20,11 +25,6 @@ MAX_KDF_BYTES: Final = 1 << 30
 """Maximum memory of one key derivation; a larger file is refused."""
 MAX_KDF_ROUNDS: Final = 10_000_000
 _KEY_BYTES: Final = 32
-
-
-def is_keystore(content: bytes) -> bool:
-    """Whether the content looks like an encrypted key file rather than 64 hex digits."""
-    return content.lstrip()[:1] == b"{"
 
 
 def encrypt(key: PrivateKey, password: str, entropy: Entropy, scrypt_n: int = SCRYPT_N) -> str:
@@ -142,8 +142,6 @@ _KDFS: Final = {"scrypt": _scrypt, "pbkdf2": _pbkdf2}
 
 
 def _aes_ctr(key: bytes, iv: bytes, data: bytes) -> bytes:
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
     if len(iv) != 16 or len(data) != _KEY_BYTES:
         raise KeyFileError("the initialisation vector must have 16 bytes and the ciphertext 32")
     stream = Cipher(algorithms.AES(key), modes.CTR(iv)).encryptor()
