@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +16,8 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lanes
 
 _KEPT_REWARDS = 4096
+_KEPT_HISTORIES = 64
+"""Short histories that are kept until the head changes; clients ask the same one before each transaction."""
 _HORIZON_BLOCKS = 8
 """A suggestion stays valid for this many blocks, even if all are empty and the base fee falls."""
 _FEW_BLOCKS = 32
@@ -24,7 +27,11 @@ _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
 
 
-class FeeHistory(Struct, frozen=True):
+_HistoryKey: TypeAlias = tuple[int, Hash32, tuple[float, ...] | None, int, int, int | None]
+"""Count, newest block, percentiles, minimum prices of the node, next base fee (a cheat code may change it)."""
+
+
+class FeeHistory(Struct):
     """Prices of a range of blocks; both base fee lists have one more entry, for the block after the range."""
 
     oldest: int
@@ -34,6 +41,8 @@ class FeeHistory(Struct, frozen=True):
     blob_gas_used_ratios: list[float]
     rewards: list[list[int]] | None
     """One effective tip per percentile for each block; None when no percentiles were requested."""
+    rendered: bytes | None = None
+    """The result as JSON text, set by the interface when it renders a history for the first time."""
 
 
 class FeeOracle:
@@ -47,6 +56,8 @@ class FeeOracle:
         self.suggested_tip: int | None = None
         """A fixed priority fee in place of that of recent blocks; for presets of the development network."""
         self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
+        self._histories: dict[_HistoryKey, FeeHistory] = {}
+        self._histories_head: Hash32 | None = None
 
     async def gas_price(self) -> int:
         """Return the median of recent gas prices, capped, and at least the minimum gas price and the next base fee."""
@@ -91,8 +102,22 @@ class FeeOracle:
         Clients derive priority fees from the rewards of a history that ends at the head, so these are never lower than
         the pool requires. Older histories are exact.
         """
-        after = self._after(newest)
+        head = self._queries.head_hash
+        if self._histories_head != head:
+            self._histories.clear()
+            self._histories_head = head
         shares = None if percentiles is None else tuple(percentiles)
+        floor = self._floor
+        key = (count, newest.hash, shares, floor.min_gas_price, floor.min_priority_fee, self._queries.next_base_fee())
+        known = self._histories.get(key)
+        if known is None:
+            known = await self._read_history(count, newest, shares)
+            if count <= _FEW_BLOCKS and len(self._histories) < _KEPT_HISTORIES and self._queries.head_hash == head:
+                self._histories[key] = known
+        return known
+
+    async def _read_history(self, count: int, newest: HashedHeader, shares: tuple[float, ...] | None) -> FeeHistory:
+        after = self._after(newest)
         is_suggestion = newest.hash == self._queries.head_hash and after.base_fee_per_gas is not None
         least = self._required_tip() if is_suggestion else 0
         if count <= _FEW_BLOCKS:

@@ -145,3 +145,21 @@ def test_rewards_are_weighted_by_gas(percentiles: list[float], expected: list[in
 @pytest.mark.parametrize("logs", [[], [[bytes(20), [bytes(32)], bytes(500)]]])
 def test_the_gas_of_a_receipt_is_read_in_every_form(status: bytes, gas: int, kind: bytes, logs: Any) -> None:
     assert cumulative_gas(kind + rlp.encode([status, rlp.scalar(gas), bytes(256), logs])) == gas
+
+
+def test_a_short_history_is_kept_until_head_or_prices_change(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        fees, head = core.core.fees, core.chain.head
+        first = await fees.fee_history(5, head, [50.0])
+        assert await fees.fee_history(5, head, [50.0]) is first
+        assert await fees.fee_history(5, head, [51.0]) is not first
+        core.mining.floor.min_gas_price = 5000
+        assert (await fees.fee_history(5, head, [50.0])).rewards != first.rewards
+        core.mining.floor.min_gas_price = 1000
+        await core.mine()
+        assert await fees.fee_history(5, head, [50.0]) is not first
+        for share in range(100):  # bounded
+            await fees.fee_history(2, core.chain.head, [float(share)])
+        assert len(fees._histories) <= 64
+
+    told(tmp_path, story)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Final
 
+import orjson
+
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
@@ -150,4 +152,7 @@ async def get_fee_history(
     header = header_at(ctx, BlockTag.LATEST if newest is BlockTag.PENDING else newest)
     if header is None:
         raise invalid_params("newest: there is no such block")
-    return render.fee_history(await ctx.fees.fee_history(min(block_count, MAX_BLOCKS), header, percentiles))
+    history = await ctx.fees.fee_history(min(block_count, MAX_BLOCKS), header, percentiles)
+    if history.rendered is None:
+        history.rendered = orjson.dumps(render.fee_history(history))
+    return history.rendered

@@ -183,8 +183,8 @@ StorageValuesResult = Annotated[
     ),
 ]
 FeeHistoryResult = Annotated[
-    dict[str, Any],
-    object_result(
+    bytes,
+    spliced_result(
         "fee history",
         "base fees, gas used ratios and priority fees",
         _object(
