@@ -11,7 +11,7 @@ from ophion.runtime.operator_files import content_of, write_whole
 
 
 def load_key(path: Path) -> PrivateKey:
-    """Read a key file; `KeyFileError` when it cannot be read or holds anything but one key."""
+    """Read a key file. Raises `KeyFileError` unless the file holds exactly one key."""
     try:
         content = content_of(path)
     except OSError as error:
@@ -42,8 +42,8 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
 
 
 def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:
-    """Load the key of a file, or create it when the file is missing; the second value is whether it is new."""
-    # a dangling link is a key on an unmounted disk, not a missing key
+    """Load the key from a file; create it if the file is missing. The second value tells whether the key is new."""
+    # a dangling link means a key on an unmounted disk, so no new key is created
     if path.exists() or path.is_symlink():
         return load_key(path), False
     key = new_key(entropy or SystemEntropy())
@@ -52,7 +52,7 @@ def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[Priv
 
 
 def new_key(entropy: Entropy) -> PrivateKey:
-    """Draw a random key; a number outside the curve order (one in 2^128) is drawn again."""
+    """Draw a random key. A number outside the curve order (one in 2^128) is drawn again."""
     while True:
         try:
             return PrivateKey(entropy.token(32))
@@ -61,7 +61,7 @@ def new_key(entropy: Entropy) -> PrivateKey:
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file, in full or not at all; `KeyFileError` when it cannot be written."""
+    """Write a small file completely or not at all. Raises `KeyFileError` when that fails."""
     try:
         write_whole(path, text, mode)
     except OSError as error:
