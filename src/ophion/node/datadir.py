@@ -1,7 +1,8 @@
 """The data directory of a node. Only one process at a time may use it.
 
-<data-path>/key                               the node's private key <data-path>/lock                              held
-by the process that uses the directory <data-path>/database/                         chain and state (LMDB)
+<data-path>/key                               the node's private key
+<data-path>/lock                              held by the process that uses the directory
+<data-path>/database/                         chain and state (LMDB)
 <data-path>/database/DATABASE_METADATA.json   {"version":1}, checked before the database is opened
 """
 

@@ -162,7 +162,7 @@ def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: 
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
-    """Read the options. Raises `ConfigError` if the static nodes file or the genesis file's bootnodes cannot be used."""
+    """Read the options. Raises `ConfigError` if the static nodes file or bootnodes of the genesis are invalid."""
     chosen = config.static_nodes_file
     static = read_static_nodes(data_path / NAME if chosen is None else chosen, must_exist=chosen is not None)
     return PeerSettings(
