@@ -1,4 +1,4 @@
-"""Make a long chain of empty BFT blocks for comparisons: only headers matter, and each carries the seals of a quorum.
+"""Make a long chain of empty BFT blocks for comparisons. Each header carries the seals of a quorum.
 
     python bench/bft_chain.py FOLDER [--blocks 20000] [--validators 4] [--protocol ibft2|qbft]
 

@@ -1,6 +1,6 @@
-"""Speed of the BFT machine: decoded messages handled per second on one core, cryptography and decoding aside.
+"""Measure the BFT state machine: decoded messages per second on one core, without cryptography and decoding.
 
-One validator hears everything the others say in block after block: proposal, prepares, commits, each by each. Usage:
+One validator receives all messages of the others for many blocks: proposals, prepares and commits. Usage:
 
     .venv/bin/python bench/bft_machine.py [--blocks 2000] [--validators 4 7 21]
 """
@@ -33,12 +33,12 @@ TIMING = RoundTiming(1.0, 10.0)
 
 
 def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, ...]]:
-    """What the last validator hears at each height; heights at which it would propose itself are left out."""
+    """Return the messages that the last validator receives at each height, except heights at which it proposes."""
     hands = [FakeMessageFactory(stand_in_address(index), rules) for index in range(validators)]
     addresses = tuple(hand.address for hand in hands)
     heights = []
     for number in range(1, blocks + 1):
-        builder = ZERO_ADDRESS  # so that the first validator is always the proposer
+        builder = ZERO_ADDRESS  # makes the first validator the proposer of every height
         head = Head(number - 1, ZERO_HASH, number - 1, builder)
         block = stand_in_block(number, hands[0].address, Content(ZERO_HASH, number, 0))
         events: list[BftEvent] = [NewHead(head, addresses, TIMING), BlockTimer(number)]
@@ -54,7 +54,7 @@ def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, .
 
 
 def measure(rules: Rules, validators: int, blocks: int) -> float:
-    """Messages per second."""
+    """Return messages per second."""
     heights = script(rules, validators, blocks)
     machine = BftStateMachine(rules, FakeMessageFactory(stand_in_address(validators - 1), rules))
     messages = sum(isinstance(event, MessageReceived) for events in heights for event in events)

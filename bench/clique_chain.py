@@ -1,9 +1,9 @@
-"""Make a chain for comparisons: blocks of a lone Clique signer with transfers, calls that write logs, and deployments.
+"""Make a chain for comparisons: blocks of one Clique signer with transfers, calls that write logs, and deployments.
 
     python bench/clique_chain.py FOLDER [--blocks 120] [--transactions 40]
 
-Writes genesis.json and blocks.rlp, which this node and geth up to 1.13 import alike. Made in process and in made-up
-time, so a hundred blocks take some seconds. The same arguments give the same transactions.
+Writes genesis.json and blocks.rlp, which both Ophion and geth up to 1.13 can import. The chain is made in process with
+a manual clock, so a hundred blocks take some seconds. The same arguments give the same transactions.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ FORKS: Final = (
     "london",
 )  # fmt: skip
 NOTING: Final = bytes.fromhex("60003533556000356000526020353360 2a60206000a300".replace(" ", ""))
-"""Keeps the first word of its call data under the caller and writes it to a log with three topics."""
+"""A contract that stores the first word of its call data under the caller's address and logs it with three topics."""
 CREATION: Final = b"\x61" + len(NOTING).to_bytes(2, "big") + bytes.fromhex("80600c6000396000f3") + NOTING
 GAS_PRICE: Final = 10**11
 
 
 def genesis_text() -> str:
-    """The genesis file, with the members that both clients read."""
+    """Return the genesis file, with the members that both clients read."""
     values = {
         "config": {
             "chainId": CHAIN_ID,
@@ -57,8 +57,10 @@ def genesis_text() -> str:
 
 
 def transactions() -> Iterator[bytes]:
-    """Without end: of twenty, eleven transfers, eight calls and a deployment; the senders take turns."""
-    contract = SENDERS[0].address  # replaced by the first contract
+    """Yield transactions without end. Of twenty, eleven are transfers, eight calls and one a deployment. Senders
+    alternate.
+    """
+    contract = SENDERS[0].address  # replaced once the first contract is deployed
     for at in range(1 << 62):
         sender = SENDERS[at % len(SENDERS)]
         to: bytes | None
@@ -79,7 +81,7 @@ def transactions() -> Iterator[bytes]:
 
 
 def make_chain(folder: Path, blocks: int, count: int) -> None:
-    """Write the chain: so many blocks with so many transactions each."""
+    """Write a chain of `blocks` blocks with `count` transactions each."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "genesis.json").write_text(genesis_text())
     clock, source = ManualClock(), transactions()
@@ -87,7 +89,7 @@ def make_chain(folder: Path, blocks: int, count: int) -> None:
     async def story(node: TestCore) -> None:
         node.mining.start()
         sealing = asyncio.create_task(node.mining.run(lambda: None))
-        await asyncio.sleep(0.5)  # from here on half-way between two blocks
+        await asyncio.sleep(0.5)  # from now on, half-way between two blocks
         for number in range(1, blocks + 1):
             await node.send(*(next(source) for _ in range(count)))
             await asyncio.sleep(1)

@@ -1,10 +1,10 @@
-"""Cheat codes of a development node: snapshots, mining and one client that waits for each receipt.
+"""Measure cheat codes of a development node: snapshots, mining, and one client that waits for each receipt.
 
     python bench/dev_node.py [--anvil=PATH]
 
-Says how long a snapshot and a revert take in a chain of 10,000 blocks, how memory grows over 100,000 of such pairs, how
-long 57,600 blocks take, and how many transfers a second one client gets through that waits for each. With --anvil the
-last is measured against Anvil as well.
+Prints how long a snapshot and a revert take in a chain of 10,000 blocks, and how memory grows over 100,000 such pairs.
+Also prints how long 57,600 blocks take, and how many transfers a second one client sends if it waits for each receipt.
+With --anvil, the last figure is measured for Anvil too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def batch(self, method: str, params: list[Any], count: int) -> list[Any]:
-        """The results of many requests in one body."""
+        """Send many requests in one batch; return their results."""
         calls = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number in range(count)]
         return [one["result"] for one in self._send(calls)]
 
@@ -47,13 +47,13 @@ class Client:
 
 
 def resident_mib(pid: int) -> float:
-    """Memory of a process (Linux)."""
+    """Return the memory of a process (Linux)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
 
 def pairs(client: Client, count: int) -> tuple[float, float]:
-    """Milliseconds of a snapshot and of a revert, measured by one client that waits for each."""
+    """Return the milliseconds of a snapshot and of a revert, for one client that waits for each."""
     taken = reverted = 0.0
     for _ in range(count):
         begun = time.perf_counter()
@@ -66,7 +66,7 @@ def pairs(client: Client, count: int) -> tuple[float, float]:
 
 
 def transfers(client: Client, count: int) -> float:
-    """Transfers a second of one client that waits for each receipt."""
+    """Return transfers per second of one client that waits for each receipt."""
     begun = time.perf_counter()
     for _ in range(count):
         hash = client.ask("eth_sendTransaction", {"from": FIRST, "to": OTHER, "value": "0x1", "gas": "0x5208"})

@@ -1,9 +1,9 @@
-"""How many private payloads a second two enclaves exchange: sealed, durable on both disks, acknowledged.
+"""Measure how many private payloads a second two enclaves exchange: sealed, durable on both disks, acknowledged.
 
     python bench/enclave.py [--payloads=4000] [--size=300]
 
-Both members run in this one process and thread over a real session (encrypted, in memory), so one of two nodes does
-about twice as much. `senders` is how many wait for their acknowledgement at a time.
+Both enclaves run in this process and thread over a real session (encrypted, in memory). So two nodes with a process
+each reach about twice the rate. `senders` is the number of payloads that wait for their acknowledgement at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ophion.testing.enclaves import Member, at_work, met, part
 
 
 async def exchange(path: Path, payloads: int, size: int, senders: int) -> None:
-    """One round with fresh databases."""
+    """Run one exchange with new databases."""
     lanes = ThreadLanes(), ThreadLanes()
     a, b = (Member(path, number, lanes=lane) for number, lane in zip((1, 2), lanes, strict=True))
     slots = asyncio.Semaphore(senders)

@@ -1,8 +1,9 @@
-"""What the one address costs: requests through it against requests to the node, and sockets that only wait.
+"""Measure the gateway: requests through it against requests to the node directly, and idle sockets.
 
     python bench/gateway.py [--seconds=5] [--connections=64] [--sockets=5000]
 
-One development node and one proxy as `ophion quickstart` runs it, each a process of its own; `wrk` asks both in turns.
+Starts a development node and a gateway as in `ophion quickstart`, each as a process. `wrk` sends requests to both
+alternately.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ HANDSHAKE = (
 
 
 def rate(url: str, body: str, seconds: int, connections: int, folder: Path) -> float:
-    """Requests a second that wrk counts."""
+    """Return the requests per second that wrk reports."""
     script = folder / "post.lua"
     script.write_text(f"wrk.method = 'POST'\nwrk.body = [[{body}]]\nwrk.headers['Content-Type'] = 'application/json'\n")
     done = subprocess.run(
@@ -51,13 +52,13 @@ def rate(url: str, body: str, seconds: int, connections: int, folder: Path) -> f
 
 
 def memory(pid: int) -> float:
-    """Resident megabytes."""
+    """Return the resident memory in megabytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 async def idle_sockets(port: int, path: bytes, count: int) -> list[asyncio.StreamWriter]:
-    """So many WebSockets that say nothing."""
+    """Open `count` WebSockets that send nothing."""
     found = []
     for _ in range(count):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)

@@ -1,10 +1,10 @@
-"""GraphQL side by side: requests per second and CPU time per request, geth beside Ophion where there is one.
+"""Measure GraphQL: requests per second and CPU time per request, of Ophion and, if available, of geth.
 
     GETH=/path/to/geth python bench/graphql.py [--seconds N] [--rounds N] [--chain FOLDER]
 
-The chain has 120 blocks of 40 transactions, made anew (clique_chain.py), unless FOLDER has another (genesis.json and
-blocks.rlp). Of geth, 1.13.15 is the last that knows Clique. Needs wrk. Before anything is measured, the answers of both
-are compared. Only ratios between rows of one run mean anything; on a busy machine those of the CPU time say more.
+By default the chain has 120 blocks of 40 transactions (made by clique_chain.py); FOLDER may have another chain
+(genesis.json and blocks.rlp). geth 1.13.15 is the last version with Clique. Needs wrk. The answers of both nodes are
+compared first. Compare only ratios between rows of one run; on a busy machine, those of the CPU time are more reliable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLOCKS = 120
 TRANSACTIONS_EACH = 40
 
 TEN_FIELDS = (
-    "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"  # ten of them
+    "number hash nonce timestamp gasUsed gasLimit stateRoot receiptsRoot transactionsRoot extraData"  # ten fields
 )
 TRANSACTIONS = "hash nonce index value gasPrice gas inputData from{address} to{address}"
 RECEIPTS = "status gasUsed cumulativeGasUsed logs{topics data}"
@@ -42,21 +42,21 @@ RECEIPTS = "status gasUsed cumulativeGasUsed logs{topics data}"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kind of request: Lua that makes the JSON of request number `n`, and how many clients ask at a time."""
+    """One kind of request: Lua code that makes the JSON of request number `n`, and the number of concurrent clients."""
 
     name: str
     lua: str
     connections: int
     document: str
-    """One that both peers must answer alike."""
+    """A document to which both nodes must give the same answer."""
     wanted: float
-    """At least so many times as many requests as geth."""
+    """Minimum ratio of the request rate to that of geth."""
     patience: int = 1
-    """How many times as long as usual it is measured."""
+    """Factor by which the measurement is longer than the default."""
 
 
 def works(head: int, last: int) -> list[Work]:
-    """The requests of the comparison on a chain with this head."""
+    """Return the requests of the comparison, for a chain with this head."""
     literal = f'"{{\\"query\\":\\"{{block(number:" .. (n % {head}) .. "){{{TEN_FIELDS}}}}}\\"}}"'
     variables = (
         f'"{{\\"query\\":\\"query($n:Long){{block(number:$n){{{TEN_FIELDS}}}}}\\",\\"variables\\":{{\\"n\\":" '
@@ -143,7 +143,7 @@ def geth(chain: Path, work: Path) -> Peer:
 
 
 def measure(peer: Peer, work: Work, seconds: int) -> tuple[float, float]:
-    """Requests per second, and CPU microseconds per request."""
+    """Return requests per second, and CPU microseconds per request."""
     script = f"""
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
@@ -166,7 +166,7 @@ request = function() n = n + 1; return wrk.format(nil, "/graphql", nil, {work.lu
 
 
 def plain(value: Any) -> Any:
-    """An answer with all numbers as hex text, as geth has them."""
+    """Return an answer with all numbers as hex text, as geth writes them."""
     if isinstance(value, dict):
         return {name: plain(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -175,7 +175,7 @@ def plain(value: Any) -> Any:
 
 
 def compare_answers(peers: Sequence[Peer], works: Sequence[Work]) -> None:
-    """Compare the answers as well as the speed."""
+    """Check that all nodes give the same answers."""
     for work in works:
         answers = [plain(json.loads(peer.ask(work.document)[1])) for peer in peers]
         if any(answer != answers[0] for answer in answers) or "errors" in answers[0]:
@@ -183,7 +183,7 @@ def compare_answers(peers: Sequence[Peer], works: Sequence[Work]) -> None:
 
 
 def compare_speed(peers: Sequence[Peer], work: Work, seconds: int, rounds: int) -> None:
-    """Print the medians of one kind of request; the peers take turns."""
+    """Print the medians of one kind of request. The nodes are measured alternately."""
     figures: dict[str, list[tuple[float, float]]] = {peer.name: [] for peer in peers}
     for _ in range(rounds):
         for peer in peers:

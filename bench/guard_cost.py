@@ -1,13 +1,12 @@
-"""What authentication and metrics cost a request: python bench/guard_cost.py [--turns N] [--wrk]
+"""Measure what authentication and metrics cost per request: python bench/guard_cost.py [--turns N] [--wrk]
 
-Four services stand side by side in this process: without anything, with metrics, with a token, with both. Each has 32
-connections over loopback. In each turn all clients of one service have written their requests before the clock starts;
-then the event loop reads, answers and writes, and the CPU time of that turn is noted. The services take turns in random
-order, so what else the machine does hits all alike, and the median of some thousand turns is steady to a percent even
-on a busy machine.
+Four services run in this process: plain, with metrics, with a token, with both. Each has 32 connections over loopback.
+In each round, all clients of one service write their requests before the clock starts. Then the event loop reads,
+answers and writes, and the CPU time of the round is recorded. The services alternate in random order, so that other
+load affects all of them equally. The median of some thousand rounds is stable to a percent even on a busy machine.
 
-With `--wrk` four real nodes follow, asked by wrk (a Debian package): requests per second, and CPU microseconds per
-request of the node's event loop. These rows mean something on an idle machine only.
+With `--wrk`, wrk (a Debian package) then measures four real nodes: requests per second, and CPU microseconds of the
+node's event loop per request. These rows are only reliable on an idle machine.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ HEAD = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n
 
 
 class Clients:
-    """One service and those who ask it."""
+    """One service and its clients."""
 
     def __init__(self, table: Mapping[str, BoundMethod], issuer: TokenIssuer | None) -> None:
         self._table = table
@@ -80,7 +79,7 @@ class Clients:
         await asyncio.sleep(0.1)
 
     async def turn(self, body: bytes) -> float | None:
-        """CPU microseconds per request; None when the answers did not come in one turn."""
+        """Run one round. Returns CPU microseconds per request; None if the answers needed more than one loop step."""
         request = HEAD.format(self._header, len(body)).encode() + body
         for client in self._sockets:
             client.send(request)
@@ -92,7 +91,7 @@ class Clients:
         return took / CONNECTIONS / 1e3 if all(answers) else None
 
     async def _answer(self, client: socket.socket) -> bool:
-        """Whether the answer was there already."""
+        """Return whether the answer has already arrived."""
         is_there = True
         while True:
             try:
@@ -136,16 +135,16 @@ async def in_process(turns: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What one run of wrk showed."""
+    """Result of one run of wrk."""
 
     rate: float
     """Requests per second."""
     cpu_us: float
-    """CPU time of the node's event loop for each."""
+    """CPU time of the node's event loop per request, in microseconds."""
 
 
 def users_file(folder: Path) -> Path:
-    """A user who may ask everything: `bench`, with his name as password."""
+    """Write a credentials file with the user `bench`, who may call every method. The password is the user name."""
     hashed = subprocess.check_output([*COMMAND, "password", "hash", "--password=bench"], env=environment(), text=True)
     path = folder / "users.toml"
     path.write_text(f'[Users.bench]\npassword = "{hashed.strip()}"\npermissions = ["*:*"]\n')
@@ -153,7 +152,7 @@ def users_file(folder: Path) -> Path:
 
 
 def login(port: int) -> str:
-    """A line for wrk with a token that is good for five minutes."""
+    """Log in; return a header line for wrk with a token that is valid for five minutes."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("POST", "/login", json.dumps({"username": "bench", "password": "bench"}))
     token = json.loads(connection.getresponse().read())["token"]

@@ -1,9 +1,10 @@
-"""Import of a chain into an empty database: time, size, peak anonymous memory; geth beside it where there is one.
+"""Measure the import of a chain into an empty database: time, size, peak anonymous memory. Compares with geth if
+available.
 
     python bench/import_chain.py [--rounds N] [CHAIN]
 
-CHAIN is a folder with genesis.json and blocks.rlp (default: ../shared/bench/clique-30k). Set GETH to a geth binary
-(1.13.15 is the last that knows Clique) for a side-by-side run; only the ratio between rows of one run means anything.
+CHAIN is a folder with genesis.json and blocks.rlp (default: ../shared/bench/clique-30k). Set GETH to a geth binary for
+a comparison (1.13.15 is the last version with Clique). Compare only ratios between rows of one run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CHAIN = ROOT.parent / "shared" / "bench" / "clique-30k"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run."""
+    """Result of one run."""
 
     seconds: float
     disk_bytes: int
@@ -41,7 +42,7 @@ def ophion(chain: Path, work: Path) -> Measured:
 
 
 def geth(chain: Path, work: Path) -> Measured:
-    """Import with geth, every state kept, as Ophion keeps it."""
+    """Import with geth in archive mode, because Ophion stores every state too."""
     data = work / "geth"
     base = [os.environ["GETH"], "--datadir", str(data)]
     subprocess.run([*base, "init", str(chain / "genesis.json")], check=True, capture_output=True)
@@ -65,7 +66,7 @@ def _measure(command: Sequence[str], data: Path) -> Measured:
 
 
 def _anonymous_bytes(pid: int) -> int:
-    """Memory of a process that is not backed by a file: the mapped database does not count."""
+    """Return the memory of a process that is not backed by a file. The mapped database does not count."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -75,7 +76,7 @@ def _anonymous_bytes(pid: int) -> int:
 
 
 def main() -> None:
-    """Interleaved rounds, so that a busy moment of the machine hits every candidate."""
+    """Run the candidates alternately, so that other load affects all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chain", nargs="?", type=Path, default=CHAIN)
     parser.add_argument("--rounds", type=int, default=3)

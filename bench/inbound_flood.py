@@ -1,11 +1,11 @@
-"""Cost of unpermitted inbound connections for a node whose node rules are in a contract.
+"""Measure what inbound connections without permission cost a node whose node rules are in a contract.
 
     python bench/inbound_flood.py [--rate 1000] [--seconds 10] [--keys each|same] [--static]
 
-A validator as a process, permitted alone; another process dials it so many times a second, each time with a key of its
-own (or always with the same one), and does what a node does: handshake, Hello, until it is sent away. Its processor
-time is not counted. Meanwhile a node that is permitted, behind the same address, tries to connect; it is unknown
-before, unless --static.
+A validator runs as a process; only permitted nodes may connect to it. Another process dials it at the given rate, with
+a new key each time or always the same key. Each attempt does the handshake and sends Hello until it is disconnected.
+The processor time of the dialling process is not counted. Meanwhile a permitted node with the same IP address tries to
+connect. The validator does not know it before, unless --static is given.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HELLO = 0
 
 
 class Caller(asyncio.Protocol):
-    """One attempt."""
+    """One connection attempt."""
 
     def __init__(self, key: PrivateKey, handshake: wire.Handshake, ends: Counter[str]) -> None:
         self._key = key
@@ -67,7 +67,7 @@ class Caller(asyncio.Protocol):
 
 
 async def flood(enode: Enode, rate: int, seconds: float, has_one_key: bool) -> None:
-    """Attempts at a steady pace; keys are made before it begins."""
+    """Dial at a steady rate. All keys are made before the start."""
     loop, ends = asyncio.get_running_loop(), Counter[str]()
     calls = []
     only = PrivateKey(os.urandom(32))

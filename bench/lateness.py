@@ -1,12 +1,12 @@
-"""How late blocks are under load: python bench/lateness.py [ibft2 qbft clique dev] [--rate 8000] [--seconds 15]
+"""Measure how late blocks are under load: python bench/lateness.py [ibft2 qbft clique dev] [--rate 8000] [--seconds 15]
 
-One node makes a block every second. Signed transfers of nothing at gas price 0, half of them to new accounts, come in
-at a fixed rate, one a request, over 16 connections; beside them a client requests a balance every 5 milliseconds. A
-block is late by the time between the second of its timestamp and its announcement to a subscriber of newHeads. On the
-development network, whose blocks come at any fraction of a second, it is late by what it comes after the schedule that
-the earliest block gives. Prints one JSON line per network.
+One node makes a block every second. Clients send signed zero-value transfers at gas price 0 at a fixed rate, half of
+them to new accounts, one per request, over 16 connections. Another client requests a balance every 5 milliseconds. The
+delay of a block is the time from its timestamp to its announcement to a subscriber of newHeads. On the development
+network, blocks are made at any fraction of a second. There the delay is measured against the schedule of the earliest
+block. Prints one JSON line per network.
 
---ramp goes through several rates instead, to find the highest that is kept up.
+--ramp tries several rates instead, to find the highest that the node sustains.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def request(method: str, *params: object) -> bytes:
 
 
 def transactions(count: int, chain_id: int) -> list[bytes]:
-    """Requests, senders in turn."""
+    """Return requests that send transactions; the senders alternate."""
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number + 1).to_bytes(32, "big")) for number in range(SENDERS)]
     made = []
@@ -55,7 +55,7 @@ def transactions(count: int, chain_id: int) -> list[bytes]:
 
 
 class Counting(asyncio.Protocol):
-    """A client that throws away what it is told."""
+    """A client that counts answers and discards them."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -69,7 +69,7 @@ async def load(port: int, requests: list[bytes], rate: float) -> None:
     while sent < len(requests):
         due = min(int((loop.time() - began) * rate), len(requests))
         for index in range(sent, due):
-            # a sender stays with its connection, so that its transactions arrive in order
+            # a sender always uses the same connection, so that its transactions arrive in order
             clients[index % CONNECTIONS].transport.write(requests[index])
         sent = due
         await asyncio.sleep(TICK_S)

@@ -1,12 +1,12 @@
-"""Load and faults on networks of this checkout: python bench/network.py [ibft2 qbft] [--seconds 20] [--kill]
+"""Measure networks of this checkout under load and faults: python bench/network.py [ibft2 qbft] [--seconds 20] [--kill]
 
-Starts that many validators as processes on this machine (period 1 s, request timeout 2 s), floods the first one with
-signed zero-value transfers at gas price 0, one a request, sent by wrk from 64 senders, and prints one JSON line per
-network: memory of each node idle and after, transactions per second between the second and the last block of the
-flood, gaps between blocks, processor time per transaction over all nodes, and whether all have the same chain.
+Starts validators as processes on this machine (period 1 s, request timeout 2 s). wrk floods the first one with signed
+zero-value transfers at gas price 0, one per request, from 64 senders. Prints one JSON line per network: memory of each
+node before and after, transactions per second between the second and the last block of the flood, gaps between blocks,
+processor time per transaction over all nodes, and whether all nodes have the same chain.
 
---kill instead ends the validator whose turn is next with SIGKILL, right after a block, prints the gaps between the next
-twelve blocks, starts it again and prints the gaps after that.
+--kill instead kills the next proposer right after a block (SIGKILL) and prints the gaps between the next twelve blocks.
+Then it restarts that validator and prints the gaps after that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ end
 
 
 def memory_mb(network: TestNetwork) -> list[int]:
-    """Resident memory of each node."""
+    """Return the resident memory of each node."""
     found = []
     for node in network.nodes:
         text = Path(f"/proc/{node.pid}/status").read_text()
@@ -49,7 +49,7 @@ def memory_mb(network: TestNetwork) -> list[int]:
 def watch(
     network: TestNetwork, until: Callable[[list[tuple[float, int]]], bool], index: int = 0
 ) -> list[tuple[float, int]]:
-    """When the first node had which block."""
+    """Record at which time the node had which block."""
     seen: list[tuple[float, int]] = []
     height = network.height(index)
     while not until(seen):
@@ -66,7 +66,7 @@ def gaps_of(seen: list[tuple[float, int]]) -> list[float]:
 
 
 def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> dict[str, object]:
-    """What the network makes of as many transactions as it takes."""
+    """Flood the network; return the figures."""
     idle = memory_mb(network)
     seed = time.time_ns() % 2**60
     keys = [PrivateKey((seed * 1000 + number + 1).to_bytes(32, "big")) for number in range(SENDERS)]
@@ -107,7 +107,7 @@ def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> di
 
 
 def kill(network: TestNetwork) -> dict[str, object]:
-    """What the death of the next proposer costs, then and at its later turns, and after it is back."""
+    """Kill the next proposer; return the gaps between blocks then, at its later turns, and after its restart."""
     miner = lambda number: network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False)["miner"]  # noqa: E731
     places = {"0x" + key.address.hex(): index for index, key in enumerate(network.keys)}
     network.grow(6, 30)

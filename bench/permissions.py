@@ -1,12 +1,12 @@
-"""What rules cost: 10,000 permitted senders in a file, or rules by a contract, against none.
+"""Measure what permission rules cost: 10,000 permitted senders in a file, a contract, or no rules.
 
-    python bench/permissions.py [TURNS]         pool and building alone, in this process; floods of unknown nodes
+    python bench/permissions.py [TURNS]         only pool and block building, in this process; floods of unknown nodes
     python bench/permissions.py --node [TURNS]  a validator as a process, transfers as single requests over HTTP
 
-`bench/inbound_flood.py` measures the cost of whole connection attempts, not of the rule alone.
+`bench/inbound_flood.py` measures whole connection attempts, not only the rule.
 
-Turns are taken between the three, and the best of each counts: the machine may do other things meanwhile. Transactions
-are new in each turn, so that their signatures are part of what admission costs.
+The three variants alternate, and the best round of each counts, because the machine may have other load. Each round has
+new transactions, so that the cost of admission includes their signatures.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def send_and_build(core: TestCore, raws: list[bytes]) -> tuple[float, floa
 
 
 def admit_many(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> None:
-    """Processor time to admit one transaction of each of many senders, who are all asked about for the first time."""
+    """Measure the processor time to admit one transaction of each of many senders, which are all new to the rules."""
     keys = [PrivateKey(number.to_bytes(32, "big")) for number in range(1, COUNT + 1)]
     new = count(1)
     accounts = tuple(GenesisAccount(key.address, 0, 10**21, b"", ()) for key in keys)
@@ -82,7 +82,7 @@ def admit_many(folder: Path, base: NodeConfig, genesis: Genesis, turns: int) -> 
 
 
 def flood(port: int, raws: list[bytes]) -> None:
-    """Send transactions as single requests, 32 on the way at a time."""
+    """Send transactions as single requests, 32 at a time."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for at in range(0, len(raws), 32):
             some = raws[at : at + 32]
@@ -100,7 +100,7 @@ def flood(port: int, raws: list[bytes]) -> None:
 
 
 def with_nodes(turns: int) -> None:
-    """Transactions per second until all are mined, and processor time for each, of one QBFT validator."""
+    """Measure transactions per second until all are mined, and processor time for each, of one QBFT validator."""
     key = PrivateKey(b"\1" * 32)
     raws = [legacy_transaction(SENDER, nonce, value=0, gas_price=0, chain_id=CHAIN_ID) for nonce in range(COUNT)]
     with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +124,7 @@ def with_nodes(turns: int) -> None:
                 common = (f"--genesis-file={path}/genesis.json", f"--node-private-key-file={path}/key")
                 data = path / f"{turn}-{name}"
                 with NodeProcess(data, *common, "--min-gas-price=0", "--tx-pool-max-size=10000", *options) as node:
-                    time.sleep(1.5)  # what belongs to the start is not counted
+                    time.sleep(1.5)  # the start of the node is not counted
                     before, start = processor_s(node.pid), time.monotonic()
                     flood(node.ports["json-rpc"], raws)
                     while int(node.rpc("eth_getTransactionCount", f"0x{SENDER.address.hex()}", "latest"), 16) < COUNT:

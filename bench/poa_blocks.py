@@ -1,12 +1,13 @@
-"""How punctual proof-of-authority nodes are, and how many transactions they take beside the dev network.
+"""Measure how punctual proof-of-authority nodes are, and how many transactions they mine, compared with the dev
+network.
 
     python bench/poa_blocks.py [--idle 60] [--seconds 60] [ENGINE ...]
 
-Each ENGINE (dev, clique, ibft2, qbft) is a node of one with a period of a second. A block is late by the time between
-its timestamp and the moment a client sees it. First nothing is sent for so many blocks. Then, with `--seconds`, signed
-transfers are posted over eight connections as fast as they are answered, and what is mined in that time is counted; the
-client holds back while many wait, so that pools do not overflow. Ratios mean something only within one run, and on a
-machine that does nothing else: the load average is printed beside them.
+Each ENGINE (dev, clique, ibft2, qbft) is a network of one node with a period of a second. The delay of a block is the
+time from its timestamp until a client sees it. First, no transactions are sent for `--idle` blocks. Then, for
+`--seconds`, a client posts signed transfers over eight connections as fast as they are answered, and mined ones are
+counted. The client waits while many are pending, so that pools do not overflow. Compare only ratios within one run on
+an idle machine; the load average is printed too.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 ENGINES = ("dev", "clique", "ibft2", "qbft")
 CONNECTIONS = 8
 GAS_LIMIT = 0x1FFFFFFFFFFFFF
-"""As on the dev network: the machine is the limit, not the block."""
+"""As on the dev network, so that the machine is the limit and not the block."""
 MAX_WAITING = 20_000
-"""Transactions sent and not mined at which the client waits."""
+"""The client waits while this many sent transactions are not mined."""
 MAX_RATE = 14_000
-"""Transactions signed beforehand, per second of load."""
+"""Number of transactions that are signed beforehand per second of load."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """What was seen of one node."""
+    """Results of one node."""
 
     idle: list[float] = field(default_factory=list)
-    """How late each block was, in seconds, while nothing was sent."""
+    """Delay of each block in seconds, without load."""
     loaded: list[float] = field(default_factory=list)
     rate: float = 0.0
     """Transactions mined per second."""
@@ -73,7 +74,7 @@ def main() -> None:
 
 
 def spread(delays: list[float]) -> str:
-    """Median, 99th percentile and maximum in milliseconds."""
+    """Format median, 99th percentile and maximum in milliseconds."""
     if not delays:
         return f"{'-':>8}{'-':>8}{'-':>8}"
     ordered = sorted(delays)
@@ -82,7 +83,7 @@ def spread(delays: list[float]) -> str:
 
 
 def measure(engine: str, folder: Path, bodies: list[bytes], idle: int, seconds: int) -> Figures:
-    """Punctuality first, throughput after it; the dev network has no schedule to be late on."""
+    """Measure punctuality first, then throughput. The dev network has no schedule, so its blocks cannot be late."""
     found = Figures()
     with NodeProcess(folder / "data", *options(engine, folder), "--tx-pool-max-size=100000") as node:
         port = node.ports["json-rpc"]
@@ -94,7 +95,7 @@ def measure(engine: str, folder: Path, bodies: list[bytes], idle: int, seconds: 
 
 
 class Client:
-    """One connection that asks and waits for the answer."""
+    """One connection that sends a request and waits for the answer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -105,7 +106,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def post(self, request: bytes) -> bytes:
-        """The body of the answer to a whole HTTP request."""
+        """Send a whole HTTP request; return the body of the answer."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
@@ -130,7 +131,7 @@ def request(method: str, *params: object) -> bytes:
 
 
 async def watch(port: int, late: list[float], count: int | None) -> None:
-    """Note how late blocks are when they are seen, for so many blocks or until cancelled."""
+    """Record the delays of blocks, for `count` blocks or until cancelled."""
     client = await Client.to(port)
     head = int(await client.ask("eth_blockNumber"), 16)
     while count is None or len(late) < count:
@@ -139,7 +140,7 @@ async def watch(port: int, late: list[float], count: int | None) -> None:
         if seen > head:
             now = time.time()
             block = await client.ask("eth_getBlockByNumber", hex(seen), False)
-            # the first block is made at once, wherever in its second that is
+            # the first block is made at once, at any fraction of a second
             if seen > 1:
                 late.append(now - int(block["timestamp"], 16))
             head = seen
@@ -147,7 +148,7 @@ async def watch(port: int, late: list[float], count: int | None) -> None:
 
 
 async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_dev: bool) -> None:
-    """Post transactions for so long; each connection sends the next one when it is answered."""
+    """Post transactions for some seconds. Each connection sends the next one after an answer."""
     todo = iter(bodies)
     sent = 0
     asking = await Client.to(port)
@@ -166,7 +167,7 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
 
     has_room = asyncio.Event()
     has_room.set()
-    # the dev network has no schedule to be late on
+    # the dev network has no schedule
     late: list[float] = [] if is_dev else found.loaded
     watching = asyncio.ensure_future(watch(port, late, None))
     began, done = time.perf_counter(), 0
@@ -198,7 +199,7 @@ def options(engine: str, folder: Path) -> tuple[str, ...]:
 
 
 def authority_genesis(engine: str) -> dict[str, Any]:
-    """A network whose only member has the first development key, with a period of a second."""
+    """Return a network whose only member has the first development key, with a period of a second."""
     address = DEV_KEYS[0].address
     if engine == "clique":
         parameters, extra = {"blockperiodseconds": 1}, bytes(32) + address + bytes(65)
@@ -216,7 +217,7 @@ def authority_genesis(engine: str) -> dict[str, Any]:
 
 
 def signed_bodies(count: int) -> Iterator[bytes]:
-    """HTTP requests with transfers, the senders in turn."""
+    """Yield HTTP requests with transfers; the senders alternate."""
     for number in range(count):
         key = DEV_KEYS[number % len(DEV_KEYS)]
         raw = legacy_transaction(key, number // len(DEV_KEYS), to=(0x10000 + number).to_bytes(20, "big"), value=1)

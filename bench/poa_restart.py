@@ -1,9 +1,10 @@
-"""How soon a restarted proof-of-authority node can judge its first header.
+"""Measure how soon a restarted proof-of-authority node can check its first header.
 
     python bench/poa_restart.py [--blocks 29951] [ENGINE ...]
 
-A network of one makes so many blocks in made-up time. Then the database is opened again, and the time is taken until
-the members after the head are known. The default ends just before a checkpoint, where the way back is longest.
+A network of one node makes the blocks with a manual clock. Then the database is opened again, and the time until the
+members after the head are known is measured. The default ends just before a checkpoint, where most headers must be
+read.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ def main() -> None:
 def measure(engine: str, folder: Path, blocks: int) -> float:
     genesis = parse_genesis(json.dumps(authority_genesis(engine)))
     grow(genesis, folder, blocks)
-    gc.collect()  # nodes let go of their databases only then
+    gc.collect()  # only then do nodes release their databases
     with open_core(folder, NodeConfig(), genesis) as node:
         assert node.queries.head_number >= blocks
-        # the engine of the node has looked already, while the node was put together
+        # the engine of the node has already read the headers while the node was built
         fresh = engine_for(genesis.spec)
         began = time.perf_counter()
         fresh.members(node.chain.head, node.chain)

@@ -1,12 +1,13 @@
-"""Private transfers of a token between two nodes: python bench/privacy.py [--seconds 20]
+"""Measure private token transfers between two nodes: python bench/privacy.py [--seconds 20]
 
-Starts two nodes of this checkout as processes (one QBFT validator, one follower, period 1 s), makes a private token of
-both, and lets wrk send signed private transfers of many accounts, one a request. Prints one JSON line: markers mined
-per second between the second and the last block of the flood, private transactions executed on each node, whether both
-have the same private root, and processor time per transfer over both nodes.
+Starts two nodes of this checkout as processes (one QBFT validator, one follower, period 1 s) and creates a private
+token for both. wrk sends signed private transfers of many accounts, one per request. Prints one JSON line: markers
+mined per second between the second and the last block of the flood, private transactions executed on each node, whether
+both have the same private root, and processor time per transfer over both nodes.
 
---markers instead imports blocks of 500 markers for others and blocks of 500 plain transfers, in turns, on a node with
-privacy, and prints the milliseconds of an import of each kind (the median), and until private states have followed.
+--markers instead imports blocks of 500 markers for other participants and blocks of 500 plain transfers, alternately,
+on a node with privacy. It prints the median milliseconds of an import of each kind, and until the private states are up
+to date.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ request = function()
   return wrk.format("POST", "/", {["Content-Type"] = "application/json"}, body)
 end
 """
-# transfer(address, uint256) without checks: takes from the caller, gives to the other (two storage slots), logs it
+# transfer(address, uint256) without checks: changes two storage slots (caller and recipient) and writes a log
 RUNTIME = (
     "600435"
     "73ffffffffffffffffffffffffffffffffffffffff16"
@@ -86,7 +87,7 @@ def transfer(amount: int, number: int) -> bytes:
 
 
 def signed(client: PrivateClient, other: bytes, contract: str, most: int) -> list[str]:
-    """Transfers of many accounts, each in the order of its nonces."""
+    """Return signed transfers of many accounts, each account in the order of its nonces."""
     keys = [PrivateKey((0xFACE + number).to_bytes(32, "big")) for number in range(SENDERS)]
     lines = []
     for number in range(most):
@@ -153,7 +154,7 @@ def flood(seconds: int, most: int, connections: int) -> dict[str, object]:
 
 
 async def imports(folder: Path, blocks: int = 20) -> dict[str, object]:
-    """Import times of both kinds of blocks."""
+    """Return the import times of both kinds of blocks."""
     lanes, entropy = ThreadLanes(), SystemEntropy()
     found: dict[str, list[float]] = {"transfers": [], "markers": [], "markers, followed": []}
     config = replace(DEV_CONFIG, privacy=PrivacyConfig(enabled=True))

@@ -1,8 +1,8 @@
-"""What a JSON-RPC request costs before any method does any work: python bench/rpc_transport.py
+"""Measure what a JSON-RPC request costs without the work of its method: python bench/rpc_transport.py
 
-Drives the HTTP connection object in process, without sockets, and prints CPU microseconds per request: for a head that
-has been seen before, for one that is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods
-on a port and lets wrk (a Debian package) ask over 32 connections, as ../shared/bench/side_by_side.py does.
+Calls the HTTP connection object in process, without sockets. Prints CPU microseconds per request: for a known request
+head, for a head that is parsed, and for the dispatcher alone. With `--wrk` it also serves the same methods on a port,
+and wrk (a Debian package) sends requests over 32 connections, as ../shared/bench/side_by_side.py does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BODIES = {
 
 
 class Context:
-    """A chain of one number."""
+    """A context with constant answers."""
 
     head = 0x4D2
 
@@ -49,18 +49,18 @@ class Context:
 
 @method("eth_blockNumber")
 def block_number(ctx: Context) -> Quantity:
-    """A constant."""
+    """Return a constant."""
     return ctx.head
 
 
 @method("eth_getBalance")
 def get_balance(ctx: Context, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Quantity:
-    """A constant, behind two decoders."""
+    """Return a constant, after decoding two parameters."""
     return 10**20
 
 
 class Service:
-    """Two methods and nothing else."""
+    """A service with two methods."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.plain: Callable[[bytes], Reply] | None = dispatcher.handle
@@ -69,11 +69,11 @@ class Service:
         return Response(404)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class Sink(asyncio.Transport):
-    """A transport that forgets what it is given."""
+    """A transport that discards all output."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
@@ -90,7 +90,7 @@ class Sink(asyncio.Transport):
 
 def policy(dispatcher: Dispatcher) -> HttpPolicy:
     hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
-    turns = FairScheduler(turn_s=math.inf)  # the loop does not turn while requests are driven in process
+    turns = FairScheduler(turn_s=math.inf)  # the event loop does not run while requests are processed here
     return HttpPolicy(
         Service(dispatcher),
         hosts,
@@ -109,7 +109,7 @@ def dispatcher(loop: asyncio.AbstractEventLoop) -> Dispatcher:
 
 
 def microseconds(work: Callable[[], object], count: int = 50_000, rounds: int = 7) -> float:
-    """Least CPU time of one call over some rounds: what others do on the machine does not count."""
+    """Return the lowest CPU time of one call over some rounds, so that other load does not count."""
     best = float("inf")
     for _ in range(rounds):
         began = time.thread_time()
@@ -132,7 +132,7 @@ async def in_process() -> None:
         others = cycle([head % number + length + body for number in range(1, 5000)])
 
         def parsed(others: Iterator[bytes] = others) -> None:
-            connection.data_received(next(others))  # with a head that was forgotten since it was last seen
+            connection.data_received(next(others))  # with a head that is no longer stored
 
         connection.data_received(request)
         known = microseconds(lambda request=request: connection.data_received(request))

@@ -1,12 +1,12 @@
-"""Time from process start to the first answer, and idle memory.
+"""Measure the time from process start to the first answer, and idle memory.
 
     python bench/start.py [--starts 20] [--form dev|peers] [COMMAND ...]
 
-Each COMMAND is an `ophion` to be started (several, of different versions, take turns); without one it is that of this
-interpreter. `dev` is `ophion dev` with a data path, `peers` a node of the development network with peers and durable
-commits. Prints JSON lines: seconds by the clock (median, least), seconds of processor time until the answer, resident
-megabytes two seconds later. Compiled modules must be there (`make build`), files in the page cache: the first start of
-each command does not count. Linux only.
+Each COMMAND is an `ophion` command to start. Several commands, for example of different versions, alternate. The
+default is the command of this interpreter. `dev` is `ophion dev` with a data path; `peers` is a node of the development
+network with peers and durable commits. Prints JSON lines: wall time in seconds (median, minimum), processor time until
+the answer, resident megabytes two seconds later. Modules must be compiled (`make build`). The first start of each
+command does not count, because files may not be in the page cache. Linux only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LIMIT_S = 30.0
 
 
 class Started(NamedTuple):
-    """One start."""
+    """Figures of one start."""
 
     seconds: float
     processor_s: float
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def start(command: str, options: Sequence[str], idle_s: float) -> Started:
-    """Start a node, ask it until it answers, look at it and stop it."""
+    """Start a node, send requests until it answers, measure it and stop it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="start-") as folder:
@@ -111,7 +111,7 @@ def wait_for_answer(node: subprocess.Popen[bytes], port: int, deadline: float) -
 
 
 def processor_ns(pid: int) -> int:
-    """Nanoseconds of a core that all threads have had."""
+    """Return the processor time of all threads in nanoseconds."""
     return sum(int(one.read_text().split()[0]) for one in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 

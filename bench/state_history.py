@@ -1,9 +1,9 @@
-"""A chain of transfers to new accounts, made with every state kept and with those of the last blocks: size and time.
+"""Measure size and time of a chain of transfers to new accounts, with all states stored and with only recent states.
 
     python bench/state_history.py [--transfers 200000] [--in-block 50] [--history 128] [--work DIRECTORY]
 
-Blocks are made and committed one by one, as a validator does. DIRECTORY (default: a temporary one) keeps what was made;
-both databases are checked afterwards.
+Blocks are made and committed one by one, as a validator does. The databases stay in DIRECTORY (default: a temporary
+one) and are checked at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def ophion(*arguments: str) -> str:
 
 
 def describe(work: Path, transfers: int, in_block: int) -> Path:
-    """Every transfer by the same account, to another one each."""
+    """Write a description of the chain: one account sends each transfer to a new account."""
     key = "0x" + ORIGINAL_ACCOUNTS[1].private_key.hex()
     one = {"gasLimit": "0x5208", "gasPrice": "0x3e8", "value": "0x1", "secretKey": key}
     receivers = ["0x" + keccak256(number.to_bytes(8, "big"))[:20].hex() for number in range(transfers)]
@@ -44,7 +44,7 @@ def describe(work: Path, transfers: int, in_block: int) -> Path:
 
 
 def measured(data: Path, description: Path, *options: str) -> tuple[float, int]:
-    """Seconds, and bytes of the file."""
+    """Make the chain; return seconds, and bytes of the database file."""
     began = time.perf_counter()
     path = f"--data-path={data}"
     ophion("blocks", "import", "--format=JSON", f"--from={description}", "--network=dev", path, *options)

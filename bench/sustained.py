@@ -1,16 +1,16 @@
-"""How many transactions a node keeps up, side by side: python bench/sustained.py [ophion anvil geth ophion-instant]
+"""Measure how many transactions a second nodes sustain: python bench/sustained.py [ophion anvil geth ophion-instant]
 
     GETH=/path/to/geth ANVIL=/path/to/anvil python bench/sustained.py --connections 4 16 128 --kinds transfer token
 
-Each round starts every peer anew on an empty chain and floods it with wrk, one signed transaction a request, from 64
-senders; the peers take turns, so that a ratio compares runs of the same minute. Counted are the transactions of the
-blocks between the second and the last of the flood, the processor time of all threads of the node for each transaction
-(until the last one is mined), and how many cores node and client kept busy together. Prints a JSON line for each run,
-then the median of the rounds, and the ratio to each of the others where `ophion` took part. Blocks come every second,
-those of `ophion-instant` at once. Needs wrk; geth 1.13 is the last that knows Clique.
+Each round starts every node on an empty chain. wrk floods it from 64 senders with one signed transaction per request.
+The nodes alternate, so that a ratio compares runs of the same minute. Figures: transactions in the blocks between the
+second and the last of the flood; processor time of all threads of the node per transaction, until the last one is
+mined; and the number of cores that node and client used together. Prints a JSON line for each run, then the medians of
+the rounds and, for `ophion`, the ratio to each other node. Blocks are made every second, by `ophion-instant` at once.
+Needs wrk. geth 1.13 is the last version with Clique.
 
-Half of the transfers, and of the token transfers, go to new accounts. --keep FOLDER keeps what was signed for the next
-time, which takes longer to make than a round.
+Half of the transfers and token transfers go to new accounts. --keep FOLDER stores the signed transactions for the next
+run, because signing takes longer than a round.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 SENDERS: Final = 64
 STILL_S: Final = 3.0
-"""A node that has made no block for so long has nothing left to mine."""
+"""If a node makes no block for this time, all its transactions are mined."""
 PRICE: Final = 100 * 10**9
 FUNDS: Final = 10**20
 GAS_LIMIT: Final = 300_000_000
 KINDS: Final = ("transfer", "token")
 SIGNER: Final = PrivateKey(b"\x77" * 32)
-"""Makes the blocks of geth: a key for tests, public."""
+"""Public test key that signs the blocks of geth."""
 KEYS: Final = tuple(PrivateKey((0xC0FFEE + number).to_bytes(32, "big")) for number in range(SENDERS))
 DEPLOYER: Final = PrivateKey((0xD1CE).to_bytes(32, "big"))
-# transfer(address, uint256) of a mapping in slot 0, without a look at the balance: two slots, a log, true
+# transfer(address, uint256) on a mapping in slot 0, without a balance check: changes two slots, writes a log, returns
+# true
 RUNTIME: Final = (
     "3360005260406000208054602435900390556004356000526040600020805460243501905560243560005260043533"
     "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a3600160005260206000f3"
@@ -70,12 +71,12 @@ end
 
 
 def token_address() -> bytes:
-    """Where the first contract of the deployer lies."""
+    """Return the address of the deployer's first contract."""
     return keccak256(rlp.encode([DEPLOYER.address, b""]))[12:]
 
 
 def signed(job: tuple[str, int, int]) -> list[str]:
-    """Lines of a file of transactions: those with these nonces, senders in turn."""
+    """Return lines with signed transactions of these nonces; the senders alternate."""
     kind, first, last = job
     lines, token = [], token_address()
     for nonce in range(first, last):
@@ -92,7 +93,7 @@ def signed(job: tuple[str, int, int]) -> list[str]:
 
 
 def transactions(kind: str, most: int, folder: Path) -> Path:
-    """The file of signed transactions, made when it is not there."""
+    """Return the file of signed transactions; make it if it is missing."""
     path = folder / f"{kind}-{most}"
     if not path.exists():
         nonces, step = most // SENDERS, 64
@@ -123,7 +124,7 @@ class Client:
             self._connection.request("POST", "/", body, {"Content-Type": "application/json"})
             answer = json.loads(self._connection.getresponse().read())
         except OSError:
-            self._connection.close()  # the next question opens it again
+            self._connection.close()  # the next request opens it again
             raise
         if "error" in answer:
             raise RpcFailure(answer["error"])
@@ -133,14 +134,16 @@ class Client:
         return int(self.ask("eth_blockNumber"), 16)
 
     def size(self, number: int) -> int:
-        """Transactions of a block."""
+        """Return the number of transactions of a block."""
         return int(self.ask("eth_getBlockTransactionCountByNumber", hex(number)), 16)
 
     def send(self, raw: bytes) -> str:
         return str(self.ask("eth_sendRawTransaction", "0x" + raw.hex()))
 
     def send_funded(self, raw: bytes) -> str:
-        """The same right after the block that brought the funds: geth's pool hears of it later than of its receipts."""
+        """Send a transaction right after the block that funded its sender; retries, because geth's pool sees the block
+        late.
+        """
         for _ in range(500):
             try:
                 return self.send(raw)
@@ -152,7 +155,7 @@ class Client:
 
     def wait_for(self, transaction: str) -> dict[str, Any]:
         for _ in range(1000):
-            with suppress(RpcFailure):  # geth has none while it puts its index in order
+            with suppress(RpcFailure):  # geth has no receipts while it builds its index
                 receipt = self.ask("eth_getTransactionReceipt", transaction)
                 if receipt is not None:
                     return dict(receipt)
@@ -209,7 +212,7 @@ PEERS: Final[Mapping[str, Callable[[Path, int], list[str]]]] = {
 
 @contextmanager
 def started(name: str, work: Path) -> Iterator[tuple[Client, int]]:
-    """A peer that answers, and its process."""
+    """Start a node and wait until it answers. Yields its client and process id."""
     port = free_port()
     command = PEERS[name](work, port)
     with (work / "log").open("w") as log:
@@ -237,7 +240,7 @@ def started(name: str, work: Path) -> Iterator[tuple[Client, int]]:
 
 
 def prepare(client: Client, name: str) -> None:
-    """Senders with funds, and a token."""
+    """Fund the senders and deploy a token."""
     rich = DEV_KEYS[1]
     if name == "anvil":
         client.ask("anvil_setBalance", "0x" + rich.address.hex(), hex(10**27))
@@ -253,13 +256,13 @@ def prepare(client: Client, name: str) -> None:
 
 
 def children_s() -> float:
-    """Processor time of the clients that have ended."""
+    """Return the processor time of the clients that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def drained(client: Client) -> int:
-    """The last block, when everything is mined that was sent: what was taken in belongs to what it cost."""
+    """Wait until all transactions are mined; return the last block. Their cost counts until then."""
     height, until = client.height(), time.perf_counter() + STILL_S
     while time.perf_counter() < until:
         time.sleep(0.05)
@@ -272,7 +275,7 @@ def drained(client: Client) -> int:
 
 
 def flood(client: Client, pid: int, file: Path, connections: int, seconds: int, work: Path) -> dict[str, object]:
-    """What a node makes of as many transactions as it takes."""
+    """Flood a node; return the figures."""
     (work / "load.lua").write_text(LUA % file)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(work / "load.lua")]
     height, seen = client.height(), []
@@ -311,7 +314,7 @@ def measure(name: str, file: Path, connections: int, seconds: int) -> dict[str, 
 
 
 def report(runs: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, object]:
-    """Medians of one row, and how many times as much ours are as the others'."""
+    """Return the medians of one row, and the ratios of `ophion` to the other nodes."""
     found = {
         name: {figure: median(run[figure] for run in all_of) for figure in ("tps", "cpu_us", "cores")}
         for name, all_of in runs.items()

@@ -1,10 +1,10 @@
-"""Synchronisation from one peer over loopback, beside the import of the same chain from a file.
+"""Measure synchronisation from one peer over loopback, compared with the import of the same chain from a file.
 
     python bench/sync.py [CHAIN ...] [--rounds N]
 
-CHAIN is a folder with genesis.json and blocks.rlp (default: ../shared/bench/clique-30k, and 20,000 empty IBFT 2.0
-blocks of four validators, made for the occasion). Both nodes run on this machine, so the server takes its share of the
-processors. Both times are those that the node itself tells. Only the ratio between rows of one run means anything.
+CHAIN is a folder with genesis.json and blocks.rlp. Default: ../shared/bench/clique-30k, and a new chain of 20,000 empty
+IBFT 2.0 blocks of four validators. Both nodes run on this machine, so the serving node uses part of the processors.
+Both times are those that the node logs. Compare only ratios between rows of one run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run of each kind."""
+    """Results of one import and one synchronisation."""
 
     blocks: int
     import_s: float
@@ -37,12 +37,12 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """Speed of synchronisation in speeds of the import."""
+        """Return the speed of synchronisation relative to the import."""
         return self.import_s / self.sync_s
 
 
 def bft_chain(folder: Path, blocks: int) -> Path:
-    """Empty blocks of four validators."""
+    """Make a chain of empty blocks of four validators."""
     folder.mkdir()
     (folder / "genesis.json").write_text(bft_genesis_text("ibft2", 4))
     with (folder / "blocks.rlp").open("wb") as file:
@@ -52,7 +52,7 @@ def bft_chain(folder: Path, blocks: int) -> Path:
 
 
 def measured(chain: Path, work: Path) -> Measured:
-    """Import the file into one node, let another fetch it from there."""
+    """Import the file into one node, then let another node synchronise from it."""
     options = (f"--genesis-file={chain / 'genesis.json'}", "--p2p-port=0", "--discovery-enabled=false")
     server, follower = work / "server", work / "follower"
     import_s = imported(chain, server)
@@ -71,7 +71,7 @@ def measured(chain: Path, work: Path) -> Measured:
 
 
 def imported(chain: Path, data: Path) -> float:
-    """Seconds that the command says an import took."""
+    """Import a chain; return the seconds that the command reports."""
     command = [str(Path(sys.executable).with_name("ophion")), "blocks", "import", f"--from={chain / 'blocks.rlp'}"]
     command += [f"--genesis-file={chain / 'genesis.json'}", f"--data-path={data}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -81,7 +81,7 @@ def imported(chain: Path, data: Path) -> float:
 
 
 def synced(node: NodeProcess, height: int) -> float:
-    """Seconds from the node's first word of synchronisation to its last, as its log tells."""
+    """Return the seconds from the first to the last synchronisation line in the node's log."""
     deadline = time.monotonic() + _LIMIT_S
     while node.height < height:
         if time.monotonic() > deadline:
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def line(name: str, one: Measured) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     return (
         f"{name:<12} {one.blocks:>7,} blocks"
         f"  import {one.import_s:6.2f} s ({one.blocks / one.import_s:7,.0f}/s)"

@@ -1,11 +1,11 @@
-"""How fast traces leave the node.
+"""Measure how fast a node sends traces.
 
     python bench/trace.py [--geth PATH] [--steps 1000000] [--transactions 4000] [--rounds 2]
 
-Starts a development node, mines one transaction of many steps and one block of many transactions, and reads their
-traces from the socket: struct logs with stack and storage and without memory, then callTracer over the block. Prints
-bytes and steps a second, the processor time of all threads of the node, how much the process grew, and how long other
-requests had to wait meanwhile. With `--geth` the same work is given to a geth in development mode afterwards.
+Starts a development node and mines one transaction of many steps and one block of many transactions. Then it reads
+their traces: struct logs with stack and storage and without memory, then callTracer for the block. Prints bytes and
+steps per second, processor time of all threads of the node, memory growth of the process, and the latency of other
+requests meanwhile. With `--geth`, geth in development mode does the same work afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_MEMORY = {"disableMemory": True, "disableStack": False, "disableStorage": Fal
 
 
 def loop_code(steps: int) -> bytes:
-    """Store a word, fill the stack a little, then count down."""
+    """Return code that stores a word, pushes some stack items, then counts down."""
     rounds = steps // STEPS_PER_ROUND
     begin = bytes.fromhex("602a600055") + b"\x60\x07" * 8 + b"\x62" + rounds.to_bytes(3, "big")
     target = len(begin)
@@ -39,14 +39,14 @@ def loop_code(steps: int) -> bytes:
 
 
 def creation_of(code: bytes) -> bytes:
-    """Init code that leaves this code."""
+    """Return init code that deploys this code."""
     size = len(code)
     return bytes.fromhex(f"60{size:02x}600c60003960{size:02x}6000f3") + code
 
 
 @dataclass
 class Measured:
-    """One answer read from the socket and thrown away."""
+    """Figures of one answer, which is read and discarded."""
 
     size: int
     seconds: float
@@ -56,7 +56,7 @@ class Measured:
 
 
 class Client:
-    """One node, ours or another."""
+    """A client of one node: Ophion or another."""
 
     def __init__(self, port: int, pid: int) -> None:
         self.port = port
@@ -84,12 +84,12 @@ class Client:
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
     def cpu_s(self) -> float:
-        """Processor time of all threads so far."""
+        """Return the processor time of all threads so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def measure(self, method: str, *params: Any) -> Measured:
-        """Ask and read, while another connection asks for the block number all the time."""
+        """Send a request and read the answer, while another connection requests the block number all the time."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         watcher = Watcher(self)
@@ -105,7 +105,7 @@ class Client:
 
 
 def read_answer(stream: socket.socket) -> int:
-    """Bytes up to the end of the answer, by length or by chunks; the content is not kept."""
+    """Read an answer, by length or in chunks, and discard it; return its bytes."""
     buffer = bytearray(1 << 20)
     view = memoryview(buffer)
     received = stream.recv(65536)
@@ -124,7 +124,7 @@ def read_answer(stream: socket.socket) -> int:
 
 
 class Watcher(threading.Thread):
-    """Asks small questions and looks at the size of the process."""
+    """Sends small requests all the time and records the memory of the process."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(daemon=True)
@@ -171,7 +171,7 @@ def show(name: str, what: str, count: int, unit: str, seen: Measured) -> None:
 
 def ours(steps: int, transactions: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        # what the pool does not hold is never mined
+        # the pool must hold all transactions, or some are never mined
         pool = f"--tx-pool-max-size={max(4096, transactions + 1)}"
         options = [pool, "--rpc-http-api=ETH,NET,WEB3,DEBUG,MINER", "--target-gas-limit=200000000"]
         options += ["--rpc-ws-enabled=false", "--graphql-http-enabled=false"]
@@ -196,7 +196,7 @@ def ours(steps: int, transactions: int, rounds: int) -> None:
             hashes = [client.rpc("eth_sendRawTransaction", "0x" + raw.hex()) for raw in raws]
             client.rpc("miner_start")
             client.receipt(hashes[-1])
-            # one block holds at most a second of work
+            # a block holds at most one second of work, so there may be several
             blocks = (client.receipt(hash)["blockNumber"] for hash in hashes[:: max(1, transactions // 20)])
             counts = {block: int(client.rpc("eth_getBlockTransactionCountByNumber", block), 16) for block in blocks}
             block = max(counts, key=lambda one: counts[one])

@@ -1,11 +1,11 @@
-"""What looking after a node costs it: imports beside a backup, and answers while states are dropped.
+"""Measure what maintenance costs a node: imports during a backup, and answers during pruning.
 
     python bench/upkeep.py WORK [--rounds 2] [--turns 3] [--seconds 10]
 
-WORK is the directory that `bench/state_history.py --work=WORK` has left behind. Its blocks are imported alone and with
-backups of the same database being made, in turns; then a node with all their states answers `eth_getBalance` while it
-makes blocks of new transfers, alone and with `--state-history=128`, which drops all but the last states meanwhile, in
-turns. With `--rounds 0` only the latter. A round should last longer than a turn: the last column says whether it did.
+WORK is the directory of an earlier `bench/state_history.py --work=WORK`. Its blocks are imported with and without
+backups of the same database, alternately. Then a node with all states answers `eth_getBalance` while it makes blocks of
+new transfers, with and without `--state-history=128` (pruning), alternately. `--rounds 0` skips the imports. Pruning
+should last longer than a measurement: the last column shows whether it did.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAYER = DEV_KEYS[2]
 
 
 def imported(work: Path, with_backup: bool) -> tuple[float, int]:
-    """Seconds of an import, and how many backups were made beside it."""
+    """Import the chain; return the seconds, and the number of backups made meanwhile."""
     data, copy = work / "upkeep", work / "upkeep-copy"
     for path in (data, copy):
         shutil.rmtree(path, ignore_errors=True)
@@ -53,15 +53,15 @@ def imported(work: Path, with_backup: bool) -> tuple[float, int]:
 
 
 def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int, str]:
-    """Milliseconds of answers, transfers mined meanwhile, and what the node says of dropped states."""
+    """Return the milliseconds of answers, the transfers mined meanwhile, and the node's log of pruned states."""
     data = work / "answers"
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree(work / "all", data)
-    os.sync()  # the first commit would wait for the copy
+    os.sync()  # otherwise the first commit would wait until the copy is on disk
     data.with_name("answers.log").unlink(missing_ok=True)
     took: list[float] = []
     with NodeProcess(data, *MINING, "--rpc-http-api=ETH,DEBUG", *options) as node:
-        with_writer = NodeProcess(data)  # a second connection to the same node
+        with_writer = NodeProcess(data)  # a second client of the same node
         with_writer.ports = node.ports
         ends = time.perf_counter() + seconds
         sent = 0
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
-    sys.setswitchinterval(0.0005)  # the writer below must not be what answers wait for
+    sys.setswitchinterval(0.0005)  # so that answers do not wait for the writer thread below
     alone, beside, backups = [], [], 0
     for _ in range(options.rounds):
         alone.append(imported(options.work, False)[0])

@@ -1,12 +1,11 @@
-"""What the page takes of the machine while a chain is flooded: processor and memory of its process, view by view.
+"""Measure processor time and memory of the web interface in a browser while a chain is flooded, for each view.
 
     python bench/web_interface.py [--rate 5000] [--seconds 60]
     python bench/web_interface.py --page http://127.0.0.1:8080/ --rpc http://127.0.0.1:8080/jsonrpc --rate 2000
 
-Without addresses a node of its own is started (`ophion dev --block-period=1`); with them a network that runs, such as
-one of the quickstart, whose accounts of the development network have funds. Each view is open for an equal part of the
-time, in which transfers of some senders are sent in batches at the rate asked for, or as many as the machine carries.
-Needs Chromium.
+Without addresses, it starts a node (`ophion dev --block-period=1`). With addresses, it uses a running network, such as
+a quickstart, in which the development accounts have funds. Each view is open for an equal part of the time. Meanwhile
+some senders send transfers in batches at the given rate, or as many as the machine can process. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def call(connection: http.client.HTTPConnection, path: str, body: Any) -> Any:
 
 
 def signed(of: tuple[int, int, int, int]) -> list[str]:
-    """Transfers of one sender, in order."""
+    """Return signed transfers of one sender, in order."""
     sender, first, count, chain_id = of
     key = DEV_KEYS[sender]
     make = legacy_transaction
@@ -54,7 +53,7 @@ def signed(of: tuple[int, int, int, int]) -> list[str]:
 
 
 class Flood(threading.Thread):
-    """Transactions of one sender at a rate; waits for each answer, so that a slow node slows it down."""
+    """Sends transactions of one sender at a given rate. Waits for each answer, so that a slow node slows it down."""
 
     def __init__(self, rpc: str, raw: list[str], rate: float, seconds: float) -> None:
         super().__init__(daemon=True)
@@ -78,7 +77,7 @@ class Flood(threading.Thread):
 
 
 def views(rpc: str) -> list[str]:
-    """Every kind of view, of something that is busy."""
+    """Return the address of every kind of view, with busy blocks and accounts."""
     account = "0x" + DEV_KEYS[0].address.hex()
     address = urlsplit(rpc)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
@@ -89,7 +88,7 @@ def views(rpc: str) -> list[str]:
 
 
 def measure(page: Browser, rpc: str, seconds: float) -> None:
-    """A line for each view."""
+    """Print a line for each view."""
     time.sleep(3)
     every = views(rpc)
     for view in every:

@@ -1,7 +1,8 @@
-"""Speed of the wire on one core: what a handshake, a frame and a packet cost, both ends together and through Python.
+"""Measure the wire protocol on one core: cost of a handshake, a frame and a packet, for both ends together, from
+Python.
 
-Processor time is what counts, so that the figures hold on a busy machine too. Payloads are noise (nothing to compress,
-the dearest case) and zeros. Usage:
+Only processor time counts, so the figures are valid on a busy machine too. Payloads are random bytes (not compressible,
+the most expensive case) and zeros. Usage:
 
     .venv/bin/python bench/wire.py [--seconds 0.5]
 """
@@ -22,7 +23,7 @@ SECRET, OTHER = b"\x11" * 32, b"\x22" * 32
 
 
 def per_second(work: Callable[[], object], seconds: float) -> float:
-    """Rounds per second of processor time, the best of three attempts."""
+    """Return calls per second of processor time; the best of three attempts."""
     best = 0.0
     for _ in range(3):
         rounds = 0
@@ -35,7 +36,7 @@ def per_second(work: Callable[[], object], seconds: float) -> float:
 
 
 def handshake() -> tuple[Session, Session]:
-    """Both ends of a new connection."""
+    """Return both ends of a new connection."""
     initiator = Handshake.initiate(SECRET, public_key(OTHER), os.urandom(wire.HANDSHAKE_ENTROPY))
     ack, _, theirs = Handshake.answer(OTHER, initiator.auth, os.urandom(wire.HANDSHAKE_ENTROPY))
     ours = initiator.finish(ack)
@@ -46,7 +47,7 @@ def handshake() -> tuple[Session, Session]:
 
 
 def frames(payload: bytes, seconds: float) -> tuple[float, float, float]:
-    """Frames per second: written, read, and both in batches of up to 64."""
+    """Return frames per second: written, read, and both in batches of up to 64."""
     ours, _ = handshake()
     sealed = per_second(lambda: ours.seal([(0x17, payload)]), seconds)
     ours, theirs = handshake()

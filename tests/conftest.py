@@ -1,7 +1,7 @@
-"""What every test may use.
+"""Fixtures and settings for all tests.
 
-Public test data lies beside the repository, in `../shared`, and is not part of it. `shared_path` finds it or skips the
-test with a reason, `shared_files` lists it for parametrised tests and gives nothing where it is absent.
+Public test data is in `../shared`, outside of the repository. `shared_path` finds it, or skips the test with a reason.
+`shared_files` lists it for parametrised tests; the list is empty if the data is missing.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says something about the machine, not about the code.
+# the duration of an example depends on the machine, not on the code
 settings.register_profile("ophion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ophion")
 
 RECURSION_LIMIT = sys.getrecursionlimit()
 
-# Run in the background of a script, or with nohup, tests are started with these ignored, and every process they start
-# would inherit that: nobody could stop it by Ctrl-C. What is handled is not inherited, and still does nothing here.
+# In the background of a script or under nohup, these signals are ignored. Child processes would inherit that and could
+# not be stopped by Ctrl-C. Handlers are not inherited, so install one that does nothing.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(number, lambda number, frame: None)
 
 
 def pytest_runtest_setup() -> None:
-    """Libraries of clients raise the limit for the whole process (py_ecc), under which nested JSON would kill it."""
+    """Reset the recursion limit: client libraries raise it (py_ecc), and then nested JSON would crash the process."""
     sys.setrecursionlimit(RECURSION_LIMIT)
 
 
@@ -39,7 +39,7 @@ DATA = ROOT / "tests" / "data"
 
 
 def shared_path(*parts: str) -> Path:
-    """A file or folder under ../shared; skips the test (or the module, at import) when it is not there."""
+    """Return a file or folder under ../shared. Skips the test (or the module, at import) if it is missing."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"public test data ../shared/{'/'.join(parts)} is not here", allow_module_level=True)
@@ -47,17 +47,17 @@ def shared_path(*parts: str) -> Path:
 
 
 def shared_files(folder: str, pattern: str = "**/*.json") -> list[Path]:
-    """Files under ../shared/<folder> in a stable order; an empty list where the folder is absent."""
+    """Return files under ../shared/<folder> in a stable order; an empty list if the folder is missing."""
     return sorted((SHARED / folder).glob(pattern))
 
 
 @pytest.fixture
 def shared() -> Callable[..., Path]:
-    """`shared_path` for tests that prefer a fixture."""
+    """Return `shared_path`, for tests that use a fixture."""
     return shared_path
 
 
 @pytest.fixture
 def data() -> Path:
-    """The small part of the public data that is written into the repository."""
+    """Return the small part of the public data that is in the repository."""
     return DATA

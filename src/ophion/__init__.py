@@ -1,6 +1,6 @@
 """Ophion: an Ethereum node for private networks.
 
-Python holds the policy, Rust the computation. Dependencies point down this list:
+Python decides the policy, Rust does the computation. A package imports only packages below it in this list:
 
     cli                       command line
     quickstart, bench         a network on one machine; load generator

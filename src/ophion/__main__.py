@@ -8,15 +8,15 @@ from ophion.runtime.interrupts import end_at_once
 from ophion.runtime.lazy_imports import left_out, load_later
 
 _LATER = ("asyncio.sslproto", "ipaddress", "locale", "msgspec.inspect", "msgspec.json", "textwrap", "tokenize")
-"""What others import for purposes that a start does not have."""
+"""Modules that other packages import for purposes that a start does not need. They are loaded at first use."""
 
 
 def main() -> int:
-    """The `ophion` command, loaded in peace."""
+    """Run the `ophion` command."""
     end_at_once()
     while_starting()
     load_later(_LATER)
-    # where tools have brought it msgspec loads all of it, for what the standard library has too
+    # if installed, msgspec would import it for features that the standard library has too
     with left_out("typing_extensions"):
         import msgspec  # noqa: F401
     try:

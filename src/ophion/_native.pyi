@@ -10,7 +10,8 @@ from typing import Any, final
 __version__: str
 
 def keeps(stub: str, /) -> bool:
-    """Whether the extension was built with the same declarations as this file. Docstrings and comments may differ."""
+    """Return whether the extension was built from the same declarations as this file. Docstrings and comments may
+    differ."""
 
 # --- errors -------------------------------------------------------------------------------------
 
@@ -18,10 +19,10 @@ class NativeError(Exception):
     """Base of all exceptions of the extension."""
 
 class StorageError(NativeError):
-    """The database cannot be opened, read or written: full disk, read-only path, newer version, damage."""
+    """The database cannot be opened, read or written: full disk, read-only path, newer version, or damage."""
 
 class DecodeError(NativeError):
-    """Malformed bytes; the message names the part."""
+    """The bytes are malformed; the message names the part."""
 
 class InvalidBody(NativeError):
     """A transaction of a block breaks a rule; the message starts with `transaction N:`."""
@@ -30,7 +31,7 @@ class MissingState(NativeError):
     """The state of this root is not in the database."""
 
 class TimedOut(NativeError):
-    """A block, trace or simulation was stopped: deadline passed, or the reader is gone."""
+    """A block, trace or simulation was stopped, because its deadline passed or the reader disconnected."""
 
 class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
@@ -38,7 +39,7 @@ class CallRefused(NativeError):
 # --- crypto -------------------------------------------------------------------------------------
 
 def keep_freed(max_bytes: int, /) -> None:
-    """Let each heap keep up to `max_bytes` of freed memory; more is returned at once."""
+    """Let each heap hold up to `max_bytes` of freed memory. More is returned to the system at once."""
 
 def note_heap() -> None:
     """Register the heap of this long-lived thread, so that `give_back` can trim it."""
@@ -48,46 +49,46 @@ def give_back() -> None:
 
 def keccak256(data: bytes, /) -> bytes: ...
 def public_key(secret: bytes, /) -> bytes:
-    """64 bytes, without the 04 prefix. Raises DecodeError if the secret is not a valid key."""
+    """Return the public key: 64 bytes, without the 04 prefix. Raises DecodeError if the secret is not a valid key."""
 
 def address_of(public_key: bytes, /) -> bytes: ...
 def sign(secret: bytes, digest: bytes, /) -> bytes:
-    """r || s || v with v 0 or 1; deterministic (RFC 6979), low s."""
+    """Return r || s || v with v 0 or 1; deterministic (RFC 6979), low s."""
 
 def recover(digest: bytes, signature: bytes, /) -> bytes:
-    """64-byte public key of a 65-byte signature (v 0 or 1)."""
+    """Return the 64-byte public key of a 65-byte signature (v 0 or 1)."""
 
 def recover_address(digest: bytes, signature: bytes, /) -> bytes: ...
 def recover_addresses(pairs: Sequence[tuple[bytes, bytes]], /) -> list[bytes | None]:
-    """Recover the signers of many (digest, signature) pairs on all cores; None for invalid signatures."""
+    """Recover the signers of many (digest, signature) pairs on all cores. None stands for an invalid signature."""
 
 # --- enclave ------------------------------------------------------------------------------------
 
 MAX_SEALED_BOXES: int
-"""Limit of recipients of one sealed payload."""
+"""Maximum number of recipients of one sealed payload."""
 
 @final
 class SealedRecord:
-    """The public fields of a sealed payload, and whether the keyring opens it."""
+    """The public fields of a sealed payload, and whether the keyring can open it."""
 
     key: bytes
     """SHA-512/256 of the ciphertext."""
     sender: bytes
     group: bytes
     recipients: list[bytes]
-    """The first `members` of them form the group."""
+    """Public keys of the recipients. The first `members` of them form the group."""
     members: int
     is_legacy: bool
-    """Whether the id is that of the legacy group of its members."""
+    """Whether the group id is that of the legacy group of its members."""
     opens: bool
     agrees: bool
-    """Whether it opens. A private transaction inside must also name this sender and group."""
+    """Whether the payload opens. If it is a private transaction, it must name this sender and group."""
     gas_limit: int | None
-    """Of the private transaction in it; None when it does not open or holds something else."""
+    """Gas limit of the private transaction; None when the payload does not open or is something else."""
 
 @final
 class EnclaveKeyring:
-    """X25519 private keys; seals and opens XSalsa20-Poly1305 boxes. Invalid public keys open nothing."""
+    """X25519 private keys. Seals and opens XSalsa20-Poly1305 boxes. An invalid public key opens no box."""
 
     def __new__(cls, secrets: Sequence[bytes], /) -> EnclaveKeyring: ...
     @property
@@ -102,25 +103,25 @@ class EnclaveKeyring:
         randomness: bytes,
         /,
     ) -> tuple[bytes, bytes]:
-        """Returns (key, record); takes 80 random bytes. CallRefused for a foreign sender or an invalid recipient."""
+        """Return (key, record). Needs 80 random bytes. CallRefused for a foreign sender or invalid recipient."""
 
     def judge(self, records: Sequence[bytes], /) -> list[SealedRecord | None]:
-        """Decode records of other enclaves and try to open them; None for anything that is not a record."""
+        """Decode records of other enclaves and try to open them. None stands for bytes that are no record."""
 
     def open(self, record: bytes, /) -> bytes | None: ...
     def open_stored(self, store: Store, keys: Sequence[bytes], /) -> list[tuple[bytes, bytes, bytes] | None]:
-        """(payload, group, sender) of records in the table `payloads`, in one snapshot."""
+        """Return (payload, group, sender) of records in the table `payloads`, all from one snapshot."""
 
     def box_for(self, own: bytes, other: bytes, nonce: bytes, text: bytes, /) -> bytes | None: ...
     def unbox(self, own: bytes, other: bytes, nonce: bytes, boxed: bytes, /) -> bytes | None: ...
 
 def read_sealed(record: bytes, /) -> SealedRecord: ...
 def enclave_group_id(members: Sequence[bytes], seed: bytes | None, /) -> bytes:
-    """The id of a group (privacy.md 4.1-4.3)."""
+    """Return the id of a group (privacy.md 4.1-4.3)."""
 
 def enclave_public_key(secret: bytes, /) -> bytes: ...
 def is_sound_enclave_key(key: bytes, /) -> bool:
-    """Whether a key has 32 bytes, is canonical and not of low order."""
+    """Return whether a key has 32 bytes, is canonical and not of low order."""
 
 def lock_enclave_key(
     secret: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
@@ -130,29 +131,29 @@ def lock_enclave_key(
 def unlock_enclave_key(
     locked: bytes, password: bytes, salt: bytes, nonce: bytes, costs: tuple[int, int, int], /
 ) -> bytes | None:
-    """None for a wrong password; DecodeError for excessive costs."""
+    """Decrypt an enclave key. Returns None for a wrong password. Raises DecodeError for excessive costs."""
 
 # --- tries --------------------------------------------------------------------------------------
 
 def ordered_root(items: Sequence[bytes], /) -> bytes:
-    """Root of the trie rlp(index) -> item: transactions, receipts, withdrawals."""
+    """Return the root of the trie rlp(index) -> item, for transactions, receipts or withdrawals."""
 
 def trie_root(changes: Sequence[tuple[bytes, bytes | None]], secure: bool, /) -> bytes:
-    """Root after applying the changes in order (None or empty deletes); secure tries hash their keys."""
+    """Return the root after applying the changes in order (None or empty deletes). Secure tries hash their keys."""
 
 def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | None:
-    """Value proved under keccak(key), None if its absence is proved. Raises DecodeError if the proof is wrong."""
+    """Return the value proved under keccak(key), or None if absence is proved. Raises DecodeError for a wrong proof."""
 
 # --- ethash -------------------------------------------------------------------------------------
 
 def ethash_seed(epoch: int, /) -> bytes: ...
 def ethash_compute(seal_hash: bytes, nonce: int, number: int, /) -> tuple[bytes, bytes]:
-    """(mix hash, result) by the light algorithm. The caches of two epochs are kept."""
+    """Return (mix hash, result), computed by the light algorithm. The caches of two epochs stay in memory."""
 
 def ethash_search(
     seal_hash: bytes, number: int, difficulty: int, start_nonce: int, attempts: int, threads: int, /
 ) -> tuple[int, bytes] | None:
-    """Search for a nonce: (nonce, mix hash), or None after `attempts` nonces."""
+    """Search for a nonce. Returns (nonce, mix hash), or None after `attempts` nonces."""
 
 # --- transactions and bodies --------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ class Transaction:
     nonce: int
     gas_limit: int
     max_fee_per_gas: int
-    """The gas price for legacy and EIP-2930 transactions."""
+    """Maximum fee. For legacy and EIP-2930 transactions, the gas price."""
     max_priority_fee_per_gas: int
     max_fee_per_blob_gas: int | None
     blob_hashes: list[bytes]
@@ -183,25 +184,25 @@ class Transaction:
     """Maximum cost for the sender: value, gas and blobs."""
     @staticmethod
     def impersonated(raw: bytes, sender: bytes, /) -> Transaction:
-        """A transaction of a sender that has not signed it; only development networks run such ones."""
+        """Return a transaction that its sender has not signed. Only development networks execute it."""
 
     def intrinsic_gas(self, fork: str, /) -> int:
-        """Minimum gas limit under a fork, including the floor of EIP-7623."""
+        """Return the minimum gas limit under a fork, including the floor of EIP-7623."""
 
     def terms(self, fork: str, /) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
-        """Values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip (both the gas
-        price for types 0 and 1), cost, size in a block, intrinsic gas under the fork, is_low_s."""
+        """Return the values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip (both
+        are the gas price for types 0 and 1), cost, size in a block, intrinsic gas under the fork, is_low_s."""
 
     def plain_terms(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
-        """Fast path of pool admission: hash, sender, nonce, gas limit, max fee, max tip, size in a block and cost of
-        a plain transaction; None for others."""
+        """Fast path of pool admission: return hash, sender, nonce, gas limit, max fee, max tip, size in a block and
+        cost of a plain transaction; None for others."""
 
     def json(self, /) -> bytes:
         """JSON-RPC object of a pending transaction (block members null)."""
 
 @final
 class Bounds:
-    """Limits of plain transactions. A transaction outside of them may still be valid (`pool/admission.py` decides)."""
+    """Limits within which a transaction is plain. Transactions beyond them take the slow path (`pool/admission.py`)."""
 
     def __new__(
         cls,
@@ -217,37 +218,36 @@ class Bounds:
         max_total_fee: int | None,
         max_init_code: int | None,
     ) -> Bounds:
-        """`min_fee` is the minimum fee per gas, `min_price` the minimum of base fee plus tip, `max_total_fee` for
-        all gas. Types from 3 on are never plain."""
+        """Set the limits. `min_fee` is the minimum fee per gas, `min_price` the minimum of base fee plus tip,
+        `max_total_fee` the maximum fee for all gas. Transactions of type 3 and above are never plain."""
 
 def journal_lines(transactions: Sequence[Transaction], arrived_ms: int, /) -> bytes:
-    """Lines of the pool's journal."""
+    """Return the lines of the pool's journal for these transactions."""
 
 def decode_transactions(raws: Sequence[bytes], /) -> list[Transaction | str]:
-    """Decode, hash and recover many transactions on all cores; a str is the error of a malformed one. Blob
-    transactions may come with their sidecar, which is verified and dropped. The senders of the last 65,536
-    transactions are cached."""
+    """Decode, hash and recover many transactions on all cores. A str is the error of a malformed transaction. The
+    sidecar of a blob transaction is verified and dropped. The senders of the last 65,536 transactions are cached."""
 
 def senders_recovered() -> int:
     """Number of sender recoveries since the start (cache misses)."""
 
 @final
 class Decoder:
-    """`decode_transactions` on a native thread. Results keep the order of submission; blob transactions have their
-    own thread and order."""
+    """Runs `decode_transactions` on a native thread. Results keep the order of submission. Blob transactions have a
+    thread and an order of their own."""
 
     def __new__(cls) -> Decoder: ...
     fd: int
     """Readable when results are ready."""
     def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
-        """Returns whether it is held to form a larger group, until there are enough or until `start`."""
+        """Submit transactions. Returns True if they are held back until there are enough of them, or until `start`."""
 
     def start(self) -> None:
-        """Process everything that is held."""
+        """Process all submissions that are held back."""
 
     def collect(self, max: int, /) -> tuple[list[Any], list[Transaction | str]]:
-        """Results of at most `max` submissions, and the transactions of all of them. Never blocks; `fd` stays
-        readable for the rest."""
+        """Return results of at most `max` submissions, with the transactions of all of them. Never blocks. If more
+        results are ready, `fd` stays readable."""
 
 @final
 class Withdrawal:
@@ -263,7 +263,7 @@ class Body:
 
     @staticmethod
     def of(transactions: Sequence[bytes], ommers: Sequence[bytes], withdrawals: Sequence[Withdrawal] | None) -> Body:
-        """From EIP-2718 transactions and header RLPs."""
+        """Make a body from EIP-2718 transactions and header RLPs."""
 
     transaction_count: int
     transactions_root: bytes
@@ -273,18 +273,18 @@ class Body:
     withdrawals: list[Withdrawal] | None
     withdrawals_root: bytes | None
     transactions: list[Transaction]
-    """Recovers the senders at the first access."""
+    """The transactions. The first access recovers their senders."""
     blob_gas: int
     def parties(self) -> tuple[list[bytes], list[bytes]]:
-        """(hash of each transaction, distinct senders); recovers the senders if needed."""
+        """Return (hash of each transaction, distinct senders). Recovers the senders if needed."""
 
     def recover(self, /) -> None:
-        """Recover all senders in parallel. Raises InvalidBody if one has none."""
+        """Recover all senders in parallel. Raises InvalidBody if a signature has no sender."""
 
     def encode_block(self, header: bytes, /) -> bytes: ...
 
 def decode_block(block: bytes, /) -> tuple[bytes, Body]:
-    """(header RLP, body) of one RLP block. Raises DecodeError for anything else, including trailing bytes."""
+    """Return (header RLP, body) of one RLP block. Raises DecodeError for other bytes, including trailing ones."""
 
 # --- environment --------------------------------------------------------------------------------
 
@@ -302,7 +302,8 @@ class ChainRules:
         consolidation_request_contract: bytes | None = None,
         is_relaxed: bool = False,
     ) -> ChainRules:
-        """`is_relaxed`: a development chain, on which senders may have code and no cap limits a transaction's gas."""
+        """Create the rules. `is_relaxed` is for development chains: senders may have code, and no cap limits a
+        transaction's gas."""
 
 
 @final
@@ -343,30 +344,31 @@ class State:
 
     root: bytes
     def account(self, address: bytes, /) -> tuple[int, int, bytes, bytes] | None:
-        """(nonce, balance, code hash, storage root)"""
+        """Return (nonce, balance, code hash, storage root)"""
 
     def balance(self, address: bytes, /) -> int: ...
     def nonce(self, address: bytes, /) -> int: ...
     def code(self, address: bytes, /) -> bytes: ...
     def storage(self, address: bytes, slot: bytes, /) -> bytes:
-        """32 bytes"""
+        """Return the value of a slot: 32 bytes"""
 
     def proof(self, address: bytes, slots: Sequence[bytes], /) -> tuple[list[bytes], list[tuple[bytes, list[bytes]]]]:
-        """(account proof, for each slot (value as 32 bytes, proof)); nodes from the root down."""
+        """Return (account proof, then (value as 32 bytes, proof) for each slot). Proof nodes begin at the root."""
 
     def accounts(
         self, start: bytes, limit: int, /
     ) -> tuple[list[tuple[bytes, bytes | None, int, int, bytes, bytes]], bytes | None]:
-        """From a hashed key: ((hash, address, nonce, balance, code hash, storage root) ..., next hash)."""
+        """Return accounts from a hashed key on: ((hash, address, nonce, balance, code hash, storage root) ..., next
+        hash)."""
 
     def storage_range(
         self, address: bytes, start: bytes, limit: int, /
     ) -> tuple[list[tuple[bytes, bytes | None, bytes]], bytes | None]:
-        """From a hashed key: ((hash, slot, value) ..., next hash)."""
+        """Return slots from a hashed key on: ((hash, slot, value) ..., next hash)."""
 
 @final
 class Execution:
-    """Result of executing a block; may be committed or built upon."""
+    """Result of executing a block. It can be committed, or another block can be executed on it."""
 
     state_root: bytes
     receipts_root: bytes
@@ -377,40 +379,40 @@ class Execution:
     """EIP-7685 requests (type byte and data), from Prague on."""
     requests_hash: bytes | None
     state: State
-    """State after the block; another block may be executed on it before this one is committed."""
+    """State after the block. Another block may be executed on it before this block is committed."""
     def receipt_statuses(self) -> list[tuple[bool, int, bytes]]:
         """(succeeded, gas used, output of a reverted transaction) for each transaction"""
 
 @final
 class TakeResult:
-    """Result of `OpenBlock.take`: candidates by position."""
+    """Result of `OpenBlock.take`. Candidates are given by position."""
 
     included: list[int]
-    """Included in the block, in this order."""
+    """Candidates included in the block, in this order."""
     skipped: list[tuple[int, str]]
     """(position, reason) of candidates that are invalid on this state."""
     early: list[int]
-    """The sender's earlier nonces are missing."""
+    """Candidates whose sender has lower nonces that are missing."""
     unfit: list[int]
-    """They exceed the gas that the block has left."""
+    """Candidates that need more gas than the block has left."""
     unfinished: int | None
-    """Was still running at the deadline; it has no effect."""
+    """The candidate that was running at the deadline; it has no effect. None if there was none."""
     seen: int
-    """Candidates processed before gas or time ran out."""
+    """Number of candidates processed before gas or time ran out."""
     is_full: bool
-    """Less gas is left than the smallest transaction needs."""
+    """Whether less gas is left than the smallest transaction needs."""
 
 @final
 class OpenBlock:
-    """Incremental block builder: runs transactions as they arrive; can be sealed once, at any moment. One thread at
-    a time. A database failure ends it."""
+    """Incremental block builder: runs transactions as they arrive, and can be sealed once, at any moment. Only one
+    thread at a time may use it. After a database failure it is unusable."""
 
     def __new__(cls, state: State, env: BlockEnv, keep_revert_data: bool, /) -> OpenBlock: ...
     def take(self, candidates: Sequence[Transaction], deadline_s: float, /) -> TakeResult:
         """Run candidates in the given order until gas or time runs out."""
 
     def settle(self) -> None:
-        """Hash all changes so far, so that less is left for `seal`."""
+        """Hash all changes so far, so that `seal` takes less time."""
 
     def seal(
         self, withdrawals: Sequence[Withdrawal] | None, rewards: Sequence[tuple[bytes, int]], /
@@ -426,21 +428,22 @@ def execute(
     limit_s: float | None = None,
     /,
 ) -> Execution:
-    """Execute a block on a parent state. InvalidBody names the transaction that breaks a rule or "took too long"."""
+    """Execute a block on its parent state. InvalidBody names the invalid transaction, or says "took too long"."""
 
 def genesis_state(
     store: Store, alloc: Sequence[tuple[bytes, int, int, bytes, Sequence[tuple[bytes, bytes]]]], /
 ) -> Execution:
-    """(address, nonce, balance, code, ((slot, value) ...)) of each account; committed like any block."""
+    """Make the genesis state from (address, nonce, balance, code, ((slot, value) ...)) of each account. It is committed
+    like the state of any block."""
 
 def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
-    """Write a state with these changes; it belongs to the block with this number. For development networks."""
+    """Write a copy of a state with these changes, for the block with this number. For development networks."""
 
 # --- calls --------------------------------------------------------------------------------------
 
 @final
 class CallRequest:
-    """A decoded call object. Fees of None are zero and disable the fee checks."""
+    """A decoded call object. If the fees are None, they are zero and not checked."""
 
     def __new__(
         cls,
@@ -475,7 +478,7 @@ class AccountOverride:
         state_diff: Sequence[tuple[bytes, bytes]] | None = None,
         precompile_target: bytes | None = None,
     ) -> AccountOverride:
-        """`precompile_target`: new address of the precompiled contract."""
+        """Create an override. `precompile_target` is the new address of the precompiled contract."""
 
 @final
 class Cancellation:
@@ -484,7 +487,7 @@ class Cancellation:
     def __new__(cls) -> Cancellation: ...
     def cancel(self) -> None: ...
     def __enter__(self) -> None:
-        """Until `__exit__`, `cancel` ends calls, searches and simulations of this thread as if their deadline had
+        """Until `__exit__`, `cancel` stops calls, searches and simulations of this thread, as if their deadline had
         passed."""
 
     def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
@@ -496,8 +499,8 @@ class CallOutcome:
     output: bytes
     gas_used: int
     reason: str
-    """Of a halt: the usual text ("out of gas", "invalid opcode", ...). Of an invalid call: code, colon and text; the
-    codes are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
+    """For a halt, its text ("out of gas", "invalid opcode", ...). For an invalid call: code, colon and text; the codes
+    are intrinsic-gas, balance, fee-below-base, tip-above-fee, init-code, nonce, other."""
 
 def call(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
@@ -507,49 +510,49 @@ def call(
 def call_each(
     state: State, env: BlockEnv, request: CallRequest, inputs: Sequence[bytes], limit_s: float, /
 ) -> list[CallOutcome]:
-    """Run a call with several inputs, each like `call` and within the same limit."""
+    """Run a call with several inputs. Each run is like `call` and has the same time limit."""
 
 @final
 class CallCostCache:
-    """Decides which contract functions may run on the event loop: those that returned quickly before, and unknown
-    ones while failed attempts have budget left."""
+    """Decides which contract functions may run on the event loop: functions that returned quickly before, and unknown
+    functions while the budget of failed attempts lasts."""
 
     def __new__(cls) -> CallCostCache: ...
     def is_light(self, to: bytes, input: bytes, /) -> bool: ...
     def is_heavy(self, to: bytes, input: bytes, /) -> bool: ...
     def may_try(self, to: bytes, input: bytes, /) -> bool: ...
     def note(self, to: bytes, input: bytes, is_heavy: bool, /) -> None:
-        """Record whether a finished call was heavy."""
+        """Record whether a finished call was slow."""
 
     def wasted(self, to: bytes, input: bytes, took_s: float, /) -> None:
         """Record a failed attempt and the time it took."""
 
 @final
 class LatestBlock:
-    """Fast path for requests about the latest block. Keeps the GIL: a reply takes microseconds."""
+    """Fast path for requests about the latest block. Holds the GIL, because a reply takes microseconds."""
 
     def __new__(cls, number: int, state: State, /) -> LatestBlock: ...
     def set(self, number: int, state: State, /) -> None:
-        """Set a new latest block; calls need `set_terms` again."""
+        """Set a new latest block. Before the next call, `set_terms` must be called again."""
 
     has_terms: bool
     def set_terms(
         self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /
     ) -> None:
-        """Environment, default gas, gas limit and time limit of calls. Without terms no call runs."""
+        """Set environment, default gas, maximum gas and time limit of calls. Until then no call runs."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
-        """Output of a plain eth_call from its JSON object; None if the slow path has to run it."""
+        """Return the output of a plain eth_call given as a JSON object; None if the slow path has to run it."""
 
     def reading(self, question: str, /) -> LatestRead:
-        """Reader of `number`, `balance`, `nonce` or `call` from request parameters."""
+        """Return a reader of `number`, `balance`, `nonce` or `call`, which decodes request parameters."""
 
 @final
 class LatestRead:
     """One readable value of the latest block."""
 
     def counted(self, tally: object, /) -> LatestRead:
-        """The same with a counter: each reply decrements `tally.untimed`; at 0 the slow path replies."""
+        """Return the same reader with a counter. Each reply decrements `tally.untimed`; at 0 the slow path replies."""
 
 def estimate_gas(
     state: State,
@@ -560,7 +563,8 @@ def estimate_gas(
     deadline_s: float,
     /,
 ) -> tuple[int, CallOutcome]:
-    """Sufficient gas (search of json-rpc.md), and the outcome that shows it; 0 and the failed outcome otherwise."""
+    """Return sufficient gas (by the search of json-rpc.md) and the outcome with it. If the call fails: 0 and its
+    outcome."""
 
 def create_access_list(
     state: State, env: BlockEnv, request: CallRequest, overrides: Sequence[AccountOverride], deadline_s: float, /
@@ -570,17 +574,17 @@ def create_access_list(
 
 @final
 class TraceStream:
-    """JSON text written by a thread; it stops when the stream is closed or dropped."""
+    """JSON text that a thread writes. The thread stops when the stream is closed or dropped."""
 
     def next(self) -> bytes | None:
-        """The next chunk, None after the last. Blocks without the GIL; raises the error of the thread."""
+        """Return the next chunk, None after the last. Blocks without the GIL. Raises the error of the thread."""
 
     def close(self) -> None:
-        """Stop the work."""
+        """Stop the thread."""
 
 @final
 class TracedBlock:
-    """A block to re-execute. `rewards`: the block's first, then those of its ommers."""
+    """A block to execute again. `rewards` has the block's reward first, then those of its ommers."""
 
     def __new__(
         cls, *, parent: State, env: BlockEnv, body: Body, hash: bytes, rewards: Sequence[tuple[bytes, int]] = ...
@@ -615,7 +619,7 @@ class TraceKind:
 
 def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
 def trace_block(block: TracedBlock, kind: TraceKind, wrapped: bool, deadline_s: float, /) -> TraceStream:
-    """A list with an entry for each transaction; `wrapped` makes each `{txHash, result}`."""
+    """Return a list with an entry for each transaction. With `wrapped`, an entry is `{txHash, result}`."""
 
 def trace_call(
     state: State,
@@ -629,10 +633,10 @@ def trace_call(
 def trace_calls(
     state: State, env: BlockEnv, calls: Sequence[tuple[CallRequest, TraceKind]], deadline_s: float, /
 ) -> TraceStream:
-    """A list of replays, each on the state of the previous one."""
+    """Return a list of replays. Each runs on the state of the previous one."""
 
 def trace_signed(state: State, env: BlockEnv, body: Body, kind: TraceKind, deadline_s: float, /) -> TraceStream:
-    """Trace one signed transaction as if it were the next, with all transaction checks."""
+    """Trace one signed transaction as if it were the next one, with all transaction checks."""
 
 def trace_flat(
     blocks: Sequence[TracedBlock],
@@ -645,7 +649,7 @@ def trace_flat(
     deadline_s: float,
     /,
 ) -> TraceStream:
-    """Flat traces of blocks (of one transaction with `index`) as one list, with rewards."""
+    """Return flat traces of blocks as one list, with rewards. With `index`, trace one transaction only."""
 
 # --- simulated blocks ---------------------------------------------------------------------------
 
@@ -655,14 +659,14 @@ class SimulatedBlock:
 
     execution: Execution
     body: Body
-    """Transactions without signatures: v, r and s are zero."""
+    """The transactions, unsigned: v, r and s are zero."""
     def calls(self) -> list[tuple[str, bytes, int, int, str]]:
-        """(returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of each call"""
+        """Return (returned, reverted or halted; output; gas used; gas used before refunds; halt reason) of each call"""
 
     def render(
         self, block_hash: bytes, number: int, timestamp: int, base_fee: int | None, /
     ) -> list[tuple[bytes, bytes]]:
-        """(array of logs, transaction object) of each call as JSON text"""
+        """Return (array of logs, transaction object) of each call as JSON text"""
 
 def simulate_block(
     state: State,
@@ -677,8 +681,8 @@ def simulate_block(
     gas_left: int,
     deadline_s: float,
 ) -> SimulatedBlock:
-    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule;
-    its codes are those of `CallOutcome.reason` and nonce-low, nonce-high, block-gas."""
+    """Run calls (request, gas, nonce, whether a gas price was given) as a block. CallRefused names the broken rule. Its
+    codes are those of `CallOutcome.reason`, and nonce-low, nonce-high, block-gas."""
 
 def is_precompile(env: BlockEnv, address: bytes, /) -> bool: ...
 
@@ -694,17 +698,18 @@ class NewBlock:
 
 @final
 class Pruning:
-    """A pruning round. Call forget, mark and sweep in this order, each with up to `max` entries until it returns
-    False. A round may be abandoned; the database is sound after every step, and blocks may be written between steps."""
+    """A pruning round. Call forget, mark and sweep in this order. Call each with up to `max` entries until it returns
+    False. A round may be abandoned: the database is consistent after every step. Blocks may be written between steps.
+    """
 
     def forget(self, max: int, /) -> bool:
-        """Delete old states from the list. Writes."""
+        """Remove old states from the list of stored states. Writes to the database."""
 
     def mark(self, max: int, /) -> bool:
-        """Mark the trie nodes of the other states. Reads."""
+        """Mark the trie nodes of all remaining states. Only reads the database."""
 
     def sweep(self, max: int, /) -> bool:
-        """Delete unmarked nodes. Writes."""
+        """Delete unmarked nodes. Writes to the database."""
 
     @property
     def forgotten(self) -> int: ...
@@ -719,7 +724,7 @@ class Store:
 
     @staticmethod
     def open(path: str, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
-        """Open the database in directory `path`. StorageError says what is wrong and what to do."""
+        """Open the database in directory `path`. A StorageError says what is wrong and what to do."""
 
     def close(self) -> None: ...
     def sync(self) -> None:
@@ -734,22 +739,23 @@ class Store:
         named: Sequence[tuple[str, bytes]] = ...,
         /,
     ) -> None:
-        """Write blocks and named values, and move the canonical chain, in one transaction. `removed`: hashes to
-        remove from the canonical chain, old head first. `added`: hashes to add, ascending, the last becomes the
-        head; each is stored already or among `blocks`. Both empty: side blocks only."""
+        """Write blocks and named values and change the canonical chain, all in one transaction. `removed` are hashes to
+        remove from the canonical chain, old head first. `added` are hashes to add in ascending order; the last one
+        becomes the head. Each must be stored already or be among `blocks`. If both are empty, only side blocks are
+        written."""
 
     def rewind(self, hash: bytes, state_root: bytes, /) -> None:
-        """Make a committed block the head again, with this state after it. Costs the same whatever lies above it: rows
-        of blocks above the head stay until others take their place."""
+        """Make a committed block the head again, with this state. The cost does not depend on the number of blocks
+        above it: their rows stay until new blocks replace them."""
 
     def write_rows(self, changes: Sequence[tuple[str, bytes, bytes | None]], /) -> None:
-        """Write rows (table, key, value) of key-value tables in one transaction; None deletes. Tables:
-        native/storage/src/store/key_value_tables.rs."""
+        """Write rows (table, key, value) of key-value tables in one transaction. A value of None deletes the row. The
+        tables are in native/storage/src/store/key_value_tables.rs."""
 
     def clear_rows(self, tables: Sequence[str], /) -> None: ...
     def row(self, table: str, key: bytes, /) -> bytes | None: ...
     def rows(self, table: str, prefix: bytes, after: bytes, limit: int, /) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` rows whose key starts with `prefix`, in order, after key `after`."""
+        """Return up to `limit` rows whose key starts with `prefix`, in order, from the first key above `after`."""
 
     def last_row(self, table: str, prefix: bytes, /) -> tuple[bytes, bytes] | None: ...
     def put_meta(self, key: str, value: bytes, /) -> None:
@@ -759,44 +765,44 @@ class Store:
 
     # chain
     def head(self) -> tuple[bytes, int] | None:
-        """(hash, number); None in an empty database."""
+        """Return (hash, number) of the head; None in an empty database."""
 
     def canonical_hash(self, number: int, /) -> bytes | None: ...
     def header(self, hash: bytes, /) -> bytes | None: ...
     def total_difficulty(self, hash: bytes, /) -> int | None: ...
     def number_of(self, hash: bytes, /) -> int | None: ...
     def body(self, hash: bytes, /) -> Body | None:
-        """Includes the stored senders."""
+        """Return a body with its stored senders."""
 
     def block(self, hash: bytes, /) -> bytes | None:
-        """RLP of the block."""
+        """Return the RLP of the block."""
 
     def transaction_position(self, hash: bytes, /) -> tuple[bytes, int, int] | None:
-        """(block hash, block number, index) on the canonical chain."""
+        """Return (block hash, block number, index) of a transaction on the canonical chain."""
 
     def raw_transaction_at(self, block: bytes, index: int, /) -> bytes | None:
-        """EIP-2718 encoding of one transaction of a block."""
+        """Return the EIP-2718 encoding of one transaction of a block."""
 
     def counts(self, block: bytes, /) -> tuple[int, int] | None:
-        """(transactions, ommers) of a block."""
+        """Return the numbers of (transactions, ommers) of a block."""
 
     def raw_receipts(self, hash: bytes, /) -> list[bytes] | None:
-        """EIP-2718 receipts of a block."""
+        """Return the EIP-2718 receipts of a block."""
 
     def state(self, root: bytes, /) -> State:
-        """Raises MissingState if the root is unknown."""
+        """Return the state of a root. Raises MissingState if the root is unknown."""
 
     def latest(self) -> State:
-        """The state of the head."""
+        """Return the state of the head."""
 
-    # JSON-RPC objects as JSON text, rendered without passing through Python
+    # JSON-RPC objects as JSON text, rendered in Rust
     def block_json(self, hash: bytes, full: bool, with_total_difficulty: bool, /) -> bytes | None: ...
     def transaction_json(self, hash: bytes, /) -> bytes | None: ...
     def transaction_at_json(self, block: bytes, index: int, /) -> bytes | None: ...
     def receipt_json(
         self, hash: bytes, with_revert_reason: bool, max_bytes: int | None = None, /
     ) -> bytes | None:
-        """Raises StorageError if its record exceeds `max_bytes`."""
+        """Return a receipt object. Raises StorageError if its database record exceeds `max_bytes`."""
 
     def receipt_at_json(self, block: bytes, index: int, with_revert_reason: bool, /) -> bytes | None: ...
     def block_receipts_json(self, block: bytes, with_revert_reason: bool, /) -> bytes | None: ...
@@ -811,40 +817,40 @@ class Store:
         deadline_s: float,
         /,
     ) -> bytes:
-        """Logs of canonical blocks first..last. StorageError names the limit that was exceeded."""
+        """Return the logs of canonical blocks first..last. A StorageError names the limit that was exceeded."""
 
     def block_logs_json(
         self, block: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], removed: bool, /
     ) -> bytes | None: ...
 
-    # upkeep
+    # maintenance
     def nodes_written(self) -> int:
-        """Trie nodes written since the database was created."""
+        """Return the number of trie nodes written since the database was created."""
 
     def state_cached(self) -> int:
-        """Estimated memory of nodes of the latest state, in bytes."""
+        """Return the estimated memory of cached nodes of the latest state, in bytes."""
 
     def state_cache(self) -> int:
-        """Maximum memory of these nodes, in bytes."""
+        """Return the maximum memory of these cached nodes, in bytes."""
 
     def set_state_cache(self, bytes: int, /) -> None:
-        """Limit the memory for nodes of the latest state."""
+        """Limit the memory of cached nodes of the latest state."""
 
     def write_changes(self) -> None:
-        """Write branches as deltas from now on, if shorter."""
+        """From now on, write branches as deltas if these are shorter."""
 
     def begin_pruning(self, oldest: int, /) -> Pruning:
-        """A round that deletes the states of all blocks below this number, except the genesis."""
+        """Begin a round that deletes the states of all blocks below this number, except the genesis."""
 
     def copy_to(self, descriptor: int, /) -> None:
         """Copy the database without free pages to an open file or pipe."""
 
     def usage(self) -> list[tuple[str, int, int]]:
-        """(table, entries, bytes) of each table."""
+        """Return (table, entries, bytes) of each table."""
 
     def check(self, limit: int, watch: Callable[[int, int], None] | None = None, /) -> list[str]:
-        """Check chain and head state, recompute all hashes, and return up to `limit` findings. `watch` is called
-        about twenty times a second with checked and total entries; an exception in it ends the check."""
+        """Check chain and head state and recompute all hashes. Returns up to `limit` findings. `watch` is called about
+        twenty times a second with the checked and the total number of entries; if it raises, the check ends."""
 
 # --- GraphQL ------------------------------------------------------------------------------------
 
@@ -869,21 +875,21 @@ class GraphqlEngine:
         max_logs_range: int,
         max_logs: int,
     ) -> GraphqlEngine:
-        """Raises DecodeError if the schema is invalid or has a field without a resolver."""
+        """Create the engine. Raises DecodeError if the schema is invalid or has a field without a resolver."""
 
     def read(self, body: bytes, /) -> GraphqlQuery | bytes:
-        """Prepare a JSON request; bytes are the response to an invalid one."""
+        """Parse a JSON request. Returns bytes, the response, if the request is invalid."""
 
     def read_parts(self, document: str, operation: str | None, variables: str | None, /) -> GraphqlQuery | bytes:
-        """Prepare a request from its parts; variables are JSON text."""
+        """Parse a request from its parts. `variables` is JSON text."""
 
 @final
 class GraphqlQuery:
-    """A validated request; later errors depend on the chain only."""
+    """A validated request. Only the content of the chain can cause further errors."""
 
     is_mutation: bool
     is_heavy: bool
-    """A request of this shape was too expensive for the event loop."""
+    """Whether a request of this shape was too expensive for the event loop before."""
     needs_gas_price: bool
     needs_priority_fee: bool
     needs_pool: bool
@@ -906,15 +912,16 @@ class GraphqlQuery:
         named: Sequence[Transaction] = ...,
         oldest_state: int = 0,
     ) -> tuple[int, bytes | GraphqlText] | GraphqlRound | None:
-        """Status and body; or tasks for the node; or None if `at_once` allows less work."""
+        """Run the query. Returns status and body; or a round with tasks for the node; or None if `at_once` allows less
+        work."""
 
 @final
 class GraphqlRound:
-    """A request that waits for the node, with the snapshot it continues on."""
+    """A request that waits for the node to run tasks, and the snapshot on which it continues."""
 
     asks: list[GraphqlAsk]
     def resume(self, replies: Sequence[GraphqlReply], /) -> tuple[int, bytes | GraphqlText]:
-        """Status and body, given one reply per task."""
+        """Continue with one reply per task. Returns status and body."""
 
 @final
 class GraphqlText:
@@ -922,7 +929,7 @@ class GraphqlText:
 
     def __len__(self) -> int: ...
     def view(self) -> memoryview:
-        """The bytes; the view keeps the text alive."""
+        """Return the bytes. The view keeps the text alive."""
 
 @final
 class GraphqlAsk:
@@ -946,7 +953,7 @@ class GraphqlAsk:
 class GraphqlReply:
     @staticmethod
     def nothing() -> GraphqlReply:
-        """The state is missing."""
+        """Make the reply for a missing state."""
 
     @staticmethod
     def call(succeeded: bool, gas_used: int, output: bytes, /) -> GraphqlReply: ...
@@ -960,17 +967,17 @@ class GraphqlReply:
 # --- wire ---------------------------------------------------------------------------------------
 
 class WireError(NativeError):
-    """Invalid bytes of a peer; the message names the position."""
+    """A peer sent invalid bytes; the message names the position."""
 
 HANDSHAKE_ENTROPY: int
 """Random bytes that a handshake needs."""
 
 MAX_HANDSHAKE_SIZE: int
-"""Limit of the size prefix of a handshake message; a larger one is refused before anything else is read."""
+"""Maximum size of a handshake message. If its size prefix is larger, it is refused before it is read."""
 
 @final
 class Handshake:
-    """RLPx handshake without sockets: send `auth`, then pass the ack to `finish`."""
+    """RLPx handshake without sockets: send `auth`, then pass the peer's ack to `finish`."""
 
     @staticmethod
     def initiate(secret: bytes, remote_id: bytes, entropy: bytes, /) -> Handshake: ...
@@ -978,65 +985,73 @@ class Handshake:
     auth: bytes
     """The first message, with its two size bytes."""
     def finish(self, ack: bytes, /) -> Session:
-        """Takes the ack with its two size bytes. WireError also when the peer has another key than was dialled."""
+        """Complete the handshake; the ack includes its two size bytes. Raises WireError also if the peer's key is not
+        the dialled one."""
 
     @staticmethod
     def answer(secret: bytes, auth: bytes, entropy: bytes, /) -> tuple[bytes, bytes, Session]:
-        """(ack to send, node id of the initiator, session) for an auth with its two size bytes."""
+        """Return (ack to send, node id of the initiator, session) for an auth with its two size bytes."""
 
     @staticmethod
     def caller(secret: bytes, auth: bytes, /) -> bytes:
-        """The node id that an auth claims, unproven; costs a tenth of `answer`."""
+        """Return the node id that an auth claims, without proof. Costs a tenth of `answer`."""
 
 @final
 class Session:
-    """Frames in both directions after a handshake."""
+    """Encrypts and decrypts frames after a handshake."""
 
     is_compressed: bool
-    """Must be set once the peer's Hello is known, to either value. Until then `feed` returns one uncompressed message
-    at a time, because Hello decides about the compression of the following ones."""
+    """Whether messages are compressed. Must be set, to either value, once the peer's Hello is known. Until then `feed`
+    returns one uncompressed message at a time, because Hello decides about the compression of later messages."""
     max_message: int
-    """Limit of a message, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
+    """Maximum size of a message, before and after decompression; 2048 until it is set, 2**24 - 1 at most."""
     buffered: int
     """Bytes held for incomplete messages."""
     def seal(self, messages: Sequence[tuple[int, bytes]], /) -> bytes:
-        """Frames of (message id, payload), in order. WireError, without any change, when one exceeds a frame."""
+        """Return the frames of (message id, payload), in order. If a message exceeds a frame, raises WireError and
+        changes nothing."""
 
     def set_max_size(self, id: int, size: int, /) -> None:
-        """Limit the payloads of one message id after decompression. For a larger one `feed` returns its size."""
+        """Limit the payload size of one message id after decompression. `feed` returns only the size of a larger
+        payload."""
 
     def feed(self, data: bytes, /) -> list[tuple[int, bytes | int]]:
-        """The messages that are complete now, in order. Holds at most `max_message` bytes of an incomplete one.
+        """Return the messages that are complete now, in order. Holds at most `max_message` bytes of an incomplete
+        message.
 
-        After a WireError the stream is unusable: close the socket without a Disconnect. An uncompressed Disconnect
-        (id 1) is returned as received."""
+        After a WireError the session is unusable: close the socket without a Disconnect. An uncompressed Disconnect (id
+        1) is returned as received.
+        """
 
 def split_list(rlp: bytes, max_items: int, /) -> list[bytes]:
-    """The items of one list, each still encoded; WireError for more than `max_items` items, or trailing bytes."""
+    """Return the items of one list, each still encoded. Raises WireError for more than `max_items` items or trailing
+    bytes."""
 
 def split_transactions(rlp: bytes, max_items: int, /) -> list[bytes]:
-    """The items of a list of transactions in EIP-2718 form; on the wire, typed ones are wrapped in a string."""
+    """Return the items of a list of transactions in EIP-2718 form. On the wire, typed transactions are wrapped in a
+    string."""
 
 def join_transactions(raws: Sequence[bytes], /) -> bytes:
-    """The reverse of `split_transactions`."""
+    """Encode transactions as a list; the reverse of `split_transactions`."""
 
 def split_bodies(rlp: bytes, max_items: int, /) -> list[Body]:
-    """The bodies of a list of `[transactions, ommers, withdrawals?]`; roots and senders are computed on demand."""
+    """Return the bodies in a list of `[transactions, ommers, withdrawals?]`. Roots and senders are computed later."""
 
 def body_rlp(block: bytes, /) -> bytes:
-    """`[transactions, ommers, withdrawals?]` of a stored block."""
+    """Return `[transactions, ommers, withdrawals?]` of a stored block."""
 
 def seal_packet(secret: bytes, kind: int, data: bytes, /) -> bytes:
     """Build a discovery v4 datagram: hash, signature, type, data."""
 
 def open_packet(datagram: bytes, /) -> tuple[bytes, bytes, int, bytes]:
-    """(hash, node id of the signer, type, data). The data is one RLP list; bytes after it are ignored."""
+    """Return (hash, node id of the signer, type, data) of a datagram. The data is one RLP list; bytes after it are
+    ignored."""
 
 def sign_record(secret: bytes, seq: int, pairs: Sequence[tuple[bytes, bytes]], /) -> bytes:
-    """The RLP of a node record. Values are RLP, pairs may have any order; `id` and `secp256k1` are added."""
+    """Return the RLP of a node record. Values are RLP; pairs may have any order. `id` and `secp256k1` are added."""
 
 def read_record(rlp: bytes, /) -> tuple[bytes, int, list[tuple[bytes, bytes]]]:
-    """(node id, sequence number, pairs) of a record; verifies its signature."""
+    """Verify the signature of a record; return (node id, sequence number, pairs)."""
 
 # --- client input -------------------------------------------------------------------------------
 
@@ -1047,16 +1062,16 @@ class JsonOutline:
     is_request: bool
     is_batch: bool
     count: int
-    """Elements of a batch."""
+    """Number of elements of a batch."""
     values: int
-    """All values, including keys."""
+    """Number of all values, including keys."""
     id: tuple[int, int] | None
-    """Start and end of this member of a request; the last of repeated ones."""
+    """Start and end of the member `id`; of repeated members, the last one."""
     method: tuple[int, int] | None
     params: tuple[int, int] | None
     def member(self, position: int, /) -> tuple[int, int, int]:
-        """Start, end and number of values of a batch element. One by one, because a list would take more memory than
-        the text."""
+        """Return start, end and number of values of one batch element. A list of all elements would take more memory
+        than the text."""
 
 @final
 class PlainRequests:
@@ -1064,16 +1079,16 @@ class PlainRequests:
 
     def __new__(cls) -> PlainRequests: ...
     def answer(self, method: str, read: LatestRead, /) -> None:
-        """Reply to requests of this method about the latest block directly from now on."""
+        """From now on, answer requests of this method about the latest block directly."""
 
     def read(
         self, text: bytes, /
     ) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
-        """A reply; or id digits, method and parameters (strings, booleans and objects of strings) of a plain
-        request. Parameters are `bytes` for a sent transaction. None if the slow path has to parse the message."""
+        """Return a reply; or id digits, method and parameters (strings, booleans and objects of strings) of a plain
+        request; or None if the slow path has to parse the message. The parameters are `bytes` for a raw transaction."""
 
 def json_outline(text: bytes, max_members: int, /) -> JsonOutline | None:
-    """None if the text is not JSON. Builds no objects; releases the GIL for long texts."""
+    """Return the outline; None if the text is not JSON. Builds no objects; releases the GIL for long texts."""
 
 @final
 class FrameReader:
@@ -1081,22 +1096,22 @@ class FrameReader:
 
     def __new__(cls, max_frame: int, max_message: int, /) -> FrameReader: ...
     held_bytes: int
-    """Bytes of the incomplete message."""
+    """Bytes held for an incomplete message."""
     def read(
         self, data: bytes, start: int, max_frames: int, /
     ) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
         """Parse frames. Returns the next offset; opcodes (text 1, binary 2, close 8 with its code, ping 9) with
-        payloads; the number of pings and pongs; and a close code if the client broke a rule."""
+        payloads; the number of pings and pongs; and a close code if the client violated the protocol."""
 
 # --- private transactions -----------------------------------------------------------------------
 
 @final
 class PrivateTransaction:
-    """A decoded private transaction of twelve items (fourteen with EIP-1559 fees), with its sender."""
+    """A decoded private transaction with its sender. It has twelve items, or fourteen with EIP-1559 fees."""
 
     raw: bytes
     hash: bytes
-    """Hash of the whole list; clients use the hash of the marker instead."""
+    """Hash of the whole list. Clients use the hash of the marker instead."""
     sender: bytes | None
     """None when the signature is invalid."""
     nonce: int
@@ -1114,12 +1129,12 @@ class PrivateTransaction:
     private_for: list[bytes] | None
     privacy_group_id: bytes | None
     group: bytes | None
-    """The group that it belongs to; None when its group id is not 32 bytes long."""
+    """The group to which it belongs; None when its group id is not 32 bytes long."""
     restriction: bytes
 
 def decode_private_transaction(raw: bytes, /) -> PrivateTransaction: ...
 def decode_private_transactions(raws: Sequence[bytes], /) -> list[PrivateTransaction]:
-    """Decode many on all cores. An item that cannot be decoded is an exception, returned and not raised."""
+    """Decode many private transactions on all cores. An item that cannot be decoded gives an exception."""
 
 def sign_private_transaction(
     secret: bytes,
@@ -1137,16 +1152,16 @@ def sign_private_transaction(
     restriction: bytes | None = None,
     max_priority_fee: int | None = None,
 ) -> bytes:
-    """A signed private transaction for these keys or for a group; of type 2 with `max_priority_fee`."""
+    """Return a signed private transaction for these keys or for a group. With `max_priority_fee`, it has type 2."""
 
 def private_gas_limit(raw: bytes, /) -> int | None:
-    """The gas limit of a private transaction, without checking its signature; None for anything else."""
+    """Return the gas limit of a private transaction, without checking its signature; None for other bytes."""
 
 def encode_versioned(raw: bytes, version: bytes, /) -> bytes:
-    """A payload of a flexible group: a transaction with the version of the member list it was made for."""
+    """Encode a payload of a flexible group: a transaction with the version of the member list for which it was made."""
 
 def decode_versioned(payload: bytes, /) -> tuple[bytes, bytes, bytes]:
-    """Transaction, version and group of a payload of a flexible group."""
+    """Return transaction, version and group of a payload of a flexible group."""
 
 def sign_markers(precompile: bytes, markers: Sequence[tuple[bytes, int, int, int, bytes]], /) -> list[bytes]:
     """Sign markers; each has secret, nonce, gas price, gas limit and data."""
@@ -1155,13 +1170,13 @@ def private_contract_address(sender: bytes, nonce: int, group: bytes, /) -> byte
 
 @final
 class PrivateBatch:
-    """The private transactions of some blocks: executed in memory, then written by `commit`."""
+    """The private transactions of some blocks. They are executed in memory, then `commit` writes the results."""
 
     def __new__(cls, store: Store, /, *, chain_id: int, always_increments: bool = False) -> PrivateBatch: ...
     def rewind(self, group: bytes, before: int, /) -> None:
         """Reset a group to its state before a block."""
     def note_markers(self, markers: Sequence[tuple[bytes, int, int, bytes, bytes]], /) -> None:
-        """Note passed markers: payload key, number, index, block and hash of each."""
+        """Record markers that were executed: payload key, number, index, block and hash of each."""
     def run_block(
         self,
         state: State,
@@ -1170,8 +1185,8 @@ class PrivateBatch:
         payloads: Sequence[tuple[bytes, int, bytes, bytes, bytes, bytes, Sequence[bytes] | None, bytes | None]],
         /,
     ) -> None:
-        """Run payloads in order: marker, index, payload key, group, key of the sender, RLP, members of the group,
-        version of a flexible group. `state` is the public state after the block."""
+        """Execute payloads in order. Each has: marker, index, payload key, group, key of the sender, RLP, members of
+        the group, version of a flexible group. `state` is the public state after the block."""
     def trace(
         self,
         state: State,
@@ -1181,16 +1196,16 @@ class PrivateBatch:
         deadline_s: float,
         /,
     ) -> TraceStream:
-        """Flat trace of the last of these payloads, which are of one group and block; changes nothing."""
+        """Return the flat trace of the last of these payloads, which belong to one group and block. Changes nothing."""
     def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:
-        """Write all results, the block that has been reached, and which late payloads are settled."""
+        """Write all results, the last block that was executed, and the late payloads that are settled."""
 
 @final
 class PrivateReceiptRecord:
     """Result of a private transaction."""
 
     status: int
-    """0 failed, 1 succeeded, 2 could not be executed."""
+    """0 for failure, 1 for success, 2 if the transaction could not be executed."""
     group: bytes
     root: bytes
     payload_key: bytes
@@ -1209,7 +1224,7 @@ class PrivateReceiptRecord:
     def matching(
         self, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes] | None], start: int, most: int, /
     ) -> list[tuple[int, bytes, list[bytes], bytes]]:
-        """Position, address, topics and data of at most `most` matching logs from a position on."""
+        """Return position, address, topics and data of at most `most` matching logs, from a position on."""
 
 @final
 class PrivateLedger:
@@ -1217,30 +1232,30 @@ class PrivateLedger:
 
     def __new__(cls, store: Store, /) -> PrivateLedger: ...
     def followed(self) -> tuple[bytes, int] | None:
-        """The block up to which private transactions have been executed."""
+        """Return the block up to which private transactions have been executed."""
     def markers_in(
         self, block: bytes, number: int, precompile: bytes, is_flexible: bool = False, /
     ) -> list[tuple[bytes, int, int, bytes, bytes]]: ...
     def hand_overs_in(self, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Keys of payloads that add members to flexible groups in a block, and keys of the handover indexes."""
+        """Return keys of payloads that add members to flexible groups in a block, and keys of the handover indexes."""
     def membership(self, group: bytes, number: int, /) -> tuple[bool, bytes, list[bytes]] | None:
-        """Whether a flexible group is unlocked, its version and its members' keys; None when it does not exist."""
+        """Return whether a flexible group is unlocked, its version and its members' keys; None if it is unknown."""
     def markers_of(self, payload_key: bytes, /) -> list[tuple[bytes, int, int, bytes, bytes]]:
-        """Passed markers of this payload on the canonical chain."""
+        """Return the recorded markers of this payload on the canonical chain."""
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
-        """Payload keys of markers without a result, from a key on; and the key to continue from."""
+        """Return payload keys of markers without a result, from a key on, and the key to continue from."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
-        """Note these payloads as late, so that the private executor reads them again."""
+        """Record these payloads as late, so that the private executor reads them again."""
     def late(self, start: bytes, most: int, /) -> list[bytes]:
-        """Late payloads that are to be executed, from a key on."""
+        """Return late payloads that must be executed, from a key on."""
     def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
     def root(self, group: bytes, number: int, /) -> bytes: ...
     def nonce(self, group: bytes, account: bytes, number: int, /) -> int: ...
     def state(self, group: bytes, number: int, public: State, /) -> State: ...
     def roots(self, group: bytes, number: int, block: bytes, /) -> list[tuple[bytes, bytes]]:
-        """Marker and root of each transaction of a group in a block."""
+        """Return marker and root of each transaction of a group in a block."""
     def blocks(self, group: bytes, first: int, most: int, /) -> list[tuple[int, bytes]]:
-        """Canonical blocks in which a group has transactions."""
+        """Return the canonical blocks in which a group has transactions."""
     def groups(self, start: bytes, most: int, /) -> list[bytes]: ...
     def clear(self) -> None:
         """Delete all private states and results; payloads stay."""
@@ -1248,6 +1263,6 @@ class PrivateLedger:
 # --- public test vectors ------------------------------------------------------------------------
 
 def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:
-    """Run a GeneralStateTests file: (case, fork and indexes, passed or None if skipped, detail)."""
+    """Run a GeneralStateTests file. Returns (case, fork and indexes, passed or None if skipped, detail)."""
 
 def transaction_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]: ...

@@ -12,7 +12,7 @@
     ├── InvalidBlock            a block breaks a rule of the chain
     │   └── InvalidHeader       ... and its header alone shows it
     ├── UnknownParent           a block whose parent is not in the database
-    │   └── StateDropped        ... or whose parent's state is pruned
+    │   └── StateDropped        ... or a block whose parent's state is pruned
     ├── PoolRejected            a transaction that the pool refuses
     ├── RulesError              permissions that cannot be read or changed
     ├── PeerMisbehaved          a peer broke the protocol and is disconnected (peers/disconnect_reasons.py)
@@ -20,9 +20,9 @@
     ├── PrivacyRefused          a private transaction or request that is refused
     └── RpcError                a reply with a JSON-RPC error code
 
-An error has fields and builds its message once, so that command line, log and JSON-RPC show the same sentence.
-`transient` means that the same input may be valid later and is not remembered as bad. Any other exception that reaches
-the command line or a supervisor is a bug.
+An error builds its message from its fields, so that command line, log and JSON-RPC show the same sentence. `transient`
+means that the same input may be valid later, so it is not recorded as invalid. Any other exception that reaches the
+command line or a supervisor is a bug.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CommandError(OphionError):
 
 
 class GenesisError(OphionError):
-    """An unusable genesis; `place` is the path of the member, where known."""
+    """A genesis cannot be used. `place` is the path of the member, if known."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
@@ -68,7 +68,7 @@ class GenesisError(OphionError):
 
 
 class DecodeError(OphionError):
-    """Input in the wrong form."""
+    """Bytes or text are malformed."""
 
     def __init__(self, message: str, place: str | None = None) -> None:
         self.place = place
@@ -76,7 +76,7 @@ class DecodeError(OphionError):
 
 
 class KeyFileError(OphionError):
-    """A key file that cannot be read, written or parsed."""
+    """A key file cannot be read, written or parsed."""
 
 
 class StorageError(OphionError):
@@ -88,10 +88,10 @@ class MissingStateError(StorageError):
 
 
 class InvalidBlock(OphionError):
-    """A block that breaks a rule.
+    """A block breaks a rule.
 
     `rule` is a short stable name such as `state root`; `got` and `expected` are shown as text. `at` returns a copy with
-    number and hash, for callers that know them.
+    number and hash of the block.
     """
 
     kind = "block"
@@ -114,7 +114,9 @@ class InvalidBlock(OphionError):
         super().__init__(self._sentence())
 
     def at(self, number: int, hash: bytes) -> InvalidBlock:
-        """Return the same error with its block, unless it has one."""
+        """Return the same error with the number and hash of its block. An error that has them already is returned as it
+        is.
+        """
         return type(self)(
             self.rule,
             self.got,
@@ -139,13 +141,13 @@ class InvalidBlock(OphionError):
 
 
 class InvalidHeader(InvalidBlock):
-    """A block whose header alone breaks a rule."""
+    """The header of a block breaks a rule."""
 
     kind = "header"
 
 
 class UnknownParent(OphionError):
-    """A block that cannot be judged because its parent is unknown."""
+    """A block cannot be checked, because its parent is unknown."""
 
     transient = True
 
@@ -157,7 +159,7 @@ class UnknownParent(OphionError):
 
 
 class StateDropped(UnknownParent):
-    """A block on a parent whose state is pruned: it cannot be executed."""
+    """A block cannot be executed, because its parent's state is pruned."""
 
     def __init__(self, number: int, parent_hash: bytes, head: int) -> None:
         super().__init__(number, parent_hash, head)
@@ -165,9 +167,9 @@ class StateDropped(UnknownParent):
 
 
 class PoolRejected(OphionError):
-    """A transaction that the pool refuses; `reason` is a stable name that the interface maps to a code.
+    """The pool rejects a transaction. `reason` is a stable name, which the RPC interface maps to a code.
 
-    `detail` says more than the message, whose text is fixed.
+    The text of the message is fixed; `detail` adds to it.
     """
 
     def __init__(self, reason: str, message: str, transient: bool = False, detail: str | None = None) -> None:
@@ -178,7 +180,7 @@ class PoolRejected(OphionError):
 
 
 class RulesError(OphionError):
-    """Permissions that cannot be read or changed; `detail` says more than the fixed text."""
+    """Permissions cannot be read or changed. The text of the message is fixed; `detail` adds to it."""
 
     def __init__(self, message: str, detail: str | None = None) -> None:
         self.detail = detail
@@ -188,8 +190,8 @@ class RulesError(OphionError):
 class EnclaveError(OphionError):
     """The privacy enclave refused or did not answer.
 
-    `code` is the enclave's own error code (`NodeMissingPeerUrl`), which the interface passes on; None for other
-    failures.
+    `code` is the enclave's own error code, such as `NodeMissingPeerUrl`. The RPC interface returns it to the client.
+    None for other failures.
     """
 
     def __init__(self, message: str, code: str | None) -> None:
@@ -198,7 +200,7 @@ class EnclaveError(OphionError):
 
 
 class PrivacyRefused(OphionError):
-    """A private transaction or request that is refused; the text is fixed."""
+    """A private transaction or request is refused. The text of the message is fixed."""
 
 
 class RpcError(OphionError):
@@ -211,5 +213,5 @@ class RpcError(OphionError):
 
 
 def show(value: object) -> str:
-    """Format a field of an error: bytes as hex, all else with `str`."""
+    """Format a field of an error: bytes as hex, other values with `str`."""
     return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)

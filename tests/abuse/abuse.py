@@ -1,18 +1,18 @@
-"""Everything hostile that a client or a stranger can do to a node, and whether honest clients notice: make abuse
+"""Runs every attack that a client or an unknown peer can make against a node, and measures whether honest clients
+notice: make abuse
 
     python -m tests.abuse.abuse [NAME ...] [--scale=1] [--rest=10]
     python -m tests.abuse.abuse [NAME ...] --http=127.0.0.1:8545 --ws=127.0.0.1:8546 --pid=PID
 
-Starts nodes of its own, with default options, and runs each attack against them; or attacks a running node, of which it
-knows only what it is told. A NAME is that of an attack or of what is attacked (open, tokens, tls, gateway, peers,
-private, shared); `--list` shows them. Beside each attack an honest client (watch.py) asks for the block number all the
-time. One row for each: how long the honest client had to wait at the 99th percentile and at worst, and where that time
-went; the most memory the node held, and what it held once it was back, within ten seconds; what the attackers, who go
-last where there are too few processors (attacker.py), have delivered.
+Without addresses it starts nodes with default options and attacks them. With addresses it attacks a running node. A
+NAME is an attack or a kind of target (open, tokens, tls, gateway, peers, private, shared); `--list` shows all names.
+During each attack an honest client (watch.py) requests the block number all the time. The table has one row per attack:
+the latency of the honest client (99th percentile and maximum) and its causes; the peak memory of the node, and its
+memory ten seconds after the attack; and what the attackers delivered. Attackers run with low priority (attacker.py).
 
-The last lines are the verdict: which attacks broke which promise. Exits with 1 when a row is beyond its limits, when
-something was not answered or cut off as it should be, or when a node has ended or left a traceback. Milliseconds mean
-something on an idle machine only. All of it takes a quarter of an hour.
+The last lines list the attacks that exceeded a limit. The exit code is 1 when a row exceeds its limits, when an attack
+was neither answered nor cut off as expected, or when a node stopped or logged a traceback. Milliseconds are only
+meaningful on an idle machine. A full run takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ WORST_S = 1.0
 PEAK_MB = 512
 REST_SHARE = 1.2
 BACK_SHARE = 1.03
-"""Memory is back: nothing is gained by waiting for the rest of the ten seconds."""
+"""Memory below this factor of the idle memory counts as released, so that waiting can end early."""
 ATTACK_LIMIT_S = 180.0
 REST_S = 10.0
 MIN_REST_S = 1.0
 MIN_ATTACK_S = 3.0
-"""An attack that is over sooner is made again: of a hundred requests the slowest is no percentile."""
+"""Minimum duration. A shorter attack is repeated, because a hundred requests give no percentile."""
 LOOK_S = 0.25
 USUAL_CLIENTS, USUAL_BLOCKS = 20, 20
-"""What a node that has been used has seen: so many clients at the same time, and blocks."""
+"""Number of clients and blocks that a node has handled before its idle memory is measured."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ ATTACKS = tuple(Attack(scene, run) for scene, runs in TABLE.items() for run in r
 
 @dataclass
 class Row:
-    """What one attack did."""
+    """Figures of one attack."""
 
     name: str
     took_s: float
@@ -165,7 +165,7 @@ class Row:
 
 @dataclass
 class Limits:
-    """What a row may show; tests, on busy machines, leave the times out."""
+    """Limits of a row. Tests run on busy machines, so they have no time limits."""
 
     p99_s: float = P99_S
     worst_s: float = WORST_S
@@ -186,7 +186,7 @@ class Limits:
 
 
 async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
-    """One attack, from quiet to quiet."""
+    """Run one attack and measure the node before, during and after it."""
     idle = memory_mb(scene.pid)
     scene.watcher.report()
     delivered.take()
@@ -208,7 +208,7 @@ async def attacked(attack: Attack, scene: Scene, rest_s: float) -> Row:
 
 
 async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
-    """Wait until memory is back, or for so long; how long it took."""
+    """Wait until the memory is released, or for `most_s` seconds; return how long it took."""
     began = time.perf_counter()
     while (gone_s := time.perf_counter() - began) < most_s:
         await asyncio.sleep(LOOK_S)
@@ -218,7 +218,7 @@ async def rested(pid: int | None, idle_mb: float, most_s: float) -> float:
 
 
 async def used(target: Target) -> None:
-    """A while of ordinary use: at rest is a node that has been used, and not one that has just been started."""
+    """Send ordinary requests, because the idle memory is that of a node that has been used."""
     names = ("eth_chainId", "eth_gasPrice", "net_version", "web3_clientVersion", "eth_syncing", "eth_accounts")
     usual = [call(name) for name in names]
     usual += [call("eth_getBlockByNumber", "latest", full) for full in (False, True)]
@@ -255,7 +255,7 @@ async def used(target: Target) -> None:
 
 
 class Stage:
-    """The scenes that are open; each is opened for its first attack, and anew when it has not stood an attack."""
+    """The running targets. A target starts with its first attack, and again after an attack that it did not survive."""
 
     def __init__(self, folder: Path, scale: float, *options: str) -> None:
         self._folder = folder
@@ -285,7 +285,7 @@ class Stage:
 
 
 async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> list[Row]:
-    """Every attack in turn; their rows. What is attacked stays open only while there are more attacks on it."""
+    """Run the attacks in order; return their rows. A target stays open only while there are more attacks on it."""
     prepare()
     rows = []
     wanted = [attack for attack in ATTACKS if attack.is_one_of(names)]
@@ -300,7 +300,7 @@ async def run(stage: Stage, names: list[str], rest_s: float, limits: Limits) -> 
 
 def prepare() -> None:
     allow_many_sockets()
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # what becomes of the sockets of an attacker is no news
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # errors on sockets of an attacker do not matter
 
 
 async def row_of(attack: Attack, scene: Scene, rest_s: float, limits: Limits) -> Row:
@@ -313,7 +313,7 @@ async def row_of(attack: Attack, scene: Scene, rest_s: float, limits: Limits) ->
 
 
 async def run_on(scene: Scene, names: list[str], rest_s: float) -> list[Row]:
-    """The attacks that can be made on any node, on one that runs already."""
+    """Run those attacks that work on any node against a running one."""
     prepare()
     await asyncio.sleep(1)
     wanted = [attack for attack in ATTACKS if attack.scene == OPEN and attack.is_one_of(names)]
@@ -321,7 +321,7 @@ async def run_on(scene: Scene, names: list[str], rest_s: float) -> list[Row]:
 
 
 def verdict(rows: list[Row], took_s: float) -> int:
-    """The last lines, and the exit code."""
+    """Print the last lines; return the exit code."""
     broken = [row for row in rows if row.failures]
     print(f"{len(rows)} attacks in {took_s / 60:.1f} minutes: ", end="")
     print(f"{len(broken)} BROKE A PROMISE" if broken else "all promises kept")

@@ -1,10 +1,9 @@
-"""Who attacks: a thread of its own, which goes last where there are too few processors, and what it has delivered.
+"""Runs attackers in a thread with low priority, and counts what they deliver.
 
-Attackers of a real node bring their own processors. Here they share those of the node, and as equals they took more
-than half of what honest clients waited for: time in which the node was ready to go on and others were running (the
-column "no processor" of the table). So whoever attacks has the lowest priority that a process can ask for; the node,
-the proxy and the honest client have the usual one. That must not make an attack weaker: each row says how many
-connections were made and how many bytes have arrived.
+Attackers of a real node have their own processors. Here they share those of the node. With equal priority, they would
+cause more than half of the latency of honest clients: time in which the node was ready but had no processor (column "no
+processor"). So attackers run with the lowest priority, and the node, the proxy and the honest client with the default
+one. An attack must not become weaker by that: each row shows its number of connections and delivered bytes.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from typing import TypeVar
 NICENESS = 10
 TCP_INFO_BYTES = 128
 ACKNOWLEDGED = struct.Struct("=120xQ")
-"""Where TCP_INFO says how many bytes have arrived at the other end."""
+"""Position of the acknowledged bytes in TCP_INFO."""
 
 Result = TypeVar("Result")
 
 
 @dataclass
 class Delivered:
-    """What has reached the node since somebody last asked."""
+    """Connections and bytes that have reached the node since the last query."""
 
     connections: int = 0
     sent_bytes: int = 0
 
     def note(self, writer: asyncio.StreamWriter) -> None:
-        """A connection is about to be closed."""
+        """Count the bytes of a connection that is about to be closed."""
         self.connections += 1
         connection = writer.get_extra_info("socket")
         with contextlib.suppress(OSError):  # the node may have closed it
@@ -52,7 +51,7 @@ delivered = Delivered()
 
 
 async def attacking(attack: Callable[[], Awaitable[Result]]) -> Result:
-    """Run it in a thread that goes last. Processes that others start meanwhile keep the usual priority."""
+    """Run an attack in a thread with low priority. Processes started meanwhile keep the default priority."""
 
     def run() -> Result:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,4 +1,4 @@
-"""Attacks by bodies: large, many, half read, cut into crumbs, and JSON that is dear to parse."""
+"""Attacks with request bodies: large, many, incomplete, in tiny chunks, and JSON that is expensive to parse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOLD_S = 3.0
 
 
 async def huge_body(target: Target) -> None:
-    """A body of 100 MB."""
+    """One body of 100 MB."""
     async with opened(target.http) as (reader, writer):
         writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
         with contextlib.suppress(ConnectionError):
@@ -24,14 +24,14 @@ async def huge_body(target: Target) -> None:
 
 
 async def closed_bodies(target: Target) -> None:
-    """400 bodies of 16 MB on connections that close when they have their answer."""
+    """400 bodies of 16 MB, on connections that close after their answer."""
     body = b'{"id":1,"method":"eth_chainId","params":["' + b"a" * (LARGEST - 64) + b'"]}'
     for _ in range(target.count(400, 6)):
         await post(target.http, body)
 
 
 async def kept_bodies(target: Target) -> None:
-    """60 connections that have sent 16 MB and stay."""
+    """60 connections that have sent 16 MB and stay open."""
     body = b'{"id":1,"method":"eth_chainId","params":["' + b"a" * (LARGEST - 64) + b'"]}'
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(60, 6)):
@@ -45,7 +45,7 @@ async def kept_bodies(target: Target) -> None:
 
 
 async def half_bodies(target: Target) -> None:
-    """4,000 connections that send all but the end of 16 MB, to every service there is."""
+    """4,000 connections that send all but the end of 16 MB, to every service."""
     places = [place for place in (target.http, target.graphql, target.metrics) if place is not None]
     head = b"POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
     piece = b" " * 65_536
@@ -86,7 +86,7 @@ async def huge_batch(target: Target) -> None:
 
 
 async def nested(target: Target) -> None:
-    """JSON that is nested more deeply than any parser likes."""
+    """JSON that is nested more deeply than parsers accept."""
     depth = target.count(1_000_000, 5000)
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         whole = opening * depth + b"1" + closing * depth
@@ -100,7 +100,7 @@ async def nested(target: Target) -> None:
 
 
 def dear_bodies() -> dict[str, bytes]:
-    """Bodies of 16 MB that take a parser more memory and time than others."""
+    """Return bodies of 16 MB that take a parser especially much memory and time."""
     room = LARGEST - 256
     fractional = b'{"jsonrpc":"2.0","method":"eth_chainId","params":[%b],"id":1.5}'
     return {

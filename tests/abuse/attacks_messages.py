@@ -1,4 +1,4 @@
-"""Single messages of every kind and shape, each by a new peer: none may block the event loop of a node."""
+"""Single messages of every kind and shape, each from a new peer. None may block the event loop of a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAUSE_S = 0.02
 CONSENSUS_CODES = 4
 CONSENSUS_MAX_BYTES = 1 << 20
 SMALL_MAX_BYTES = 64 * 1024
-"""What the short form of an attack sends at most."""
+"""Maximum payload size in the short form of an attack."""
 
 
 async def peer_messages(target: peer_target.Target) -> None:
@@ -33,7 +33,7 @@ async def peer_messages(target: peer_target.Target) -> None:
 
 
 async def said(enode: Enode, code: int, payload: bytes) -> None:
-    """One message after Status."""
+    """Send one message after Status."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
         async with joined(enode) as peer:
             await peer.send(ETH + code, payload)
@@ -41,7 +41,7 @@ async def said(enode: Enode, code: int, payload: bytes) -> None:
 
 
 async def said_to_validator(enode: Enode, code: int, payload: bytes) -> None:
-    """One message of IBF/1 after the Hellos."""
+    """Send one message of IBF/1 after the Hellos."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
         async with sharing(enode, ((b"IBF", 1), (b"eth", 68))) as peer:
             await peer.send(ETH + code, payload)
@@ -50,7 +50,7 @@ async def said_to_validator(enode: Enode, code: int, payload: bytes) -> None:
 
 @asynccontextmanager
 async def sharing(enode: Enode, capabilities: rlp.Encodable) -> AsyncIterator[RawPeer]:
-    """A connection after the Hellos, with other capabilities than eth alone."""
+    """Open a connection with these capabilities, up to the Hellos."""
     async with shaken(enode) as peer:
         await peer.send(HELLO, hello(peer.key, capabilities=capabilities))
         await peer.expect(HELLO)

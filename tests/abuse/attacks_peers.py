@@ -1,7 +1,7 @@
-"""Attacks on the port for peers, of whom most need not even have a key; the honest client beside them asks over HTTP.
+"""Attacks on the peer port, most of which need no key. The honest client beside them uses HTTP.
 
-What peers can do once they are let in is tried by hostile_peers.py, on blocks and honest peers. Here it is those who
-knock: they must not cost clients anything either.
+hostile_peers.py tests what accepted peers can do to blocks and honest peers. The attackers here are not accepted yet.
+They must not slow down clients either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PeerAttack = Callable[[peer_target.Target], Awaitable[None]]
 
 
 async def slow_handshakes(target: peer_target.Target) -> None:
-    """500 handshakes by the book, byte by byte."""
+    """500 correct handshakes that are sent byte by byte."""
 
     async def one(_: int) -> None:
         auth = wire.Handshake.initiate(
@@ -45,7 +45,7 @@ async def drip(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def watched(attack: PeerAttack) -> Callable[[Target], Awaitable[None]]:
-    """An attack of peers as one of this table."""
+    """Return an attack of peers as an attack of this table."""
 
     async def run(target: Target) -> None:
         assert target.enode is not None

@@ -1,6 +1,6 @@
-"""Attacks of a stranger on a member of private transactions, over the port for enclaves and with free markers.
+"""Attacks of an unknown enclave on a member of private transactions, over the enclave port and with free markers.
 
-The stranger makes up enclave keys. The honest client beside it uses a private group of the node's own key.
+The attacker makes up enclave keys. The honest client uses a private group of the node's own key.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ CHAIN_ID = 2018
 ENTROPY = SystemEntropy()
 PRECOMPILE = (126).to_bytes(20, "big")
 LOOP = bytes.fromhex("5b61040060002050600056")
-"""Init code that hashes until its gas is used up: the slowest of eight loops that were measured."""
+"""Init code that hashes until its gas is used up: the slowest of eight measured loops."""
 MAX_BEHIND_S = 2.0
 GROUPS_AT_ONCE = 200
 MAX_POLLS = 2000
 
 
 async def ask(target: Target, name: str, *params: Any) -> Any:
-    """The result of a request that must succeed."""
+    """Return the result of a request that must succeed."""
     answer = await answered(target, name, *params)
     if "result" not in answer:
         raise Unanswered(f"{name}: {answer}")
@@ -55,7 +55,7 @@ async def ask(target: Target, name: str, *params: Any) -> Any:
 
 
 async def polled(target: Target, name: str, marker: str) -> Any:
-    """The result of a request once there is one."""
+    """Repeat a request until it has a result."""
     for _ in range(MAX_POLLS):
         found = await ask(target, name, marker)
         if found is not None:
@@ -65,7 +65,7 @@ async def polled(target: Target, name: str, marker: str) -> Any:
 
 
 class Stranger:
-    """Made-up enclave keys, and an account that sends markers."""
+    """An attacker with made-up enclave keys, and an account that sends markers."""
 
     def __init__(self, target: Target, victim: bytes) -> None:
         self._target = target
@@ -75,7 +75,7 @@ class Stranger:
         return EnclaveKeyring([ENTROPY.token(32)])
 
     async def push(self, ring: EnclaveKeyring, path: str, bodies: Sequence[bytes]) -> list[str]:
-        """The refusal of each body; empty for those that were accepted."""
+        """Push bodies; return the refusal of each, empty if it was accepted."""
         assert self._target.enclave is not None
         sender = ring.public_keys[0]
         sealed = seal_request(ring, ENTROPY, sender, self._victim, path.encode(), rlp.encode(list(bodies)))
@@ -108,7 +108,7 @@ class Stranger:
         )
 
     async def mark(self, keys: Sequence[bytes]) -> list[str]:
-        """Send markers of these payloads; their hashes."""
+        """Send markers of these payloads; return their hashes."""
         markers = []
         account = DEV_KEYS[1]
         nonce = int(await ask(self._target, "eth_getTransactionCount", "0x" + account.address.hex(), "pending"), 16)
@@ -121,7 +121,7 @@ class Stranger:
 
 
 class Member:
-    """The honest client: private transactions in the group of the node's own key."""
+    """The honest client, which sends private transactions in the group of the node's own key."""
 
     def __init__(self, target: Target, key: bytes) -> None:
         self._target = target
@@ -130,7 +130,7 @@ class Member:
         self._nonce = 0
 
     async def behind_s(self) -> float:
-        """Seconds from the block of a marker to the private result."""
+        """Return the seconds from the block of a marker to the private result."""
         raw = sign_private_transaction(
             self._account.secret(),
             nonce=self._nonce,
@@ -182,13 +182,13 @@ async def gas(target: Target) -> None:
         f"    {len(keys)} times {DEFAULT_MAX_GAS:,} gas: an honest group is at most {max(behind):.2f} s behind"
         f" (before {before:.2f} s)"
     )
-    for marker in markers:  # memory is looked at when the work is done
+    for marker in markers:  # memory is measured after the work is done
         await polled(target, "priv_getTransactionReceipt", marker)
     expect(max(behind) <= MAX_BEHIND_S, f"an honest group is {max(behind):.1f} s behind")
 
 
 async def groups(target: Target) -> None:
-    """15,000 groups of made-up makers; the node's own go on."""
+    """15,000 groups of made-up creators. The node's own groups must keep working."""
     stranger, member = await sides(target)
     status: dict[str, Any] = await ask(target, "priv_status")
     victim = b64decode(status["keys"][0])
@@ -210,7 +210,7 @@ async def groups(target: Target) -> None:
 
 
 async def payloads(target: Target) -> None:
-    """100 payloads of a megabyte of made-up senders; the node's own go on."""
+    """100 payloads of a megabyte from made-up senders. The node's own payloads must keep working."""
     stranger, member = await sides(target)
     kept = 0
     sent = target.count(100, 4)
@@ -224,7 +224,7 @@ async def payloads(target: Target) -> None:
 
 
 async def tenants(target: Target) -> None:
-    """A tenant asks every method about a group of another tenant and about one that does not exist."""
+    """A tenant calls every method for a group of another tenant and for one that does not exist."""
     mine, other = ENCLAVE_KEYS[:2]
     foreign = legacy_id([mine])
     raw = sign_private_transaction(
@@ -249,7 +249,7 @@ async def tenants(target: Target) -> None:
     differing = []
     for name, params in REQUESTS.items():
         if name in ("priv_explain", "eea_sendRawTransaction", "priv_distributeRawTransaction"):
-            continue  # the unit test makes markers without a payload, and signs
+            continue  # the unit test covers markers without a payload and signing
         answers = [await asked_as(target, other, name, *params(NO_SIGNER, about)) for about in (seen, unseen)]
         if answers[0] != answers[1]:
             differing.append(f"{name}: {answers}")
@@ -258,7 +258,7 @@ async def tenants(target: Target) -> None:
 
 
 async def asked_as(target: Target, key: bytes, name: str, *params: Any) -> dict[str, Any]:
-    """The answer to the tenant with this enclave key."""
+    """Send a request as the tenant with this enclave key."""
     claims = {
         "permissions": ["*:*"],
         "username": "tenant",

@@ -1,4 +1,4 @@
-"""Attacks by requests that are in order, but ask for more than is good for others."""
+"""Attacks with valid requests that cost much."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOBODY = "0x" + "11" * 20
 
 
 async def at_once(target: Target, body: bytes, connections: int) -> None:
-    """The same request on many connections at the same time; each must be answered or refused."""
+    """Send the same request on many connections at the same time. Each must be answered or refused."""
 
     async def one() -> None:
         with contextlib.suppress(OSError):
@@ -46,7 +46,7 @@ async def endless_calls(target: Target) -> None:
 
 
 async def unknown_functions(target: Target) -> None:
-    """1,500 connections that call endless functions, each time another one."""
+    """1,500 connections that call endless functions, a new one each time."""
     contract = await make_contract(target, bytes.fromhex(ENDLESS[2:]))
     if contract is None:
         return
@@ -65,14 +65,14 @@ async def unknown_functions(target: Target) -> None:
 
 
 async def abandoned_calls(target: Target) -> None:
-    """Clients that ask for the heaviest things and hang up."""
+    """Clients that send the most expensive requests and disconnect."""
     for _ in range(target.count(500, 20)):
         async with opened(target.http) as (_, writer):
             await send(writer, request(call("eth_call", {"data": ENDLESS}, "latest"), path=target.http.path))
 
 
 async def unread_traces(target: Target) -> None:
-    """A long answer and behind it a trace of gigabytes, on connections that take nothing."""
+    """A long answer followed by a trace of gigabytes, on connections that do not read."""
     wide = {NOBODY: {"code": "0x623d09006000f3"}}
     asked = call("eth_call", {"to": NOBODY, "gas": "0x2faf080"}, "latest", wide)
     traced = call("trace_call", {"data": ENDLESS, "gas": "0x2faf080"}, ["vmTrace"], "latest")
@@ -105,7 +105,7 @@ async def batches_of_blocks(target: Target) -> None:
 
 
 async def proofs(target: Target) -> None:
-    """50 connections that want proofs of 20,000 slots each."""
+    """50 connections that request proofs of 20,000 slots each."""
     keys = [f"0x{number:064x}" for number in range(target.count(20_000, 2000))]
     await at_once(target, call("eth_getProof", NOBODY, keys, "latest"), target.count(50, 8))
 
@@ -133,7 +133,7 @@ async def many_filters(target: Target) -> None:
 
 
 async def wide_filters(target: Target) -> None:
-    """200 filters for logs of hundreds of thousands of topics, by a client that leaves."""
+    """200 filters for logs with hundreds of thousands of topics, from a client that disconnects."""
     topics = [f"0x{number:064x}" for number in range(target.count(200_000, 4000))]
     body = call("eth_newFilter", {"topics": [topics]})
     for _ in range(target.count(200, 12)):
@@ -141,15 +141,15 @@ async def wide_filters(target: Target) -> None:
 
 
 async def full_pool(target: Target) -> None:
-    """300 MB of transactions that wait for a nonce, and 50 connections that want to see all of them."""
+    """300 MB of transactions with a nonce gap, and 50 connections that list all of them."""
     await wait_in_pool(target, target.count(300, 20))
     await at_once(target, call("eth_pendingTransactions"), target.count(50, 4))
-    # what the pool may hold is no burden that has to go; but here it does, to see that nothing else stays
+    # the pool may hold them, but they are removed to show that no other memory stays
     await wait_in_pool(target, 80, b"", 2)
 
 
 async def dear_documents(target: Target) -> None:
-    """200 connections with one GraphQL document of 8 KB after the other, all answered on the spot."""
+    """200 connections that send one GraphQL document of 8 KB after the other; all are answered on the event loop."""
     place = target.graphql
     if place is None:
         return

@@ -1,4 +1,4 @@
-"""Attacks of unknown peers on a network of validators: do blocks go on, and is all well once they have left?
+"""Attacks of unknown peers on a network of validators: whether blocks continue, and whether the network recovers.
 
 Each prints the longest gap between two blocks during the attack, and the seconds until the next block after it.
 """
@@ -25,10 +25,10 @@ from tests.abuse.target import Target, Unanswered, ask
 
 ATTACK_S = 60.0
 ONE_S = 4.0
-"""How long one unknown peer stays with one attack."""
+"""How long one unknown peer runs one attack."""
 LOOK_S = 0.1
 MIN_TIMED_SCALE = 0.1
-"""Below this, as in the test suite, times decide nothing."""
+"""Below this scale, as in the test suite, times are not checked."""
 RECOVERY_LIMIT_S = 5.0
 HASHES_PER_S = 200
 MAX_SHAPE_BYTES = 512 * 1024
@@ -37,17 +37,17 @@ CAUGHT = (OSError, EOFError, TimeoutError, wire.WireError, asyncio.IncompleteRea
 
 
 async def strangers(target: Target) -> None:
-    """20 unknown peers that do everything hostile in turn for 60 s."""
+    """20 unknown peers that run all attacks in turn for 60 s."""
     await endured(target, 20, _everything)
 
 
 async def announcements(target: Target) -> None:
-    """Two unknown peers for each validator that announce 200 block hashes a second and deliver none."""
+    """Two unknown peers per validator that announce 200 block hashes a second and deliver no block."""
     await endured(target, 2 * len(target.enodes), _announcing)
 
 
 async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaitable[None]]) -> None:
-    """An attack on all validators at once; raises when blocks stop, or do not go on after it."""
+    """Attack all validators at once. Raises if blocks stop, or do not continue after the attack."""
     seconds = max(10.0, ATTACK_S * target.scale)
     before = await _height(target)
     attackers = [
@@ -57,7 +57,7 @@ async def endured(target: Target, count: int, one: Callable[[Enode, int], Awaita
     await asyncio.sleep(seconds)
     pending = set(attackers)
     while pending:
-        # again: a timeout at the same moment takes a cancellation for itself
+        # cancel again, because a timeout at the same moment may absorb a cancellation
         for attacker in pending:
             attacker.cancel()
         _, pending = await asyncio.wait(pending, timeout=1)
@@ -88,7 +88,7 @@ async def _height(target: Target) -> int:
 
 
 async def _longest_gap(target: Target, since: int) -> int:
-    """Most seconds between two blocks by their own times: this process is busier than the nodes."""
+    """Return the longest gap between two block timestamps, because this process is busier than the nodes."""
     times = []
     for number in range(since, await _height(target) + 1):
         block = await ask(target, "eth_getBlockByNumber", hex(number), False)
@@ -125,7 +125,7 @@ async def _announcing(enode: Enode, number: int) -> None:
 
 @cache
 def _shapes_once() -> list[tuple[str, int, bytes]]:
-    """Every kind and shape, of half a megabyte at most: 20 attackers share one process."""
+    """Return every kind and shape, up to half a megabyte, because 20 attackers share one process."""
     return list(eth_messages(MAX_SHAPE_BYTES))
 
 

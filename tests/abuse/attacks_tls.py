@@ -1,4 +1,4 @@
-"""Attacks on handshakes of TLS; the honest client beside them makes new ones all the time."""
+"""Attacks on TLS handshakes. The honest client makes new handshakes all the time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.abuse.target import ANSWER_LIMIT_S, Place, Streams, Target, answer, c
 
 HOLD_S = 3.0
 WIDTH = 50
-"""How many come at the same time: a handshake is a millisecond of work, and newcomers are served in the order in which
-they come, so an honest one waits for as many milliseconds."""
+"""Number of concurrent attackers. A handshake takes a millisecond, and handshakes run in order of arrival, so an honest
+client waits this many milliseconds."""
 
 
 def hello() -> bytes:
-    """The first message of an honest client."""
+    """Return the first message of an honest TLS client."""
     arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = careless().wrap_bio(arriving, leaving)
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -26,13 +26,13 @@ def hello() -> bytes:
 
 
 def bare(place: Place) -> contextlib.AbstractAsyncContextManager[Streams]:
-    """A connection to a port where TLS is spoken, which does not speak it."""
+    """Open a connection without TLS to a TLS port."""
     return opened(place._replace(is_encrypted=False))
 
 
 @contextlib.asynccontextmanager
 async def crowd(target: Target, count: int) -> AsyncIterator[list[Streams]]:
-    """Many of them, at both services; who is not let in any more has been refused."""
+    """Open many connections to both services. Connections beyond the limit are refused."""
     async with contextlib.AsyncExitStack() as held:
         found = []
         for number in range(count):
@@ -42,13 +42,13 @@ async def crowd(target: Target, count: int) -> AsyncIterator[list[Streams]]:
 
 
 async def silent_handshakes(target: Target) -> None:
-    """2,000 connections that say nothing where a handshake should begin."""
+    """2,000 connections that send nothing instead of a handshake."""
     async with crowd(target, target.count(2000, 20)):
         await asyncio.sleep(HOLD_S)
 
 
 async def half_handshakes(target: Target) -> None:
-    """2,000 connections that send a part of their first message, or all of it, and do not go on."""
+    """2,000 connections that send a part of their first message, or all of it, and nothing more."""
     first = hello()
     async with crowd(target, target.count(2000, 20)) as streams:
         for number, (_, writer) in enumerate(streams):
@@ -59,7 +59,7 @@ async def half_handshakes(target: Target) -> None:
 
 
 async def slow_handshakes(target: Target) -> None:
-    """500 connections whose first message comes byte by byte."""
+    """500 connections whose first message arrives byte by byte."""
     first = hello()
     async with crowd(target, target.count(500, 10)) as streams:
         for place in range(target.count(200, 40)):
@@ -70,7 +70,7 @@ async def slow_handshakes(target: Target) -> None:
 
 
 async def no_handshakes(target: Target) -> None:
-    """2,000 connections that speak HTTP, noise, or records that lie; each is closed."""
+    """2,000 connections that send HTTP, noise, or invalid TLS records. Each is closed."""
     records = (
         b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\xff\xff" + os.urandom(20_000),
@@ -99,7 +99,7 @@ async def no_handshakes(target: Target) -> None:
 
 
 async def many_handshakes(target: Target) -> None:
-    """2,000 whole handshakes by 50 clients, each with a request."""
+    """2,000 complete handshakes by 50 clients, each with a request."""
     todo = iter(range(target.count(2000, 40)))
 
     async def newcomers() -> None:
@@ -112,7 +112,7 @@ async def many_handshakes(target: Target) -> None:
 
 
 async def unread_secrets(target: Target) -> None:
-    """500 encrypted connections that ask for large answers and take nothing."""
+    """500 encrypted connections that request large answers and do not read."""
     asked = b"[" + b",".join([call("eth_getBlockByNumber", "0x0", True)] * 1000) + b"]"
     head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(asked)
 

@@ -1,4 +1,6 @@
-"""One lying validator of four, live: the rate of blocks beside that of an honest network, and forks."""
+"""One Byzantine validator of four, live: measures the block rate against that of an honest network, and looks for
+forks.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from tests.faults.test_byzantine_validators import HONEST, LIAR, loaded
 SECONDS = 20.0
 PERIOD_S = 1
 MIN_SHARE = 0.5
-"""Of the normal rate, which is one block a period."""
+"""Minimum share of the normal rate, which is one block per period."""
 
 
 async def byzantine_validator(target: Target) -> None:
-    """One validator of four swaps bodies, equivocates, withholds, replays; IBFT 2.0 and QBFT, large blocks."""
+    """One validator of four swaps bodies, equivocates, withholds and replays; IBFT 2.0 and QBFT, large blocks."""
     for engine in ("ibft2", "qbft"):
         share = await asyncio.to_thread(_share_of_blocks, engine, max(5.0, SECONDS * target.scale))
         print(f"byzantine-validator {engine}: {share:.0%} of the normal block rate, no fork", flush=True)

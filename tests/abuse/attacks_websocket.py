@@ -1,4 +1,4 @@
-"""Attacks over WebSocket: frames that cost more to read than to send, and messages that never end."""
+"""Attacks over WebSocket: frames that are expensive to read, and messages that never end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEGABYTE = 1_000_000
 
 
 async def flood(target: Target, first: bytes, piece: bytes, most_s: float = ANSWER_LIMIT_S) -> list[int | None]:
-    """The same frames again and again on some sockets; the codes with which the node has closed them by then."""
+    """Send the same frames again and again on some sockets; return the codes with which the node closed them."""
     data = first + piece * (target.count(MEGABYTE, MEGABYTE // 8) // len(piece))
 
     async def one() -> int | None:
@@ -50,13 +50,13 @@ async def empty_pings(target: Target) -> None:
 
 
 async def empty_continuations(target: Target) -> None:
-    """A message of empty pieces on each of eight sockets."""
+    """A message of empty fragments on each of eight sockets."""
     codes = await flood(target, frame(b"", TEXT), frame(b"", CONTINUATION))
     expect(None not in codes, f"pieces without end: {codes}")
 
 
 async def small_fragments(target: Target) -> None:
-    """A message in pieces of one byte on each of eight sockets."""
+    """A message in fragments of one byte on each of eight sockets."""
     codes = await flood(target, frame(b"[", TEXT), frame(b" ", CONTINUATION))
     expect(None not in codes, f"pieces without end: {codes}")
 
@@ -82,7 +82,7 @@ async def many_pings(target: Target) -> None:
 
 
 async def half_messages(target: Target) -> None:
-    """4,000 sockets, each with a message of half a megabyte that does not end."""
+    """4,000 sockets, each with half a megabyte of a message that never ends."""
     piece = frame(b" " * 500_000, TEXT)
 
     async def one() -> None:
@@ -95,7 +95,7 @@ async def half_messages(target: Target) -> None:
 
 
 async def invalid_text(target: Target) -> None:
-    """Bytes that are no UTF-8."""
+    """Text frames that are not UTF-8."""
     async with websocket(target) as (reader, writer):
         writer.write(frame(b'{"method":"\xff\xfe"}'))
         data = await asyncio.wait_for(reader.read(4), ANSWER_LIMIT_S)
@@ -103,7 +103,7 @@ async def invalid_text(target: Target) -> None:
 
 
 async def foreign_pages(target: Target) -> None:
-    """A page of somebody else that opens a socket under a permitted host."""
+    """A foreign page that opens a socket under an allowed host name."""
     async with opened(target.ws) as (reader, writer):
         await send(writer, handshake(b"Origin: https://evil.example\r\n"))
         status, _ = await answer(reader)
@@ -125,7 +125,7 @@ async def wide_subscriptions(target: Target) -> None:
 
 
 async def wanted_logs(target: Target) -> None:
-    """1,000 subscriptions, all different, each of which wants all 3,000 logs of a block, on sockets that read them."""
+    """1,000 different subscriptions that all match the 3,000 logs of a block, on sockets that read them."""
 
     async def one(number: int) -> None:
         with contextlib.suppress(OSError):
@@ -145,7 +145,7 @@ async def wanted_logs(target: Target) -> None:
 
 
 async def leaving_subscribers(target: Target) -> None:
-    """4,000 sockets with four subscriptions each that go at the same moment."""
+    """4,000 sockets with four subscriptions each that close at the same moment."""
     asked = frame(call("eth_subscribe", "newHeads")) * 4
     async with contextlib.AsyncExitStack() as held:
         for _ in range(target.count(4000, 40)):

@@ -1,12 +1,12 @@
-"""Everything hostile that a peer can do to a node, and whether blocks and honest peers notice.
+"""Runs every attack that a peer can make against a node, and checks whether blocks and honest peers notice.
 
     python -m tests.abuse.hostile_peers --enode=enode://…@127.0.0.1:30303 --http=127.0.0.1:8545 [--pid=PID] [--scale=1]
         [--period=1] [--only=NAME ...]
 
-Runs each attack against a running node that makes a block each `period` seconds. Who attacks must be cut off. During
-and after each attack an honest peer connects anew and asks for a header: it must have it within a second (the middle of
-three). Blocks must go on at their pace, and the node's memory must not grow. Exits with 1 otherwise. `--scale=0.01` is
-what the test suite runs.
+Runs each attack against a running node that makes a block each `period` seconds. The node must disconnect the attacker.
+During and after each attack, an honest peer connects and requests a header. The median of three attempts must be below
+a second. Blocks must continue at their pace, and the node's memory must not grow. Otherwise the exit code is 1. The
+test suite uses `--scale=0.01`.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ from tests.abuse.target import Place, Unanswered
 
 MEMORY_LIMIT_MB = 200
 LATE_LIMIT_S = 1
-"""A block may be later than its period by this much: times are whole seconds."""
+"""Maximum seconds by which a block may be later than its period; timestamps are whole seconds."""
 BREATH_S = 0.05
 PROMISE_LIMIT_S = 30.0
-"""So long may a promise be believed that is never kept."""
+"""Maximum time for which a node may believe a peer's announcement of blocks that never arrive."""
 
 STATUS, NEW_HASHES, TRANSACTIONS, GET_HEADERS, HEADERS, GET_BODIES, BODIES, NEW_BLOCK = range(ETH, ETH + 8)
 NEW_POOLED, GET_POOLED, POOLED = range(ETH + 8, ETH + 11)
 RECEIPTS = ETH + 16
 IBF_CODES = 4
-"""Where both are shared, eth begins so much later."""
+"""Message ids of IBF/1, which come before those of eth when both are shared."""
 FAR_AHEAD = 2**60
-"""A total difficulty that makes the node ask."""
+"""A total difficulty that makes the node request headers."""
 
 
 # --- attacks -------------------------------------------------------------------------------------
 
 
 async def wrong_handshakes(target: Target) -> None:
-    """2,000 connections that say something else than a handshake, or nothing after it."""
+    """2,000 connections that send no handshake, or nothing after it."""
     other = PrivateKey(os.urandom(32))
     foreign = wire.Handshake.initiate(os.urandom(32), other.public_key, os.urandom(wire.HANDSHAKE_ENTROPY)).auth
     openings = (
@@ -97,7 +97,7 @@ async def wrong_handshakes(target: Target) -> None:
 
 
 async def wrong_hellos(target: Target) -> None:
-    """Handshakes by the book, and then nonsense."""
+    """Correct handshakes, followed by invalid messages."""
 
     async def one(number: int) -> None:
         async with shaken(target.enode) as peer:
@@ -128,7 +128,7 @@ async def wrong_hellos(target: Target) -> None:
 
 
 async def wrong_statuses(target: Target) -> None:
-    """Peers of other chains, and statuses that are none."""
+    """Peers of other chains, and invalid Status messages."""
 
     async def one(number: int) -> None:
         async with greeted(target.enode) as peer:
@@ -154,14 +154,14 @@ async def wrong_statuses(target: Target) -> None:
 
 
 async def half_open(target: Target) -> None:
-    """2,000 connections that begin a handshake and leave it at that."""
+    """2,000 connections that begin a handshake and do not continue."""
     async with contextlib.AsyncExitStack() as held:
         readers = []
         for number in range(target.count(2000, 60)):
             try:
                 reader, writer = await held.enter_async_context(dialled(target.enode))
             except ConnectionError:
-                continue  # not let in is as good as cut off
+                continue  # refused, which is as good as disconnected
             writer.write(b"\x01\xb3" + os.urandom(number % 400))
             readers.append(reader)
         await probe(target, "while handshakes are half open")
@@ -183,7 +183,7 @@ async def large_frames(target: Target) -> None:
 
 
 async def dripping_frames(target: Target) -> None:
-    """Frames of 16 MiB, a few bytes at a time."""
+    """Frames of 16 MiB that arrive a few bytes at a time."""
 
     async def one(_: int) -> None:
         async with joined(target.enode) as peer:
@@ -198,7 +198,7 @@ async def dripping_frames(target: Target) -> None:
 
 
 async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
-    """Just enough to seem alive."""
+    """Send just enough bytes to keep the connection alive."""
     with contextlib.suppress(ConnectionError):
         for start in range(0, len(frame), 100):
             writer.write(frame[start : start + 100])
@@ -207,8 +207,8 @@ async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 
 async def endless_zeros(target: Target) -> None:
-    """Messages that decompress to nothing but zeros."""
-    # of messages that are just not too long, hundreds are dropped unread before the peer is
+    """Messages that decompress to zeros only."""
+    # messages just below the limit are dropped unread, hundreds of them before the peer is disconnected
     for size in (2**24 - 1, 2**20, 10 * 2**20)[: 2 if target.scale < 1 else 3]:
         async with joined(target.enode) as peer:
             with contextlib.suppress(ConnectionError):
@@ -218,7 +218,7 @@ async def endless_zeros(target: Target) -> None:
 
 
 async def announced_transactions(target: Target) -> None:
-    """A million hashes of transactions that nobody has."""
+    """A million hashes of transactions that do not exist."""
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
         try:
@@ -234,7 +234,7 @@ async def announced_transactions(target: Target) -> None:
 
 
 async def announced_blocks(target: Target) -> None:
-    """A million hashes of blocks that nobody has."""
+    """A million hashes of blocks that do not exist."""
     last = await head(target)
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
@@ -250,7 +250,7 @@ async def announced_blocks(target: Target) -> None:
 
 
 async def worthless_transactions(target: Target) -> None:
-    """Transactions that can never be included, by the thousand, and some that are none."""
+    """Thousands of transactions that can never be included, and some invalid ones."""
     for make in (
         lambda: [legacy_transaction(PrivateKey(os.urandom(32)), 10**6 + nonce) for nonce in range(20)],
         lambda: [b"\x02" + os.urandom(120) for _ in range(100)],
@@ -267,7 +267,7 @@ async def worthless_transactions(target: Target) -> None:
 
 
 def false_header(number: int) -> list[rlp.Encodable]:
-    """A header that belongs nowhere."""
+    """Return a header that belongs to no chain."""
     empty = b"\x00" * 32
     return [
         os.urandom(32), bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"), bytes(20),
@@ -276,7 +276,7 @@ def false_header(number: int) -> list[rlp.Encodable]:
 
 
 async def headers_that_never_link(target: Target) -> None:
-    """A peer with the best chain of all, whose headers lead nowhere."""
+    """A peer that claims the best chain, but whose headers do not connect."""
     async with joined(target.enode, difficulty=FAR_AHEAD, best=os.urandom(32)) as peer:
         for _ in range(target.count(1000, 200)):
             message = await peer.receive()
@@ -294,13 +294,13 @@ async def headers_that_never_link(target: Target) -> None:
 
 
 async def no_answers(target: Target) -> None:
-    """A peer with the best chain of all that never answers."""
+    """A peer that claims the best chain and never answers."""
     async with joined(target.enode, difficulty=FAR_AHEAD, best=os.urandom(32)) as peer:
         expect(await peer_is_cut_off(peer), "still open")
 
 
 async def wrong_answers(target: Target) -> None:
-    """Answers that nobody asked for."""
+    """Answers without a request."""
     codes = (HEADERS, BODIES, POOLED, RECEIPTS, ETH + 0x0B, ETH + 0x40)
 
     async def one(number: int) -> None:
@@ -313,7 +313,7 @@ async def wrong_answers(target: Target) -> None:
 
 
 async def unread_answers(target: Target) -> None:
-    """Requests for everything, and nobody reads the answers."""
+    """Requests for all kinds of data, whose answers are not read."""
 
     async def one(_: int) -> None:
         async with joined(target.enode) as peer:
@@ -330,7 +330,7 @@ async def unread_answers(target: Target) -> None:
 
 
 async def flooded_door(target: Target) -> None:
-    """20,000 connections from some addresses, as fast as they are taken, each gone again after a moment."""
+    """20,000 connections from some addresses at full speed, each closed after a moment."""
 
     async def one(number: int) -> None:
         ours = (f"127.0.0.{2 + number % 9}", 0)
@@ -351,7 +351,7 @@ async def flooded_door(target: Target) -> None:
 
 
 async def false_promises(target: Target) -> None:
-    """A peer that speaks of blocks far ahead, for ever. Whoever asks whether the node is ready must not hear of it."""
+    """A peer that announces blocks far ahead, for ever. The readiness of the node must not change."""
     async with joined(target.enode) as peer:
         reading = asyncio.create_task(peer_is_cut_off(peer))
         try:
@@ -371,7 +371,7 @@ async def false_promises(target: Target) -> None:
 
 
 async def noise_of_validators(target: Target) -> None:
-    """Messages of consensus: noise, and well signed ones of somebody who has nothing to say."""
+    """Consensus messages: noise, and correctly signed messages of a non-validator."""
     key = new_key()
     scribe, last = KeyMessageFactory(Ibft2(), key), await head(target)
     async with shaken(target.enode, key) as peer:
@@ -402,7 +402,7 @@ async def noise_of_validators(target: Target) -> None:
 
 
 async def packet_flood(target: Target) -> None:
-    """Datagrams: noise, and pings of nodes that never were."""
+    """Datagrams: noise, and pings of nodes that do not exist."""
     if not target.enode.udp_port:
         return
     place = (target.enode.ip, target.enode.udp_port)
@@ -447,7 +447,7 @@ ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
 
 
 async def run(target: Target, names: list[str]) -> list[str]:
-    """Every attack in turn; the failures."""
+    """Run every attack in turn; return the failures."""
     raise_file_limit()
     await served(target)
     before = target.memory_mb()
@@ -478,7 +478,7 @@ async def run(target: Target, names: list[str]) -> list[str]:
 
 
 def flat(group: BaseExceptionGroup[Exception]) -> list[BaseException]:
-    """The errors inside, without their groups."""
+    """Return the errors inside, without their groups."""
     members: list[BaseException] = []
     for error in group.exceptions:
         members += flat(error) if isinstance(error, BaseExceptionGroup) else [error]

@@ -12,7 +12,7 @@ NESTING = 3000
 
 
 def payloads(size: int) -> Iterator[tuple[str, bytes]]:
-    """Shapes of about so many bytes at most."""
+    """Yield payload shapes of at most about `size` bytes."""
     inner = max(size - 64, 8)
     yield "one-byte items", rlp.list_of([b"\x01" * inner])
     yield "empty lists", rlp.list_of([b"\xc0" * inner])
@@ -37,10 +37,10 @@ def nested(depth: int) -> bytes:
 
 
 def eth_messages(max_bytes: int = MAX_MESSAGE) -> Iterator[tuple[str, int, bytes]]:
-    """(name, code, payload) of each kind and shape, as long as its limit allows."""
+    """Yield (name, code, payload) of each kind and shape, up to the size limit of the message."""
     for code in Code:
         if code in (Code.GET_NODE_DATA, Code.NODE_DATA, Code.BLOCK_RANGE_UPDATE):
-            continue  # not in eth/68
+            continue  # does not exist in eth/68
         for name, payload in payloads(min(max_bytes, MAX_BYTES[code])):
             yield f"{code.label}: {name}", int(code), payload
     for name, payload in payloads(min(max_bytes, MAX_BYTES[Code.NEW_BLOCK]) - 64):

@@ -1,4 +1,4 @@
-"""A node under attack by peers: what honest ones notice of it, its blocks and its memory."""
+"""A node that is attacked by peers: its service to honest peers, its blocks and its memory."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Target:
     period_s: int = 1
     failures: list[str] = field(default_factory=list)
     served: list[float] = field(default_factory=list)
-    """Seconds of honest peers until their answer."""
+    """Seconds until each honest peer had its answer."""
 
     def count(self, full: int, least: int = 4) -> int:
-        """How many of something, at the scale that was asked for."""
+        """Return a number of items at the chosen scale."""
         return max(least, int(full * self.scale))
 
     def memory_mb(self) -> float:
@@ -52,7 +52,7 @@ class Target:
 
 
 async def served(target: Target) -> float:
-    """Seconds until an honest newcomer has the header it asked for."""
+    """Connect as an honest peer; return the seconds until it has the requested header."""
     began = time.perf_counter()
     async with joined(target.enode) as peer:
         await peer.send(GET_HEADERS, rlp.encode([7, [0, 1, 0, 0]]))
@@ -62,7 +62,7 @@ async def served(target: Target) -> float:
 
 
 async def probe(target: Target, when: str) -> None:
-    """Notes what is wrong with honest peers now."""
+    """Record whether honest peers have a problem now."""
     try:
         times = [await served(target) for _ in range(3)]
     except (OSError, EOFError, TimeoutError) as error:
@@ -75,20 +75,20 @@ async def probe(target: Target, when: str) -> None:
 
 
 async def head(target: Target) -> int:
-    """Number of the last block."""
+    """Return the number of the last block."""
     answer = await ask(Ports(target.http, target.http), "eth_blockNumber")
     return int(answer["result"], 16)
 
 
 async def is_ready(target: Target) -> bool:
-    """Whether a load balancer would send clients to the node."""
+    """Return whether the node reports readiness to a load balancer."""
     async with opened(target.http) as (reader, writer):
         writer.write(b"GET /readiness?minPeers=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         return (await answer(reader))[0] == 200
 
 
 async def longest_gap(target: Target, since: int) -> int:
-    """Most seconds between two blocks, by their own times: this script may be busier than the node."""
+    """Return the longest gap between two block timestamps, because this script may be busier than the node."""
     view = Ports(target.http, target.http)
     times = []
     for number in range(since, await head(target) + 1):
@@ -101,7 +101,7 @@ async def longest_gap(target: Target, since: int) -> int:
 
 
 async def peer_is_cut_off(peer: RawPeer) -> bool:
-    """Whether the node closes, which it may have done at any point. A minute is what a message may take to arrive."""
+    """Return whether the node disconnects, at any point. A minute is the time limit of an incomplete message."""
     with contextlib.suppress(ConnectionError, wire.WireError):
         async with asyncio.timeout(CUT_OFF_LIMIT_S):
             await peer.is_cut_off()
@@ -109,7 +109,7 @@ async def peer_is_cut_off(peer: RawPeer) -> bool:
 
 
 async def in_turns(count: int, one: Callable[[int], Awaitable[None]], width: int = 40) -> None:
-    """So many connections, a few at a time. Not to be let in is as good as being cut off."""
+    """Open many connections, a few at a time. A refused connection counts as disconnected."""
     numbers = iter(range(count))
 
     async def worker() -> None:
@@ -123,7 +123,7 @@ async def in_turns(count: int, one: Callable[[int], Awaitable[None]], width: int
 
 
 def raise_file_limit() -> None:
-    """Thousands of connections are thousands of files."""
+    """Raise the limit on open files for thousands of connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
     if soft < wanted:

@@ -1,4 +1,4 @@
-"""A peer that says whatever it is told to: the honest part of a connection, made by hand."""
+"""A peer that sends arbitrary messages after a correct handshake."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.abuse.attacker import delivered
 
 HELLO, DISCONNECT, PING, PONG = range(4)
 ETH = 0x10
-"""Where eth begins when it is the only thing shared."""
+"""First message id of eth when no other protocol is shared."""
 PATIENCE_S = 40.0
 
 
 def new_key() -> PrivateKey:
-    """Somebody nobody has seen."""
+    """Return a new key, which no node knows."""
     return PrivateKey(os.urandom(32))
 
 
 def hello(key: PrivateKey, *, name: bytes = b"raw", capabilities: rlp.Encodable = ((b"eth", 68),)) -> bytes:
-    """The first message of a peer."""
+    """Return a Hello message."""
     return rlp.encode([5, name, capabilities, 0, key.public_key])
 
 
 @asynccontextmanager
 async def dialled(enode: Enode) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A bare connection."""
+    """Open a TCP connection."""
     opening = asyncio.open_connection(enode.ip, enode.tcp_port, limit=2**25)
     reader, writer = await asyncio.wait_for(opening, PATIENCE_S)
     try:
@@ -45,7 +45,7 @@ async def dialled(enode: Enode) -> AsyncIterator[tuple[asyncio.StreamReader, asy
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
-    """Whether the other side closes; what it still says does not matter."""
+    """Return whether the other side closes. Its remaining bytes are ignored."""
     with contextlib.suppress(ConnectionError):
         async with asyncio.timeout(PATIENCE_S):
             while await reader.read(1 << 16):
@@ -55,7 +55,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 @dataclass
 class RawPeer:
-    """One connection after the handshake."""
+    """One connection after the RLPx handshake."""
 
     key: PrivateKey
     reader: asyncio.StreamReader
@@ -63,12 +63,12 @@ class RawPeer:
     session: wire.Session
     waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
     reason: bytes | None = None
-    """The payload of the Disconnect that came, if one came."""
+    """Payload of the received Disconnect; None if there was none."""
     best: bytes | None = None
-    """The hash of the node's best block, from its Status."""
+    """Hash of the node's best block, from its Status."""
 
     async def receive(self) -> tuple[int, bytes] | None:
-        """The next message; None when the node has closed. Pings are answered."""
+        """Return the next message; None when the node has closed. Answers pings."""
         while True:
             while self.waiting:
                 code, payload = self.waiting.popleft()
@@ -88,12 +88,12 @@ class RawPeer:
             self.waiting.extend(whole(self.session.feed(data)))
 
     async def send(self, code: int, payload: bytes) -> None:
-        """Say something, as fast as it is taken; `ConnectionError` when nobody is there any more."""
+        """Send a message, as fast as the node reads. Raises `ConnectionError` when the connection is closed."""
         self.writer.write(self.session.seal([(code, payload)]))
         await self.writer.drain()
 
     async def expect(self, code: int) -> bytes:
-        """The payload of the next message with this id."""
+        """Return the payload of the next message with this id."""
         while True:
             message = await self.receive()
             if message is None:
@@ -102,13 +102,13 @@ class RawPeer:
                 return message[1]
 
     async def is_cut_off(self) -> bool:
-        """Reads until the node has closed; `TimeoutError` when it does not."""
+        """Read until the node has closed. Raises `TimeoutError` when it does not."""
         while await self.receive() is not None:
             pass
         return True
 
     async def join(self, **changes: rlp.Encodable) -> list[rlp.Item]:
-        """Exchange Status: say what the node says, but for some fields. Returns the node's."""
+        """Exchange Status: send the node's values back, with some fields changed. Returns the node's fields."""
         payload = await self.expect(ETH)
         status = rlp.decode_list(payload)
         assert isinstance(status[3], bytes)
@@ -121,7 +121,7 @@ class RawPeer:
 
 @asynccontextmanager
 async def shaken(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[RawPeer]:
-    """A connection before the Hellos."""
+    """Open a connection up to the RLPx handshake, before the Hellos."""
     key = key or new_key()
     async with dialled(enode) as (reader, writer):
         handshake = wire.Handshake.initiate(key.secret(), enode.node_id, os.urandom(wire.HANDSHAKE_ENTROPY))
@@ -134,7 +134,7 @@ async def shaken(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[R
 
 @asynccontextmanager
 async def greeted(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[RawPeer]:
-    """A connection after the Hellos."""
+    """Open a connection up to the Hellos."""
     async with shaken(enode, key) as peer:
         await peer.send(HELLO, hello(peer.key))
         await peer.expect(HELLO)
@@ -146,12 +146,12 @@ async def greeted(enode: Enode, key: PrivateKey | None = None) -> AsyncIterator[
 
 @asynccontextmanager
 async def joined(enode: Enode, **changes: rlp.Encodable) -> AsyncIterator[RawPeer]:
-    """A connection after Status."""
+    """Open a connection up to Status."""
     async with greeted(enode) as peer:
         await peer.join(**changes)
         yield peer
 
 
 def whole(messages: list[tuple[int, bytes | int]]) -> list[tuple[int, bytes]]:
-    """Messages with their payloads; this side limits none of them."""
+    """Return messages with their payloads. This side sets no size limits."""
     return [(code, payload) for code, payload in messages if isinstance(payload, bytes)]

@@ -1,6 +1,8 @@
-"""What is attacked: nodes with everything on, with tokens, with TLS, with peers, and a gateway in front of a node.
+"""The targets of attacks: nodes with all interfaces, with tokens, with TLS, with peers, and a gateway in front of a
+node.
 
-Each is started when the first attack on it comes, with default options, and has an honest client beside it (watch.py).
+A target is started with default options for the first attack on it, and an honest client (watch.py) uses it all the
+time.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ VALIDATOR = ROOT / "examples" / "ibft2"
 
 
 class Process(Protocol):
-    """Something that runs and writes a log."""
+    """A process with a log."""
 
     @property
     def pid(self) -> int: ...
@@ -61,18 +63,18 @@ class Process(Protocol):
 
 @dataclass
 class Scene:
-    """One of them, while it runs."""
+    """A running target."""
 
     target: Target
     watcher: Watcher
     pid: int | None
-    """Whose memory is looked at."""
+    """Process whose memory is measured."""
     processes: tuple[Process, ...] = ()
-    """Whose logs are."""
+    """Processes whose logs are checked."""
     read: dict[int, int] = field(default_factory=dict)
 
     def trouble(self) -> str | None:
-        """What the processes have come to since somebody last asked: the end, or a traceback in a log."""
+        """Return a problem since the last call: a process has stopped, or a log has a traceback."""
         for process in self.processes:
             log = process.output()
             new = log[self.read.get(process.pid, 0) :]
@@ -91,7 +93,7 @@ def watched(target: Target, pid: int | None, *processes: Process, header: bytes 
 
 
 def target_of(node: NodeProcess, scale: float, secret: bytes = b"", is_encrypted: bool = False) -> Target:
-    """The services of a node."""
+    """Return the services of a node."""
     graphql, metrics = node.ports.get("graphql-http"), node.ports.get("metrics")
     return Target(
         Place(HOST, node.ports["json-rpc"], is_encrypted=is_encrypted),
@@ -105,7 +107,7 @@ def target_of(node: NodeProcess, scale: float, secret: bytes = b"", is_encrypted
 
 @contextlib.contextmanager
 def open_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """Everything on, and everybody may ask."""
+    """Start a node with all interfaces and without authentication."""
     with (
         NodeProcess(folder / "open", *MINING, *SERVICES, *options) as node,
         watched(target_of(node, scale), node.pid, node) as scene,
@@ -115,7 +117,7 @@ def open_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 @contextlib.contextmanager
 def guarded_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """A node that asks for tokens; the honest client has one."""
+    """Start a node that requires tokens. The honest client has one."""
     secret, users = folder / "secret", folder / "users.toml"
     secret.write_bytes(SECRET)
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(10)).decode()
@@ -138,7 +140,7 @@ def guarded_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 @contextlib.contextmanager
 def encrypted_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """TLS on both services; the honest client speaks it too."""
+    """Start a node with TLS on both services. The honest client uses TLS too."""
     store = pem_file(folder / "node.pem", *identity("node"))
     tls = (
         "--rpc-http-tls-enabled",
@@ -178,7 +180,7 @@ class Proxy:
         return self._log.read_text(errors="replace")
 
     def wait(self) -> None:
-        """Until it listens."""
+        """Wait until it listens."""
         end = time.monotonic() + PROXY_LIMIT_S
         while "listening" not in self.output():
             if not self.is_running or time.monotonic() > end:
@@ -192,9 +194,10 @@ class Proxy:
 
 @contextlib.contextmanager
 def gateway(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """The proxy of a quickstart network in front of a node: it is the proxy that must stand.
+    """Start the gateway of a quickstart network in front of a node. The gateway is the target.
 
-    `options` are not for the node: one with fewer places than a proxy keeps connections ends some while they are taken.
+    The node does not get `options`: with fewer connection slots than the gateway has connections, it would close some
+    in use.
     """
     with (
         NodeProcess(folder / "behind", *MINING, *SERVICES) as node,
@@ -208,7 +211,7 @@ def gateway(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 @contextlib.contextmanager
 def validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """A validator with a port for peers."""
+    """Start a validator with a peer port."""
     peers = (
         f"--genesis-file={VALIDATOR / 'genesis.json'}",
         f"--node-private-key-file={VALIDATOR / 'key.priv'}",
@@ -225,11 +228,11 @@ def validator(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 
 def network_of(engine: str) -> Callable[..., contextlib.AbstractContextManager[Scene]]:
-    """Four validators that know each other."""
+    """Return a target of four validators that know each other."""
 
     @contextlib.contextmanager
     def opened(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-        """A network of validators; the first one is looked at."""
+        """Start a network of validators. The memory of the first one is measured."""
         with TestNetwork(folder, engine, options=("--rpc-ws-enabled", "--rpc-ws-port=0", *options)) as network:
             network.wait(lambda: min(network.heights()) >= 3, PROXY_LIMIT_S, "the third block")
             target = target_of(network.nodes[0], scale)
@@ -246,7 +249,7 @@ Opening = Callable[..., contextlib.AbstractContextManager[Scene]]
 
 @contextlib.contextmanager
 def private_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """A member of private transactions whose enclave anyone can reach; markers cost nothing."""
+    """Start a member of private transactions whose enclave port is open. Markers cost nothing."""
     asking = (
         *MINING,
         *SERVICES[1:],
@@ -265,7 +268,7 @@ def private_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
 
 @contextlib.contextmanager
 def shared_node(folder: Path, scale: float, *options: str) -> Iterator[Scene]:
-    """A node that two tenants share; their tokens name enclave keys."""
+    """Start a node that two tenants share. Their tokens name enclave keys."""
     secret = folder / "secret"
     secret.write_bytes(SECRET)
     keys = []

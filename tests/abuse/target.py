@@ -1,4 +1,4 @@
-"""A node under attack, and the plain sockets that attack it: no client library would send what attackers send."""
+"""A node under attack, and plain sockets for attacks that no client library can send."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Unanswered(Exception):
-    """An attack was neither answered nor cut off as it should be."""
+    """An attack was neither answered nor cut off as expected."""
 
 
 class Place(NamedTuple):
-    """Where a service listens."""
+    """Address of a service."""
 
     host: str
     port: int
     path: bytes = b"/"
-    """Where it takes requests; a gateway has it elsewhere."""
+    """Path of requests; it differs at a gateway."""
     is_encrypted: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """HOST:PORT"""
+        """Parse HOST:PORT."""
         host, _, port = text.rpartition(":")
         return cls(host or "127.0.0.1", int(port))
 
@@ -52,27 +52,27 @@ class Place(NamedTuple):
 
 @dataclass
 class Target:
-    """Where the services of a node are. Attacks on services that are not there are left out."""
+    """Addresses of the services of a node. Attacks on missing services are skipped."""
 
     http: Place
     ws: Place
     graphql: Place | None = None
     metrics: Place | None = None
     secret: bytes = b""
-    """What tokens are signed with, where the node asks for them."""
+    """Secret that signs tokens, if the node requires them."""
     enclave: Place | None = None
     """The port for other enclaves."""
     enode: Enode | None = None
-    """Where its peers come to."""
+    """Enode URL of the node."""
     enodes: tuple[Enode, ...] = ()
-    """All validators of the network, where the target is one of several."""
+    """Enode URLs of all validators, if the target is a network."""
     network: str = ""
     max_gap_s: float = 4.0
-    """Longest time between two blocks that the network may show: two periods and a round timeout."""
+    """Maximum gap between two blocks: two periods and a round timeout."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:
-        """How many of something, at the scale that was asked for."""
+        """Return a number of items at the chosen scale."""
         return max(least, int(full * self.scale))
 
 
@@ -82,7 +82,7 @@ def expect(truth: bool, what: str) -> None:
 
 
 def allow_many_sockets() -> None:
-    """An attacker needs as many sockets as the node."""
+    """Raise the limit on open files, because an attacker needs as many sockets as the node."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -92,7 +92,7 @@ def allow_many_sockets() -> None:
 
 @cache
 def careless() -> ssl.SSLContext:
-    """TLS with whoever is there: attackers do not look at certificates."""
+    """Return a TLS context that accepts any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -111,7 +111,7 @@ async def opened(place: Place) -> AsyncIterator[Streams]:
 
 
 async def answer(reader: asyncio.StreamReader, limit_s: float = ANSWER_LIMIT_S) -> tuple[int, bytes]:
-    """Status and body of the next response; status 0 when the connection was closed instead."""
+    """Return status and body of the next response; status 0 if the connection was closed instead."""
     try:
         async with asyncio.timeout(limit_s):
             head = await reader.readuntil(b"\r\n\r\n")
@@ -129,7 +129,7 @@ async def answer(reader: asyncio.StreamReader, limit_s: float = ANSWER_LIMIT_S) 
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """The body of an answer that is sent while it is made."""
+    """Return the body of a chunked answer."""
     parts = []
     while size := int(await reader.readuntil(b"\r\n"), 16):
         parts.append(await reader.readexactly(size))
@@ -143,7 +143,7 @@ def request(body: bytes, extra: bytes = b"", path: bytes = b"/") -> bytes:
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Write as far as the node takes it; one that closes the connection has said its word."""
+    """Write as much as the node reads. A closed connection is not an error."""
     with contextlib.suppress(ConnectionError):
         writer.write(data)
         await writer.drain()
@@ -193,7 +193,7 @@ async def websocket(target: Target) -> AsyncIterator[Streams]:
 
 
 def frame(payload: bytes, first: int = 0x81) -> bytes:
-    """A masked frame, text and final unless told otherwise; the mask of zeros leaves the payload as it is."""
+    """Return a masked frame, by default text and final. The mask is zero, so the payload is unchanged."""
     size = len(payload)
     if size < 126:
         length = bytes([0x80 | size])
@@ -205,7 +205,7 @@ def frame(payload: bytes, first: int = 0x81) -> bytes:
 
 
 async def closing_code(reader: asyncio.StreamReader) -> int | None:
-    """The code with which the node closes; None when it just closes. Whatever comes before is skipped."""
+    """Return the code with which the node closes; None if it closes without one. Earlier frames are skipped."""
     async with asyncio.timeout(ANSWER_LIMIT_S):
         try:
             while True:
@@ -220,24 +220,24 @@ async def closing_code(reader: asyncio.StreamReader) -> int | None:
             return None
 
 
-# --- something to ask for ------------------------------------------------------------------------
+# --- data to request -----------------------------------------------------------------------------
 
 
 async def make_blocks(target: Target, count: int) -> None:
-    """Blocks with large transactions on a development chain; elsewhere nothing happens."""
+    """Make blocks with large transactions on a development chain. Does nothing on other chains."""
     async for key, nonce in _signers(target, 2, count):
         raw = legacy_transaction(key, nonce, gas=3_000_000, data=b"\x01" * 60_000)
         await ask(target, "eth_sendRawTransaction", "0x" + raw.hex())
 
 
 async def make_logs(target: Target, count: int) -> None:
-    """A block with so many logs on a development chain; elsewhere nothing happens."""
+    """Make a block with `count` logs on a development chain. Does nothing on other chains."""
     async for key, nonce in _signers(target, 2, 1):
         await _enter(target, legacy_transaction(key, nonce, to=None, gas=100_000 + 500 * count, data=many_logs(count)))
 
 
 async def make_contract(target: Target, code: bytes) -> str | None:
-    """A contract with this code on a development chain; None elsewhere, or where its receipt does not come."""
+    """Deploy a contract with this code on a development chain. Returns None on other chains, or without a receipt."""
     init = (
         bytes.fromhex("60")
         + bytes((len(code),))
@@ -257,13 +257,13 @@ async def make_contract(target: Target, code: bytes) -> str | None:
 
 
 async def wait_in_pool(target: Target, count: int, data: bytes = bytes(1_000_000), gwei: int = 1) -> None:
-    """Transactions of a development account that cannot be mined, since one is missing before them."""
+    """Send transactions of a development account that cannot be mined, because a lower nonce is missing."""
     async for key, nonce in _signers(target, 1, count):
         await _enter(target, legacy_transaction(key, nonce + 1, gas=16_000_000, gas_price=gwei * 10**9, data=data))
 
 
 async def _signers(target: Target, account: int, count: int) -> AsyncIterator[tuple[PrivateKey, int]]:
-    """The key of a development account, and its next nonces; none where this is no development chain."""
+    """Yield the key of a development account with its next nonces; nothing on other chains."""
     chain = await ask(target, "eth_chainId")
     if chain["result"] != DEV_CHAIN:
         return

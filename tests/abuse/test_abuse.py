@@ -1,4 +1,4 @@
-"""Every attack at a small scale, against nodes of their own: what is refused and what is held, but no times."""
+"""Every attack at a small scale, against own nodes: checks refusals and memory, but no times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.abuse.watch import Seen
 SCALE = 0.02
 LIMITS = abuse.Limits(p99_s=math.inf, worst_s=math.inf, rest_share=math.inf)
 FEW = ("--rpc-http-max-active-connections=80", "--rpc-ws-max-active-connections=60")
-"""Low enough to be reached at a small scale."""
+"""Limits low enough to be reached at a small scale."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,9 @@ ELSEWHERE = (
     | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")}
     | {"peers.byzantine_validator"}
 )
-"""In their short form: test_hostile_peers.py, and tests/faults/test_byzantine_validators.py. Networks take minutes."""
+"""Attacks whose short form is in test_hostile_peers.py or tests/faults/test_byzantine_validators.py. Networks take
+minutes.
+"""
 NAMES = [attack.name for attack in abuse.ATTACKS if attack.name not in ELSEWHERE]
 
 

@@ -1,4 +1,4 @@
-"""Hostile peers at a small scale, against a validator of its own that makes a block each second."""
+"""Hostile peers at a small scale, against a validator that makes a block each second."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OPTIONS = (
     "--durable-commits=false",
 )
 LONGER = {"dripping_frames", "false_promises"}
-"""They take a minute: what a message may take to arrive, and what a promise may be believed. The script runs them."""
+"""Attacks that take a minute, because they test timeouts of that length. Only the script runs them."""
 ELSEWHERE = {"announced_transactions", "headers_that_never_link", "no_answers", "unread_answers"}
-"""In their short form: tests/integration/test_hostile_eth.py."""
+"""Attacks whose short form is in tests/integration/test_hostile_eth.py."""
 NAMES = [attack.__name__ for attack in hostile_peers.ATTACKS]
 
 
@@ -39,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LONGER | ELSEWHERE])
 def test_a_node_stands(name: str, node: NodeProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the machine of a test run is busy with other tests: this guards against minutes, the script against milliseconds
+    # test machines are busy: here the limit only detects minutes, in the script milliseconds
     monkeypatch.setattr(peer_target, "SERVED_LIMIT_S", 20.0)
     monkeypatch.setattr(hostile_peers, "LATE_LIMIT_S", 20)
     enode = Enode.parse(node.rpc("net_enode"))

@@ -1,12 +1,12 @@
-"""An honest client beside an attack, and the memory of the node: python -m tests.abuse.watch URL PID [HEADER]
+"""Measures an honest client and the memory of the node during an attack: python -m tests.abuse.watch URL PID [HEADER]
 
-A process of its own, so that what the attacker is busy with does not count as the node's time. It asks for the block
-number every few milliseconds, in turns over a connection that it keeps and over a new one, and looks at the memory of
-the node meanwhile. A line on its input makes it print what it has seen since the last one, as JSON.
+It runs in its own process, so that the attacker's work does not count as the node's time. It requests the block number
+every few milliseconds, over an open connection or a new one, and reads the memory of the node. For each line on its
+input, it prints the figures since the last line as JSON.
 
-Three times are noted for each request: what the clock says, for how long the event loop of the node was at work in
-between, and for how long it, or this client, was ready and had no processor. The second is what the node can be blamed
-for, the third is what the machine was busy with.
+It records three times for each request: the wall time, the processor time of the node's event loop, and the time in
+which the loop or this client was ready but had no processor. The node causes the second one, other load on the machine
+the third.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ PAUSE_S = 0.01
 LIMIT_S = 20.0
 MEMORY_PAUSE_S = 0.02
 NEW_EVERY = 4
-"""One request in so many comes over a new connection."""
+"""One request in this many uses a new connection."""
 
 
 @dataclass
 class Seen:
-    """What an honest client saw during an attack."""
+    """Figures of an honest client during an attack."""
 
     requests: int
     lost: int
-    """Requests without an answer."""
+    """Number of requests without an answer."""
     p99_s: float
     worst_s: float
     busy_p99_s: float
-    """For how long the event loop of the node was at work: the 99th percentile, and the worst."""
+    """Processor time of the node's event loop: 99th percentile, and maximum."""
     busy_worst_s: float
     ready_p99_s: float
-    """The same, of the time for which the loop and the client were ready to go on, but others had the processors."""
+    """Time in which the loop or the client was ready but had no processor: 99th percentile, and maximum."""
     ready_worst_s: float
     peak_mb: float
     now_mb: float
 
 
 def memory_mb(pid: int | None) -> float:
-    """What a process occupies."""
+    """Return the memory of a process."""
     if pid is None:
         return 0.0
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -62,7 +62,9 @@ def memory_mb(pid: int | None) -> float:
 
 
 def loop_seconds(pid: int) -> tuple[float, float]:
-    """For how long the event loop of a process, its first thread, has been at work, and ready without a processor."""
+    """Return the seconds that the event loop, the first thread of a process, was running, and was ready without a
+    processor.
+    """
     if not pid:
         return 0.0, 0.0
     at_work, ready, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
@@ -70,10 +72,10 @@ def loop_seconds(pid: int) -> tuple[float, float]:
 
 
 class Watcher:
-    """The honest client, from the side of the attacker."""
+    """The honest client, controlled by the attacking process."""
 
     def __init__(self, url: str, pid: int | None, header: bytes = b"") -> None:
-        """`header`: a further line of its requests."""
+        """Start the client. `header` is an additional line of its requests."""
         command = [sys.executable, "-m", "tests.abuse.watch", url, str(pid or 0), header.decode()]
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
         assert self._process.stdin is not None
@@ -81,7 +83,7 @@ class Watcher:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
 
     def report(self) -> Seen:
-        """What was seen since the last report."""
+        """Return the figures since the last report."""
         self._stdin.write("\n")
         self._stdin.flush()
         return Seen(**json.loads(self._stdout.readline()))
@@ -108,7 +110,7 @@ class _Client:
         self._turn = 0
 
     def ask(self) -> bool:
-        """Whether a request was answered."""
+        """Send a request; return whether it was answered."""
         self._turn += 1
         try:
             if self._turn % NEW_EVERY == 0:
@@ -149,7 +151,7 @@ def _watch_memory(pid: int, peak: list[float]) -> None:
 
 
 def _percentile(times: list[float]) -> tuple[float, float]:
-    """The 99th, and the worst."""
+    """Return the 99th percentile and the maximum."""
     times.sort()
     return (times[int(len(times) * 0.99)], times[-1]) if times else (LIMIT_S, LIMIT_S)
 

@@ -1,4 +1,4 @@
-"""axe-core, the checker of accessibility, from npm; it is not part of this repository."""
+"""axe-core, the accessibility checker, from npm. It is not part of this repository."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _places() -> Iterator[Path]:
 
 
 def axe_source() -> str:
-    """Its script; skips the test where it is not there."""
+    """Return its script; skip the test if it is missing."""
     for place in _places():
         if place.is_file():
             return place.read_text()

@@ -1,7 +1,7 @@
-"""Headless Chromium, told over its debugging protocol what a person would do.
+"""Controls headless Chromium through its debugging protocol.
 
-The protocol is JSON over a WebSocket, for which the tests have a client already; a library that brings a browser of its
-own would bring its own version of everything else, too.
+The protocol is JSON over WebSocket, for which the tests already have a client. A browser library would bring a browser
+of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS = (
     "--headless=new", "--disable-ipc-flooding-protection",
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-    # nothing but this machine can be reached: the page must work without any other
+    # only this machine is reachable, because the page must not need any other
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
@@ -43,14 +43,14 @@ class Browser:
         self._next = 0
         self.process = process
         self.asked: list[str] = []
-        """Addresses of everything that the page has asked for."""
+        """URLs of all requests of the page."""
         self.complaints: list[str] = []
         """Errors and warnings of scripts, of the network and of the security policy."""
         for domain in ("Page", "Runtime", "Network", "Log", "Performance"):
             self.do(f"{domain}.enable")
 
     def do(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command of the protocol; events that come meanwhile are noted."""
+        """Send one command of the protocol. Records events that arrive meanwhile."""
         self._next += 1
         self._socket.send(json.dumps({"id": self._next, "method": method, "params": params}))
         while True:
@@ -75,16 +75,16 @@ class Browser:
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- observing -------------------------------------------------------------------------------
 
     def value(self, expression: str) -> Any:
-        """What an expression gives; promises are waited for."""
+        """Evaluate an expression; promises are awaited."""
         told = self.do("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         return told["result"].get("value")
 
     def until(self, expression: str, limit_s: float = LIMIT_S) -> Any:
-        """Wait until an expression is true; what it gave."""
+        """Wait until an expression is true; return its value."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             found = self.value(expression)
@@ -94,18 +94,18 @@ class Browser:
         raise AssertionError(f"never came true: {expression}; {self.complaints}\n{self.text()[:3000]}")
 
     def text(self, selector: str = "body") -> str:
-        """What can be read."""
+        """Return the visible text."""
         found: str = self.value(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
         return found
 
     def reads(self, *words: str) -> str:
-        """Wait until all of this can be read in the main part."""
+        """Wait until all these words are visible in the main part."""
         wanted = " && ".join(f"t.includes({json.dumps(word)})" for word in words)
         self.until(f"(t => {wanted})(document.getElementById('main').innerText)")
         return self.text("#main")
 
     def picture(self, path: Path, whole: bool = True) -> None:
-        """A screenshot, for people."""
+        """Save a screenshot."""
         told = self.do("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(told["data"]))
 
@@ -114,9 +114,10 @@ class Browser:
         return {one["name"]: one["value"] for one in self.do("Performance.getMetrics")["metrics"]}
 
     def cost(self) -> tuple[float, int]:
-        """Seconds of CPU and bytes of memory of the process that runs the page, as the system counts them (Linux).
+        """Return CPU seconds and memory bytes of the process that runs the page (Linux).
 
-        Chromium keeps others of its kind, which do nothing: seconds are those of all, bytes those of the largest.
+        Chromium has several renderer processes, of which the others are idle: seconds are the sum, bytes those of the
+        largest.
         """
         parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
         found = [(0.0, 0)]
@@ -124,16 +125,16 @@ class Browser:
             line = pid
             while line in parents and line != self.process.pid:
                 line = parents[line]
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the process has just ended
                 if line == self.process.pid and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     memory = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]
                     found.append((processor_s(pid), int(memory) * 1024))
         return sum(seconds for seconds, _ in found), max(held for _, held in found)
 
-    # --- doing -----------------------------------------------------------------------------------
+    # --- acting ----------------------------------------------------------------------------------
 
     def open(self, address: str, until: str = "document.readyState === 'complete'") -> None:
-        """Go to an address, anew."""
+        """Open an address in a fresh page."""
         self.do("Page.navigate", url="about:blank")
         self.asked.clear()
         self.complaints.clear()
@@ -141,8 +142,8 @@ class Browser:
         self.until(f"location.href !== 'about:blank' && {until}")
 
     def go(self, view: str) -> None:
-        """To another view of the page that is open."""
-        # the page has heard of it before anybody looks at what it does
+        """Go to another view of the open page."""
+        # wait until the page has handled the change
         self.value(
             "new Promise((heard) => { const before = location.href; addEventListener('hashchange', () => heard(1),"
             f" {{ once: true }}); location.hash = {json.dumps(view)}; if (location.href === before) heard(1); }})"
@@ -154,7 +155,7 @@ class Browser:
         self.value(f"document.querySelector({json.dumps(selector)}).click()")
 
     def press(self, key: str, text: str = "", modifiers: int = 0) -> None:
-        """One key, as the keyboard sends it; `modifiers` 2 is Ctrl."""
+        """Press one key; `modifiers` 2 is Ctrl."""
         codes = {"Enter": 13, "Tab": 9, "Escape": 27}
         number = codes.get(key, ord(key.upper()) if len(key) == 1 else 0)
         written = {"text": text or (key if len(key) == 1 else "\r" if key == "Enter" else "")}
@@ -163,11 +164,11 @@ class Browser:
         self.do("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def type(self, text: str) -> None:
-        """Text to where the cursor is."""
+        """Type text at the cursor."""
         self.do("Input.insertText", text=text)
 
     def look(self, width: int = 1280, height: int = 900, is_dark: bool = False) -> None:
-        """The size of the window, and whether the system is dark."""
+        """Set the window size, and light or dark mode."""
         self.do(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
@@ -176,7 +177,7 @@ class Browser:
 
 
 def _parent(path: Path) -> int:
-    """Of a process, by its folder; 0 where it has ended meanwhile."""
+    """Return the parent process id, 0 if the process has ended."""
     try:
         return int((path / "stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -185,7 +186,7 @@ def _parent(path: Path) -> int:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser with one tab, gone at the end; skips the test where it cannot be started."""
+    """Start a browser with one tab and stop it at the end. Skips the test if it cannot be started."""
     if CHROMIUM is None:
         pytest.skip(NO_CHROMIUM)
     client = pytest.importorskip("websockets.sync.client")
@@ -197,8 +198,7 @@ def chromium() -> Iterator[Browser]:
         )
         try:
             address = _debugger(Path(profile) / "DevToolsActivePort", process)
-            # what the browser tells is taken whether or not a test listens just now: a full queue would hold it back,
-            # and its answer to a ping with it
+            # read all events even while no test waits: a full queue would block the browser and its pongs
             with client.connect(
                 address, max_size=None, max_queue=None, ping_interval=None, open_timeout=LIMIT_S
             ) as socket:
@@ -209,7 +209,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def _debugger(file: Path, process: subprocess.Popen[bytes]) -> str:
-    """Address of the first tab's debugger."""
+    """Return the debugger address of the first tab."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline and process.poll() is None:
         lines = file.read_text().split() if file.exists() else []

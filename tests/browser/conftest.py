@@ -1,4 +1,4 @@
-"""One browser for each file of tests."""
+"""Fixture: one browser per test file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoder and encoder of contract ABIs, in the browser, against eth-abi; and Keccak."""
+"""The browser's ABI decoder and encoder, compared with eth-abi, and Keccak."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TYPES = st.recursive(
 
 
 def values(type: Any) -> st.SearchStrategy[Any]:
-    """What a type may hold."""
+    """Return a strategy for the values of a type."""
     if type.arrlist:
         size = type.arrlist[-1]
         inner = values(type.item_type)
@@ -75,7 +75,7 @@ def values(type: Any) -> st.SearchStrategy[Any]:
 
 
 def plain(value: Any) -> Any:
-    """As the page shows it."""
+    """Return a value in the form that the page shows."""
     if isinstance(value, bytes):
         return "0x" + value.hex()
     if isinstance(value, tuple | list):
@@ -104,14 +104,14 @@ def test_values_are_read_and_written_as_others_do(page: Browser, case: tuple[lis
 def test_bad_data_is_an_error_or_what_others_read(page: Browser, types: list[str], data: bytes) -> None:
     told = page.value(f"decoded({json.dumps(types)}, '0x{data.hex()}')")
     if isinstance(told, dict):
-        return  # stricter than others in some cases, which only means that raw data is shown
+        return  # the page is stricter in some cases; it then shows raw data
     try:
         expected = plain(eth_abi.decode(types, data))
     except eth_abi.exceptions.DecodingError as error:
-        # padding that is not zero, which nobody needs
+        # padding that is not zero, which the page ignores
         assert "zeros" in str(error) or "padding" in str(error).lower(), (told, error)
     except UnicodeDecodeError:
-        pass  # shown with marks in place of what cannot be read
+        pass  # shown with replacement characters
     else:
         assert told == expected
 

@@ -46,7 +46,7 @@ def page(node: NodeProcess, browser: Browser) -> Iterator[Browser]:
 
 
 def is_calm(browser: Browser, node: NodeProcess) -> None:
-    """No complaint in the console, no request to anywhere else."""
+    """Check that the console has no errors and that no request went to another host."""
     own = base(node)
     assert browser.complaints == []
     assert [
@@ -55,7 +55,7 @@ def is_calm(browser: Browser, node: NodeProcess) -> None:
 
 
 def deploy(node: NodeProcess, name: str) -> str:
-    """One of web3.py's contracts; its address."""
+    """Deploy one of web3.py's contracts; return its address."""
     key = DEV_KEYS[0]
     nonce = int(node.rpc("eth_getTransactionCount", "0x" + key.address.hex(), "pending"), 16)
     code = bytes.fromhex(data_of(name)["bytecode"][2:])
@@ -65,7 +65,7 @@ def deploy(node: NodeProcess, name: str) -> str:
 
 
 def send(node: NodeProcess, to: str, data: str = "0x", value: int = 0, key: int = 0) -> str:
-    """A transaction that is mined; its hash."""
+    """Send a transaction and wait until it is mined; return its hash."""
     nonce = int(node.rpc("eth_getTransactionCount", "0x" + DEV_KEYS[key].address.hex(), "pending"), 16)
     raw = legacy_transaction(
         DEV_KEYS[key], nonce, to=bytes.fromhex(to[2:]), data=bytes.fromhex(data[2:]), gas=500_000, value=value
@@ -126,7 +126,7 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     page.reads("1 ether")
     cards = "[...document.querySelectorAll('.card')]"
     latest = f"{cards}.find((one) => one.querySelector('h2')?.textContent === 'Latest transactions')"
-    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")  # of several blocks: each has one
+    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")  # from several blocks with one transaction each
     page.go("#/blocks")
     send(node, "0x" + "22" * 20)
     page.until(f"document.querySelector('#main tbody a').textContent === '{number + 1}'")
@@ -156,7 +156,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
     assert "No known ABI has this function" in text
-    # the ABI dropped onto the page is used at once, and kept
+    # an ABI that is dropped onto the page is used at once and stored
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
         "(() => { const files = new DataTransfer();"
@@ -318,7 +318,7 @@ def test_contrast_and_labels(page: Browser, node: NodeProcess, is_dark: bool, wi
     source = axe_source()
     sent = send(node, "0x" + "22" * 20, value=1)
     page.look(width, 900, is_dark)
-    page.do("Page.setBypassCSP", enabled=True)  # for the checker's own elements
+    page.do("Page.setBypassCSP", enabled=True)  # allows the checker to add its own elements
     try:
         page.open(base(node), "document.getElementById('live')?.dataset.state === 'live'")
         page.value(source + "; 1")
@@ -334,7 +334,7 @@ def test_contrast_and_labels(page: Browser, node: NodeProcess, is_dark: bool, wi
 if os.environ.get("OPHION_PICTURES"):
 
     def test_pictures(page: Browser, node: NodeProcess) -> None:
-        """For people: OPHION_PICTURES names a folder."""
+        """Save screenshots for visual checks, if OPHION_PICTURES names a folder."""
         folder = Path(os.environ["OPHION_PICTURES"])
         folder.mkdir(parents=True, exist_ok=True)
         for name, width, is_dark in (("light", 1280, False), ("dark", 1280, True), ("narrow", 400, False)):

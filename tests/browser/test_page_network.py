@@ -1,4 +1,4 @@
-"""The page of a network of validators in a real browser: drawing, consensus, votes, a node down, a flood."""
+"""The web interface of a network in a real browser: diagram, consensus, votes, an offline node, a flood."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ OPTIONS = (
 )  # fmt: skip
 NAMES = ("validator1", "validator2", "validator3", "validator4", "rpcnode")
 LOAD_S = float(os.environ.get("OPHION_PAGE_LOAD", "6"))
-"""How long the page is flooded; the figures of docs/web-interface.md are of 60 seconds."""
+"""Duration of the flood; the figures of docs/web-interface.md are from 60 seconds."""
 
 
 def keep_ports(node: NodeProcess) -> None:
-    """Where the gateway knows it, also after it was down: nobody takes these ports meanwhile."""
+    """Reserve the ports of a node, so that the gateway finds it on the same ports after a restart."""
     names = ("--rpc-http-port", "--rpc-ws-port", "--graphql-http-port")
     kept = {f"{name}=0": f"{name}={port}" for name, port in zip(names, free_ports(3), strict=True)}
     node._arguments = [kept.get(argument, argument) for argument in node._arguments]
@@ -89,7 +89,7 @@ VIEWS = {
     "playground": "#/playground", "graphql": "#/graphql", "contracts": "#/abis", "search": "#/search/nothing",
 }  # fmt: skip
 SCREENSHOTS = os.environ.get("OPHION_SCREENSHOTS")
-"""Where screenshots are written; docs/images/web-interface.png is `overview-wide-light.png` of a run with it."""
+"""Folder for screenshots; docs/images/web-interface.png is `overview-wide-light.png` of such a run."""
 
 
 @pytest.mark.parametrize(("width", "shape"), [(1280, "wide"), (420, "narrow")])
@@ -128,7 +128,7 @@ def test_validators_and_their_votes(page: Browser, network: TestNetwork) -> None
 
 
 class Flood(threading.Thread):
-    """As many transfers as the node takes, in batches."""
+    """Sends as many transfers as the node accepts, in batches."""
 
     def __init__(self, node: NodeProcess, seconds: float) -> None:
         super().__init__(daemon=True)
@@ -147,7 +147,7 @@ class Flood(threading.Thread):
             ]
             connection.request("POST", "/", json.dumps(batch), {"Content-Type": "application/json"})
             if any("error" in one for one in json.loads(connection.getresponse().read())):
-                time.sleep(0.3)  # the pool is full: what it did not take is sent again
+                time.sleep(0.3)  # the pool is full: send the rejected transfers again
                 pending = {"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionCount"}
                 pending["params"] = ["0x" + key.address.hex(), "pending"]
                 connection.request("POST", "/", json.dumps(pending), {"Content-Type": "application/json"})
@@ -191,7 +191,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("4 of 5", "validator2 is offline: the node is not running.")
     page.until("document.querySelector('.network .node.down text')?.textContent === 'validator2'")
     assert page.value("document.getElementById('live').dataset.state") == "live"
-    # it may have been asked in the moment of its end, which browsers write down; afterwards it is left alone
+    # the page may have sent a request when the node stopped, which the browser logs; later it sends none
     page.complaints[:] = [one for one in page.complaints if "502" not in one or "/validator2/" not in one]
     page.go("#/consensus")
     page.reads("offline")
@@ -204,7 +204,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
 
 
 def test_the_node_of_the_page_goes_and_comes_back(base: str, browser: Browser, network: TestNetwork) -> None:
-    """Its requests fail, which browsers write down; the page says so and goes on as soon as it can."""
+    """Requests fail while the node is down, which browsers log. The page shows it and then continues."""
     browser.look()
     browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")
     browser.value("window.isTheSame = true")

@@ -1,8 +1,8 @@
-"""Real clients against real nodes.
+"""Fixtures for tests of real client libraries against real nodes.
 
-web3.py brings the tests that its authors run against every client (`web3._utils.module_testing`). They ask for fixtures
-by name and leave to us what these are; here they are, once for synchronous and once for asynchronous use. A class has a
-node, and a data directory, of its own.
+web3.py includes tests that its authors run against every client (`web3._utils.module_testing`). These tests need
+fixtures with certain names. This module defines them, for synchronous and for asynchronous use. Each class has its own
+node and data directory.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ DEV = (
     "--rpc-ws-port=0",
     "--graphql-http-enabled=false",
     "--logging=WARN",
-    # what the cases take for given: the chain id of web3.py's own fixture, and that genesis names who is rewarded
+    # the tests expect the chain id of web3.py's own fixture and a coinbase in genesis
     "--override-genesis-config=chainId=131277322940537",
     f"--miner-coinbase=0x{'00' * 20}",
-    # and a node that can have peers, which a development node cannot unless it is told to
+    # the tests need a node with peers, and a development node has none by default
     *("--p2p-enabled=true", "--p2p-host=127.0.0.1", "--p2p-interface=127.0.0.1", "--p2p-port=0"),
     "--discovery-enabled=false",
 )
 
 NEEDS_PENDING = ("modify_transaction", "replace_transaction", "unmined")
-"""Cases whose transactions must still wait when the next request comes: blocks are not made meanwhile."""
+"""Cases whose transactions must still be pending at the next request, so blocks are paused."""
 NEEDS_BLOCKS = ("already_mined",)
 
 _GETH = "geth's own: its name, and starting and stopping its servers"
@@ -44,7 +44,7 @@ NOT_APPLICABLE = {
     "test_admin_start_stop_ws": _GETH,
     "test_async_node_info": _GETH,
 }
-"""Cases of module_testing that cannot come true here, and why."""
+"""Cases of module_testing that cannot pass here, with the reason."""
 NOT_APPLICABLE_ASYNC = {
     "test_eth_sign_typed_data": "web3.py 8.0.0 fails before it asks: its asynchronous form cannot walk through objects",
 }
@@ -57,13 +57,13 @@ NOT_APPLICABLE_WEBSOCKET = {"test_async_eth_wait_for_transaction_receipt_unmined
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "asyncio: a coroutine, run in the loop of its class")
-    # web3.py's own cases of batches make requests that they then throw away; any other warning is ours
+    # some batch cases of web3.py drop their requests, which causes this warning
     config.addinivalue_line("filterwarnings", "ignore:coroutine 'AsyncEth.get_block' was never awaited:RuntimeWarning")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Coroutines run in the loop in which their connection was made."""
+    """Run coroutines in the event loop in which their connection was made."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -88,7 +88,7 @@ def applicable(request: pytest.FixtureRequest) -> None:
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     options = (*DEV, *getattr(request.cls, "OPTIONS", ()))
     with NodeProcess(tmp_path_factory.mktemp("node") / "data", *options, command=("dev",)) as started:
-        for _ in range(6):  # cases ask for the first blocks by their numbers
+        for _ in range(6):  # cases request the first blocks by number
             sent(started, to="0x" + "d0" * 20, value="0x1")
         yield started
 
@@ -105,7 +105,7 @@ def ws_url(node: NodeProcess) -> str:
 
 @pytest.fixture(autouse=True)
 def pause(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No blocks while a case replaces what it has sent."""
+    """Pause blocks while a case replaces its transactions."""
     name = request.node.name
     if any(word in name for word in NEEDS_BLOCKS) or not any(word in name for word in NEEDS_PENDING):
         yield
@@ -116,7 +116,7 @@ def pause(request: pytest.FixtureRequest) -> Iterator[None]:
     node.rpc("miner_start")
 
 
-# --- what both kinds need ------------------------------------------------------------------------
+# --- used by both kinds --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="class")
@@ -166,7 +166,7 @@ def datadir(node: NodeProcess) -> str:
 
 @pytest.fixture(scope="class")
 def txn_hash_with_log(node: NodeProcess, emitter_contract_address: str) -> str:
-    """`logDouble(12345, 54321)` of the emitter, in the form of its event for two numbers."""
+    """Send `logDouble(12345, 54321)` to the emitter, whose event has two numbers."""
     from web3 import Web3
 
     contract = Web3().eth.contract(address=emitter_contract_address, abi=data_of("emitter")["abi"])
@@ -198,7 +198,7 @@ def w3(http_url: str) -> Any:
 
 @pytest.fixture(scope="class")
 def empty_block(w3: Any) -> Any:
-    """Blocks are made when there are transactions; the first one has none."""
+    """Return block 1, which is empty: later blocks have transactions."""
     return w3.eth.get_block(0)
 
 
@@ -264,7 +264,7 @@ def async_keyfile_account_address(keyfile_account_address: str) -> str:
 
 @pytest.fixture
 def async_keyfile_account_address_dual_type(keyfile_account_address: str) -> str:
-    """Text only: a case compares it with text."""
+    """Return the address as text, because a case compares it with text."""
     return keyfile_account_address
 
 

@@ -1,4 +1,4 @@
-"""The contracts that web3.py's tests use, deployed on a node by one of its own accounts."""
+"""The contracts of web3.py's tests, deployed by an account of the node."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ophion.testing.process import NodeProcess
 
 SENDER = MNEMONIC_ACCOUNTS[0].address
 KEY = MNEMONIC_ACCOUNTS[0].private_key
-"""A published test key."""
+"""A public test key."""
 
 
 def data_of(name: str) -> dict[str, Any]:
-    """Interface and code of one of web3.py's contracts."""
+    """Return ABI and code of one of web3.py's contracts."""
     from web3._utils.contract_sources.contract_data import (
         emitter_contract,
         math_contract,
@@ -36,24 +36,24 @@ def data_of(name: str) -> dict[str, Any]:
 
 
 def which_event(name: str) -> int:
-    """The number of an event in the emitter's list of them."""
+    """Return the number of an event in the emitter's list."""
     from web3._utils.contract_sources.contract_data._custom_contract_data import EMITTER_ENUM
 
     return int(EMITTER_ENUM[name])
 
 
 def sent(node: NodeProcess, **members: str) -> dict[str, Any]:
-    """The receipt of a transaction that the node has signed."""
+    """Send a transaction that the node signs; return its receipt."""
     return node.receipt(node.rpc("eth_sendTransaction", {"from": f"0x{SENDER.hex()}", **members}))
 
 
 def deployed(node: NodeProcess, name: str) -> dict[str, Any]:
-    """The receipt of a new contract."""
+    """Deploy a contract; return the receipt."""
     return sent(node, data=data_of(name)["bytecode"])
 
 
 def contract_on(w3: Any, node: NodeProcess, name: str) -> Any:
-    """A new contract as web3.py sees it."""
+    """Deploy a contract; return it as a web3.py object."""
     return w3.eth.contract(address=checksummed(deployed(node, name)["contractAddress"]), abi=data_of(name)["abi"])
 
 

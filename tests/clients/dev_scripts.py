@@ -1,6 +1,6 @@
-"""Scripts that run against any development node with cheat codes; each returns what it has observed.
+"""Scripts that run against any development node with cheat codes. Each returns its observations.
 
-They use nothing but JSON-RPC. What differs from run to run (hashes, the present time) is left out or made relative.
+They use only JSON-RPC. Values that differ from run to run (hashes, the current time) are left out or made relative.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ TOKEN = "0x" + (
 
 
 class Node:
-    """A node that is asked by JSON-RPC."""
+    """A JSON-RPC client of one node."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def answer(self, method: str, *params: Any) -> dict[str, Any]:
-        """The whole answer."""
+        """Send a request; return the whole answer."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=120) as response:
@@ -41,13 +41,13 @@ class Node:
         return answer
 
     def ask(self, method: str, *params: Any) -> Any:
-        """The result; an error is the failure of the test."""
+        """Send a request; return its result. An error fails the test."""
         answer = self.answer(method, *params)
         assert "error" not in answer, (method, params, answer)
         return answer["result"]
 
     def error(self, method: str, *params: Any) -> int:
-        """The code of the error."""
+        """Send a request that must fail; return the error code."""
         answer = self.answer(method, *params)
         assert "error" in answer, (method, params, answer)
         code: int = answer["error"]["code"]
@@ -76,7 +76,7 @@ class Node:
         return receipt
 
     def mined(self, hash: str) -> dict[str, Any]:
-        """The receipt, as soon as there is one: some nodes answer before the block is made."""
+        """Wait for a receipt, because some nodes answer before the block is made."""
         for _ in range(500):
             receipt = self.receipt(hash)
             if receipt is not None:

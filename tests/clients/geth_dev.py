@@ -1,5 +1,5 @@
-"""geth, to compare with, named by GETH: `geth --dev`, which makes a block for each transaction like `ophion dev`, or a
-node at the genesis block of a network that is given, which makes none."""
+"""Runs geth for comparisons (variable GETH): `geth --dev`, which makes a block for each transaction like `ophion dev`,
+or a node at the genesis block of a given network, which makes none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHAIN_ID = 1337
 
 @cache
 def has_prague() -> bool:
-    """Whether it is new enough to have types 3 and 4 on its development network: from 1.15 on."""
+    """Return whether the development network of this geth has transaction types 3 and 4 (1.15 and later)."""
     told = subprocess.run([GETH, "version"], check=True, capture_output=True, text=True, timeout=60).stdout
     version = re.search(r"^Version: (\d+)\.(\d+)", told, re.MULTILINE)
     assert version is not None, told
@@ -32,7 +32,7 @@ def has_prague() -> bool:
 
 
 class GethDev:
-    """A running node in a directory of its own; the accounts given have 100 ether each on the development network."""
+    """A running geth in its own directory. On the development network, the given accounts have 100 ether each."""
 
     def __init__(self, path: Path, *rich: str, genesis: str | None = None) -> None:
         self._genesis = genesis
@@ -79,7 +79,7 @@ class GethDev:
                 time.sleep(0.1)
         for account in self._rich:
             sent = self.rpc("eth_sendTransaction", {"from": accounts[0], "to": account, "value": hex(10**20)})
-            while not self.request("eth_getTransactionReceipt", sent).get("result"):  # an error while it indexes
+            while not self.request("eth_getTransactionReceipt", sent).get("result"):  # error while indexing
                 assert time.monotonic() < deadline, "no block"
                 time.sleep(0.05)
         return self
@@ -92,14 +92,14 @@ class GethDev:
             self._process.wait(30)
 
     def request(self, method: str, *params: Any) -> Any:
-        """The whole answer."""
+        """Send a request; return the whole answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self._http, timeout=20)
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         connection.request("POST", "/", body, {"Content-Type": "application/json"})
         return json.loads(connection.getresponse().read())
 
     def rpc(self, method: str, *params: Any) -> Any:
-        """The result of a request that must succeed."""
+        """Send a request that must succeed; return its result."""
         answer = self.request(method, *params)
         assert "result" in answer, answer
         return answer["result"]

@@ -1,6 +1,6 @@
-"""The same scripts against Anvil and against `ophion dev --preset=anvil`, compared.
+"""Runs the same scripts against Anvil and against `ophion dev --preset=anvil`, and compares the observations.
 
-`ANVIL` names Anvil's binary. Without it the scripts run against Ophion alone, and nothing is compared.
+`ANVIL` names Anvil's binary. Without it, the scripts run only against Ophion.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.clients.dev_scripts import SCRIPTS, Node
 
 ANVIL = os.environ.get("ANVIL")
 DEVIATIONS: dict[str, str] = {}
-"""Scripts whose observations differ, and why."""
+"""Scripts whose observations differ, with the reason."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """cast and forge, unmodified, against `ophion dev`.
 
-The programs come from npm (`@foundry-rs/cast`, `@foundry-rs/forge`) or from anywhere else: `CAST` and `FORGE` name
-them, or they are on the PATH. The compiler is that of examples/hardhat-project.
+`CAST` and `FORGE` name the programs, or they are on the PATH; npm has them as `@foundry-rs/cast` and
+`@foundry-rs/forge`. The compiler is the one of examples/hardhat-project.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def run(node: NodeProcess, command: list[str], folder: Path, **variables: str) -
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with the counter, compiled by the compiler of npm."""
+    """Return a project with the counter contract, compiled by the compiler of npm."""
     solc = javascript("hardhat-project")
     folder = tmp_path / "project"
     (folder / "src").mkdir(parents=True)
@@ -140,7 +140,7 @@ def test_forge_creates_a_contract(node: NodeProcess, project: Path) -> None:
 def test_forge_broadcasts_a_script(node: NodeProcess, project: Path) -> None:
     forge = program("forge")
     command = [forge, "script", "script/Deploy.s.sol:Deploy", "--broadcast", "--private-key", KEY, "--slow"]
-    shown = run(node, [*command, "--rpc-url", url_of(node)], project)  # scripts do not look at the environment
+    shown = run(node, [*command, "--rpc-url", url_of(node)], project)  # scripts ignore the environment variable
     assert "ONCHAIN EXECUTION COMPLETE & SUCCESSFUL" in shown
     assert int(node.rpc("eth_getTransactionCount", FIRST, "latest"), 16) == 2
     address = node.rpc("eth_getTransactionReceipt", node.rpc("eth_getBlockByNumber", "0x1", False)["transactions"][0])

@@ -1,4 +1,4 @@
-"""Words of the call tracer, compared with those of a running geth (`GETH`)."""
+"""Error texts of the call tracer, compared with those of a running geth (`GETH`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""ethers and viem, unmodified: every type of transaction, the errors they recognise, and what they hear under load.
+"""ethers and viem, unmodified: every transaction type, the errors that they recognise, and their subscriptions under
+load.
 
-The packages are those of examples/javascript-client, by its lock file, or of the folder that `CLIENT_PACKAGES` names.
-Where `GETH` names a geth, the same scripts run against it and what they say is compared. `OPHION_WATCH_SECONDS` makes
-the watching as long as one likes; a few seconds are part of every run.
+The packages are those in the lock file of examples/javascript-client, or in the folder `CLIENT_PACKAGES`. If `GETH`
+names a geth, the same scripts run against it and the results are compared. `OPHION_WATCH_SECONDS` sets the duration of
+the subscription test; the default is a few seconds.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from tests.integration.test_node_examples import javascript
 SCRIPTS = Path(__file__).parent / "javascript"
 WATCH_SECONDS = float(os.environ.get("OPHION_WATCH_SECONDS", "3"))
 FIRST = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-"""Whose key the scripts have."""
+"""Address whose key the scripts have."""
 LIBRARIES = pytest.mark.parametrize("library", ["ethers", "viem"])
 
 
 def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a script says about a fresh `ophion dev`."""
-    # the first blob takes seconds of a core, and a busy machine has few: half a minute was once too short for it
+    """Run a script against a new `ophion dev`; return its result."""
+    # the first blob takes seconds, and half a minute was once too short on a busy machine
     patient = "--http-timeout-seconds=90"
     dev = ("--rpc-ws-port=0", "--graphql-http-enabled=false", "--logging=WARN", patient, *options)
     with NodeProcess(tmp_path / "data", *dev, command=("dev",)) as node:
@@ -44,7 +45,7 @@ def told(script: str, tmp_path: Path, *options: str, given: dict[str, Any] | Non
 
 
 def told_by_geth(script: str, tmp_path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """What the same script says about a fresh `geth --dev`."""
+    """Run the same script against a new `geth --dev`; return its result."""
     if not IS_THERE:
         pytest.skip("GETH does not name a geth binary to compare with")
     with GethDev(tmp_path / "geth", FIRST) as geth:
@@ -70,7 +71,7 @@ def said_of(http: str, websocket: str, script: str, tmp_path: Path, given: dict[
 
 @cache
 def blob() -> dict[str, str]:
-    """A blob with commitment, proof and hash, since neither library brings the mathematics."""
+    """Return a blob with commitment, proof and hash, because neither library can compute them."""
     package = Path(eth_account.__file__).parent / "typed_transactions/blob_transactions"
     setup = ckzg.load_trusted_setup(str(package / "kzg_trusted_setup.txt"), 0)
     data = b"\x00" + b"ophion".ljust(31, b"\x00") + bytes(131072 - 32)
@@ -106,7 +107,7 @@ def test_the_same_through_the_one_address_of_the_page(library: str, tmp_path: Pa
 
 @LIBRARIES
 def test_the_newest_fork_too(library: str, tmp_path: Path) -> None:
-    """Blobs in the form that the libraries have, with one proof each, and not with one for each cell."""
+    """Blobs in the form of the libraries, with one proof per blob instead of one per cell."""
     said = told(f"{library}-types.mjs", tmp_path, given={"blob": blob()})
     assert {said[name]["status"] for name in ("default", "0", "1", "2", "3", "4")} == {
         1 if library == "ethers" else "success"
@@ -127,7 +128,7 @@ ETHERS_ERRORS = {
     "underpriced": "REPLACEMENT_UNDERPRICED",
     "unknown method": "UNSUPPORTED_OPERATION",
 }
-"""ethers knows four refusals by name; the others it passes on as they are."""
+"""ethers has names for four errors; it passes the others on unchanged."""
 VIEM_ERRORS = {
     "nonce too low": "NonceTooLowError",
     "insufficient funds": "InsufficientFundsError",
@@ -159,7 +160,7 @@ OTHERWISE = {
         "gas limit": "the code is that of the original (-32005), which viem knows; geth has -32000 for everything",
     },
 }
-"""What a library makes of a refusal otherwise than with geth, and why."""
+"""Errors for which a library behaves differently than with geth, with the reason."""
 
 
 @LIBRARIES
@@ -172,8 +173,8 @@ def test_refusals_are_what_they_are_with_geth(library: str, tmp_path: Path) -> N
 
 @LIBRARIES
 def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None:
-    """Types 3 and 4 too, where the geth has them on its development network."""
-    # geth 1.15 estimates a transaction of type 4 to nobody's code as if it delegated nothing
+    """Includes types 3 and 4, if geth has them on its development network."""
+    # geth 1.15 estimates a type 4 transaction to an address without code as if it had no authorization
     new = {"gas": "100000", "blob": blob()} if IS_THERE and has_prague() else {"delegates": False}
     theirs = told_by_geth(f"{library}-types.mjs", tmp_path, {**new, "fills": False})
     ours = told(f"{library}-types.mjs", tmp_path, "--dev-fork=prague", given={"blob": blob()})
@@ -185,7 +186,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
 
 
 def test_the_words_of_the_original_are_not_recognised(tmp_path: Path) -> None:
-    """What the option is for: the same refusals in the words of the original client."""
+    """With the texts of Pantheon 1.2, the libraries do not recognise the errors. That is why the option exists."""
     said = told("viem-errors.mjs", tmp_path, "--rpc-error-wording=original")
     assert said["insufficient funds"] != "InsufficientFundsError"
     assert said["waiting"] == "taken"

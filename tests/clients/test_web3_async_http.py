@@ -1,4 +1,4 @@
-"""web3.py's own tests over HTTP, in the asynchronous form."""
+"""web3.py's own tests over HTTP, asynchronous."""
 
 from __future__ import annotations
 

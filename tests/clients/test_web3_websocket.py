@@ -1,4 +1,4 @@
-"""web3.py's own tests over WebSocket, which it knows in the asynchronous form only."""
+"""web3.py's own tests over WebSocket; web3.py supports it only asynchronously."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def async_w3(ws_url: str, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
 
 
 class TestConnection(PersistentConnectionProviderTest):
-    OPTIONS = ("--block-period=0.2",)  # cases wait for blocks that come by themselves
+    OPTIONS = ("--block-period=0.2",)  # cases wait for blocks without sending transactions

@@ -1,4 +1,4 @@
-"""web3.py's own tests in the asynchronous form, for any connection: a module says which by its fixture `async_w3`."""
+"""web3.py's own asynchronous tests, for any connection. The fixture `async_w3` of a module chooses the connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from web3._utils.module_testing.go_ethereum_admin_module import GoEthereumAsyncA
 from web3._utils.module_testing.web3_module import AsyncWeb3ModuleTest
 
 
-@pytest.mark.usefixtures("txn_hash_with_log")  # the first log of the chain, as the cases expect
+@pytest.mark.usefixtures("txn_hash_with_log")  # makes the first log of the chain, which the cases expect
 class TestEth(AsyncEthModuleTest):
     pass
 

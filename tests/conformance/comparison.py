@@ -1,4 +1,4 @@
-"""How public cases are compared (../shared/fixtures/README.md): JSON equality, hex of any case, errors by code."""
+"""Compares answers with public cases (../shared/fixtures/README.md): JSON equality, hex in any case, errors by code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ADDED_MEMBERS = frozenset(
         "parentBeaconBlockRoot", "requestsHash",
     }
 )  # fmt: skip
-"""Members that json-rpc.md 7.2 adds to the objects of the original."""
+"""Members that json-rpc.md 7.2 adds to the objects of Pantheon 1.2."""
 
 
 def differences(expected: Any, got: Any, lenient: bool = False, at: str = "$") -> list[str]:
-    """Where two JSON values differ; `lenient` lets added members pass."""
+    """Return where two JSON values differ. `lenient` accepts additional members."""
     if isinstance(expected, dict) and isinstance(got, dict):
         found = [f"{at}.{name} is missing" for name in expected if name not in got]
         extra = set(got) - set(expected) - (ADDED_MEMBERS if lenient else set())
@@ -39,7 +39,7 @@ def differences(expected: Any, got: Any, lenient: bool = False, at: str = "$") -
 
 
 def answer_differences(expected: dict[str, Any], got: dict[str, Any], lenient: bool = False) -> list[str]:
-    """Compare whole answers: a result by value, an error by its code and its data where both have some."""
+    """Compare whole answers: a result by value, an error by its code, and by its data if both have data."""
     if "error" in expected:
         if "error" not in got:
             return [f"a result instead of error {expected['error']}"]
@@ -53,9 +53,9 @@ def answer_differences(expected: dict[str, Any], got: dict[str, Any], lenient: b
 
 
 def shape_differences(expected: Any, got: Any, at: str = "$") -> list[str]:
-    """Compare kinds and names of members, not values: for cases whose answer is only an example.
+    """Compare types and names of members, not values, for cases whose answer is only an example.
 
-    Names that are values themselves (addresses, nonces) may differ; what stands under them has one shape.
+    Names that are values themselves (addresses, nonces) may differ; the objects under them have the same shape.
     """
     if isinstance(expected, dict) and isinstance(got, dict):
         if expected and all(_VALUE_NAME.fullmatch(name) for name in expected):

@@ -1,4 +1,4 @@
-"""A block, a transaction, a receipt or a log is the same whichever method is asked for it."""
+"""Blocks, transactions, receipts and logs are the same in the answers of all methods."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_transactions_and_receipts(interface: Interface) -> None:
 
 
 def price(transaction: dict[str, Any], block: dict[str, Any]) -> int:
-    """What a unit of gas cost in the end."""
+    """Return the effective gas price."""
     if "maxFeePerGas" not in transaction:
         return int(transaction["gasPrice"], 16)
     tip = int(block["baseFeePerGas"], 16) + int(transaction["maxPriorityFeePerGas"], 16)
@@ -152,7 +152,7 @@ CALLS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for na
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(call=CALLS)
 def test_a_call_means_the_same_by_every_name_of_the_block(interface: Interface, call: dict[str, Any]) -> None:
-    """The usual call at the newest block takes a short way of its own."""
+    """A plain call at the newest block takes the fast path; other spellings take the slow path."""
     number = interface.ask("eth_blockNumber")
     ways: list[list[Any]] = [["latest"], [number], [{"blockNumber": number}], [], ["latest", {}], ["latest", None, {}]]
     answers = [interface.request("eth_call", call, *way) for way in ways]
@@ -170,13 +170,13 @@ def test_an_account_is_the_same_by_every_name_of_the_block(interface: Interface,
 
 
 def short_of_detail(answer: dict[str, Any]) -> Any:
-    """An answer without the words that say where a parameter is wrong."""
+    """Return an answer without the text that says where a parameter is wrong."""
     error = answer.get("error")
     return answer["result"] if error is None else (error["code"], error["data"] if error["code"] == 3 else None)
 
 
 def at_percentile(tips: list[tuple[int, int]], threshold: int) -> int:
-    """The tip of the transaction in which the threshold of gas is reached, cheapest first."""
+    """Return the tip of the transaction in which the gas threshold is reached, cheapest first."""
     reached = 0
     for tip, gas in tips:
         reached += gas

@@ -1,8 +1,8 @@
-"""Chains that other clients have made: Besu, GoQuorum and geth, and a network of two of them.
+"""Chains made by other clients: Besu, GoQuorum and geth, and a network of two of them.
 
-Each is imported with full checks, the database is re-hashed, and the export must be the file again to the last byte.
-What the client itself said about its chain (`expected.json`) is asked of this node. The first blocks of each kind are
-in `tests/data/chains`, the whole chains beside the repository.
+Each chain is imported with full checks, all hashes in the database are checked, and the export must equal the file.
+This node must give the same answers as the client that made the chain (`expected.json`). The first blocks of each kind
+are in `tests/data/chains`; the whole chains are outside of the repository.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HEADS = {
     "geth-clique": "0xa4795907b99f37645c15538e26548c44222b133a7f5d53d6f1770a65bb23f642",
     "goquorum-qbft": "0x5a06fbfe308f888d3e3107ab6dc2702d4821297d10d7b358ed5d3a916cbb6770",
 }
-"""What the clients call the last block of each sample, where they were asked."""
+"""Hash of the last block of each sample, as the clients report it."""
 
 
 def of_folders(folders: list[Path], *, but: str = REFUSED) -> pytest.MarkDecorator:
@@ -46,7 +46,7 @@ needs_shared = pytest.mark.skipif(not WHOLE, reason="public test data ../shared/
 
 
 def check_files(interface: Interface, path: Path, *sources: Path) -> None:
-    """The database is sound and gives back what it was given; later sources were known already."""
+    """Check the database and export it. Blocks of later sources were known already."""
     store = interface.node.chain.store
     assert store.check(10) == []
     out = path / "export.rlp"
@@ -78,7 +78,7 @@ def test_a_whole_chain(folder: Path, tmp_path: Path) -> None:
 
 @needs_shared
 def test_the_same_blocks_with_other_seals_are_known(tmp_path: Path) -> None:
-    """Two clients stored other seals in 25 of 58 blocks: the first copy stays, and nothing is taken for a fork."""
+    """Two clients stored different seals in 25 of 58 blocks. The first copy stays, and no fork is detected."""
     folder = SHARED / "fixtures/chains/goquorum-besu-mixed-qbft"
     import_chain(tmp_path, folder / "genesis.json", folder / "blocks-besu.rlp")
     genesis = import_chain(tmp_path, folder / "genesis.json", folder / "blocks.rlp")
@@ -93,7 +93,7 @@ def test_a_jump_of_the_gas_limit_stays_refused(tmp_path: Path) -> None:
         import_chain(tmp_path, folder / "genesis.json", folder / "blocks.rlp")
 
 
-# --- what the client said -----------------------------------------------------------------------
+# --- answers of the other client ----------------------------------------------------------------
 
 
 def check_answers(interface: Interface, expected: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def check_validators(interface: Interface, expected: dict[str, Any]) -> None:
     ends = [span["from"] for span in spans[1:]] + [expected["head"] + 1]
     for span, end in zip(spans, ends, strict=True):
         for number in range(span["from"], end):
-            # GoQuorum answers with the set after a block (consensus.md 8), which made the next one
+            # GoQuorum returns the set after a block (consensus.md 8), which made the next block
             listed = interface.ask(validators_method(interface), hex(number + 1 if is_goquorum else number))
             assert listed == sorted(span["validators"]), number
 

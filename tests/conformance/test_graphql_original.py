@@ -1,4 +1,4 @@
-"""The original client's own GraphQL cases, on its chain."""
+"""Pantheon's own GraphQL cases, on its chain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEVIATIONS = {
     "eth_syncing": MOCKED,
     "graphql_pending": MOCKED,
 }
-"""Cases that are answered otherwise on purpose, and the line that decides it."""
+"""Cases with another answer on purpose, with the line of the specification that decides it."""
 
 CASES = shared_files("fixtures/original/graphql")
 
@@ -36,7 +36,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def compared(expected: dict[str, Any], got: dict[str, Any]) -> list[str]:
-    """Errors count by code and place; their texts are free but for the kinds that graphql.md 6 fixes."""
+    """Compare errors by code and position. Texts may differ, except for the kinds that graphql.md 6 fixes."""
     found = differences(expected.get("data"), got.get("data"), at="$.data")
     if ("data" in expected) != ("data" in got):
         found.append("the member data is there in one answer alone")

@@ -1,7 +1,6 @@
-"""Every GraphQL field against its JSON-RPC twin, over whole chains.
+"""Compares every GraphQL field with the corresponding JSON-RPC member, over whole chains.
 
-The fields are taken from the schema by introspection: one that has no twin here fails the test, so a field cannot be
-added without saying what it must agree with.
+The fields come from the schema by introspection. A field without a corresponding member in this file fails the test.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ Twin = Callable[[Object], Any]
 
 
 def number(name: str) -> Twin:
-    """An integer that JSON-RPC writes in hex; null where it is missing there."""
+    """Compare an integer that JSON-RPC writes in hex; null if it is missing there."""
     return lambda twin: int(twin[name], 16) if twin.get(name) is not None else None
 
 
 def same(name: str, missing: Any = None) -> Twin:
-    """The same text."""
+    """Compare equal text."""
     return lambda twin: twin.get(name, missing)
 
 
@@ -36,7 +35,7 @@ def count(name: str) -> Twin:
 
 
 def by_address(name: str) -> Twin:
-    """Only the address of the account: its state has fields of its own."""
+    """Compare only the address of an account; its state has separate fields."""
     return lambda twin: None if twin.get(name) is None else {"address": twin[name]}
 
 
@@ -73,7 +72,7 @@ BLOCK_ELSEWHERE = {
     "totalDifficulty", "nextBaseFeePerGas", "raw", "rawHeader", "ommerAt", "transactionAt", "logs", "account", "call",
     "estimateGas",
 }  # fmt: skip
-"""Fields of a block whose twin is a method of its own."""
+"""Fields of a block that correspond to a separate method."""
 
 TRANSACTION: Mapping[str, Twin] = {
     "hash": same("hash"),
@@ -131,7 +130,7 @@ SELECTIONS = {
 
 
 def filled(text: str, **parts: object) -> str:
-    """A document with its <parts> put in."""
+    """Return a document with its <parts> filled in."""
     for name, part in parts.items():
         text = text.replace(f"<{name}>", str(part))
     return text

@@ -1,4 +1,4 @@
-"""Every rule of graphql.md 5, 6 and 7.2 that a request can show, on the chain of the original client (head 32)."""
+"""Every rule of graphql.md 5, 6 and 7.2 that a request can show, on Pantheon's chain (head 32)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def filled(document: str) -> str:
-    """A document with the names of things replaced by their hashes, quoted."""
+    """Return a document in which names are replaced by quoted hashes."""
     for name, value in NAMES.items():
         document = document.replace(name, json.dumps(value))
     return document
@@ -93,7 +93,7 @@ ANSWERS: list[tuple[str, Any]] = [
     ("{block(number:23){logs(filter:{topics:[[$nothing,$topic]]}){index}}}", {"block": {"logs": [{"index": 0}]}}),
     ("{block(number:23){logs(filter:{topics:[[$topic],[]]}){index}}}", {"block": {"logs": []}}),
     ("{block(number:23){logs(filter:{topics:[[$nothing]]}){index}}}", {"block": {"logs": []}}),
-    # the rest
+    # other fields
     ("{syncing{startingBlock currentBlock highestBlock pulledStates knownStates}}", {"syncing": None}),
     ("{gasPrice chainID}", {"gasPrice": "0x3e8", "chainID": "0x1"}),
 ]  # fmt: skip
@@ -196,7 +196,7 @@ def test_syntax_error(client: Client, document: str) -> None:
 
 
 def test_ommers(client: Client) -> None:
-    """What an ommer is has no body; its accounts are those of the canonical block beside it, as in the original."""
+    """An ommer has no body. Its accounts are those of the canonical block with the same number, as in Pantheon."""
     fields = "number transactionCount ommerCount totalDifficulty raw transactions{hash} ommers{hash}"
     fields += " ommerAt(index:0){hash} transactionAt(index:0){hash} logs(filter:{}){index} parent{number}"
     state = "miner{balance} account(address:$account){balance} call(data:{}){status} estimateGas(data:{})"
@@ -224,7 +224,7 @@ def test_ommers(client: Client) -> None:
 
 
 def test_an_ommer_that_fails_is_null_alone(client: Client) -> None:
-    """Items of `ommers` may be null, so the list stays."""
+    """Items of `ommers` may be null, so the list itself stays."""
     status, answer = client.post("{block(number:4){ommerCount ommers{number miner(block:33){balance}}}}")
     assert (status, answer["data"]) == (400, {"block": {"ommerCount": 2, "ommers": [None, None]}})
     assert [error["path"] for error in answer["errors"]] == [["block", "ommers", at, "miner"] for at in (0, 1)]

@@ -1,4 +1,4 @@
-"""The original client's own JSON-RPC cases, on its chain."""
+"""Pantheon's own JSON-RPC cases, on its chain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEVIATIONS = {
     "eth_sendRawTransaction_messageCall": MOCKED,
     "eth_sendRawTransaction_transferEther": MOCKED,
 }
-"""Cases that are answered otherwise on purpose, and the line that decides it."""
+"""Cases with another answer on purpose, with the line of the specification that decides it."""
 
 CASES = shared_files("fixtures/original/jsonrpc/eth")
 

@@ -1,4 +1,4 @@
-"""The examples that stand with the methods and in docs/rpc come true on the sample chain."""
+"""The examples of the methods and in docs/rpc are correct on the sample chain."""
 
 from __future__ import annotations
 

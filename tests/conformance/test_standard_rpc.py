@@ -1,4 +1,4 @@
-"""The cases of the common JSON-RPC standard, on its chain."""
+"""The cases of the common JSON-RPC standard (execution-apis), on its chain."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.conftest import shared_files, shared_path
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
 
 NOT_BUILT = ("debug_", "eth_simulateV1", "testing_")
-"""Methods of later versions (tracing, simulation) and those that the public set calls optional."""
+"""Methods of later versions (tracing, simulation), and methods that the public set calls optional."""
 
 DEVIATIONS: dict[str, str] = {}
-"""Cases that are answered otherwise on purpose, and the line that decides it."""
+"""Cases with another answer on purpose, with the line of the specification that decides it."""
 
 CASES = [case for case in shared_files("fixtures/rpc-standard", "*/*.io") if not case.parent.name.startswith(NOT_BUILT)]
 
@@ -33,7 +33,7 @@ def interface(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
 
 
 def exchanges(text: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Requests (>>) and their answers (<<)."""
+    """Return requests (>>) and their answers (<<)."""
     lines = [line for line in text.splitlines() if line[:2] in (">>", "<<")]
     return [(json.loads(ask[2:]), json.loads(answer[2:])) for ask, answer in zip(lines[::2], lines[1::2], strict=True)]
 

@@ -1,4 +1,4 @@
-"""Public cases of debug_* (the original client's and the standard's) and of eth_simulateV1, each on its own chain."""
+"""Public cases of debug_* (Pantheon's and the standard's) and of eth_simulateV1, each on its own chain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEVIATIONS = {
     "debug_traceBlockByNumber/trace-block-return-data-behavior": "",
     "debug_traceBlockByNumber/trace-block-storage-encoding": "",
 }
-"""Cases that are answered otherwise on purpose, and the line that decides it; none: compared by shape, which agrees."""
+"""Cases that are answered otherwise on purpose, and the deciding line. `none`: compared by shape, which agrees."""
 
 ORIGINAL = shared_files("fixtures/original/jsonrpc/debug")
 STANDARD = [

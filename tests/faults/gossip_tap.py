@@ -1,4 +1,4 @@
-"""`GossipTap`: stands between a validator and its real gossip, in the process of a real node."""
+"""`GossipTap`: intercepts the gossip of a validator in the process of a real node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.producer.validator_gossip import Gossip
 
 
 class GossipTap:
-    """Passes everything through; subclasses change or record some of it."""
+    """Forwards all messages. Subclasses change or record some of them."""
 
     def __init__(self, gossip: Gossip) -> None:
         self.gossip = gossip

@@ -1,7 +1,7 @@
-"""A real node whose validator lies: `lying_command` takes the place of `ophion`.
+"""A real node with a Byzantine validator: `lying_command` replaces the `ophion` command.
 
-Strategies are names of `LiveStrategy`, separated by commas; the liar changes to the next one with every height. It
-signs with its own key only, and otherwise takes part like any validator.
+Strategies are names of `LiveStrategy`, separated by commas. The validator uses the next one at every height. It has
+only its own key, and otherwise behaves like any validator.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ _OLD_MESSAGES = 50
 
 
 class LiveStrategy(Enum):
-    """What the liar does at one height."""
+    """Misconduct of the validator at one height."""
 
     BODY_SWAP = "body-swap"
-    """Sends every proposal with the body of another block, before its own proposals too."""
+    """Sends every proposal with the body of another block, also before its own proposals."""
     EQUIVOCATION = "equivocation"
-    """Proposes one block to some validators and another one to the rest, and votes for both."""
+    """Proposes one block to some validators and another block to the rest, and votes for both."""
     WITHHELD_PROPOSALS = "withheld-proposals"
     STALE_ROUND_CHANGES = "stale-round-changes"
-    """Asks for later rounds all the time, without what it has prepared."""
+    """Requests later rounds all the time, without its prepared block."""
     OTHER_DIGESTS = "other-digests"
     """Prepares and commits blocks that do not exist."""
     REPLAY = "replay"
-    """Sends everything it hears back to all validators, their own messages too, and old messages with it."""
+    """Sends all received messages back to all validators, including their own and old messages."""
 
 
 ALL_STRATEGIES = ",".join(strategy.value for strategy in LiveStrategy)
 
 
 def lying_command(strategies: str = ALL_STRATEGIES) -> tuple[str, ...]:
-    """What starts such a node, in place of the command of an honest one."""
+    """Return the command that starts such a node."""
     root = Path(__file__).parents[2]
     script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.faults.lying_validator as it; it.main()"
     return sys.executable, "-c", script, strategies
 
 
 class LyingGossip(GossipTap):
-    """Lies in place of the driver."""
+    """Changes the messages of the driver."""
 
     def __init__(self, driver: BftDriver, gossip: Gossip, strategies: list[LiveStrategy]) -> None:
         super().__init__(gossip)
@@ -84,12 +84,12 @@ class LyingGossip(GossipTap):
         self.gossip.multicast(message, validators)
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """The liar passes nothing on."""
+        """Relay nothing."""
 
-    # --- what it does with messages of others ---------------------------------------------------
+    # --- messages of others ---------------------------------------------------------------------
 
     def heard(self, raw: RawMessage) -> None:
-        """Lie about a message before it is even handled, to be first."""
+        """React to a message before it is handled, to be first."""
         message = self._driver._protocol.decode(raw)
         strategy = self._strategy(message.height)
         if (
@@ -107,10 +107,10 @@ class LyingGossip(GossipTap):
             self._send_all(raw)
             self._send_all(self._random.choice(self._old))
 
-    # --- tricks ---------------------------------------------------------------------------------
+    # --- attacks --------------------------------------------------------------------------------
 
     def _swapped(self, proposal: Proposal) -> RawMessage:
-        """The proposal with a body that its header does not stand for; IBFT 2.0 signs the header only."""
+        """Return the proposal with a body that does not match its header. IBFT 2.0 signs the header only."""
         header = rlp.split_list(proposal.block.encoded, 1024)[0]
         body = rlp.list_of([legacy_transaction(DEV_KEYS[0], self._random.randrange(1000))])
         block = rlp.list_of([header, body, rlp.EMPTY_LIST])
@@ -134,7 +134,7 @@ class LyingGossip(GossipTap):
         self.gossip.multicast(factory.commit(proposal.height, proposal.round, other.digest, other.digest), validators)
 
     def _other_block(self, block: Candidate) -> Candidate:
-        """A valid block beside the given one: its vanity is another one."""
+        """Return another valid block of the same height, with different vanity data."""
         protocol = self._driver._protocol
         parts = rlp.split_list(block.encoded, 1024)
         header = Header.decode(parts[0])
@@ -152,13 +152,13 @@ class LyingGossip(GossipTap):
         return self._strategies[height % len(self._strategies)]
 
     def _send_all(self, raw: RawMessage) -> None:
-        # the real gossip sends the bytes of a message and looks at nothing else of it
+        # the real gossip sends only the bytes of a message
         for address in self._driver.validators:
             self.gossip._send(raw, address, may_drop=True)  # type: ignore[attr-defined]
 
 
 def install(strategies: list[LiveStrategy]) -> None:
-    """Make every driver of this process lie."""
+    """Make every driver of this process Byzantine."""
     join, received = BftDriver.join, BftDriver.received
 
     def lying_join(driver: BftDriver, gossip: Gossip) -> None:
@@ -174,7 +174,7 @@ def install(strategies: list[LiveStrategy]) -> None:
 
 
 def main() -> None:
-    """Run the node of this process with a driver that lies."""
+    """Run the node of this process with a Byzantine driver."""
     install([LiveStrategy(name) for name in sys.argv.pop(1).split(",")])
     sys.argv[0] = "ophion"
     runpy.run_module("ophion", None, "__main__", alter_sys=True)

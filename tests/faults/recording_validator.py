@@ -1,7 +1,7 @@
-"""A real node that records what it signs: `recording_command` takes the place of `ophion`.
+"""A real node that records what it signs: `recording_command` replaces the `ophion` command.
 
-Messages are recorded when they leave, after their votes are on disk. Blocks of Clique are recorded after they are on
-disk, where they are announced. A line is written at once, so that it survives a kill.
+Messages are recorded when they are sent, after their votes are on disk. Clique blocks are recorded when they are
+announced, after they are on disk. A line is written at once, so that it survives a kill.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.faults.gossip_tap import GossipTap
 
 
 class Signed(NamedTuple):
-    """One signature: over a message, or over a block of Clique (kind `seal`, round 0)."""
+    """One signature, over a message or over a Clique block (kind `seal`, round 0)."""
 
     kind: str
     height: int
@@ -33,20 +33,20 @@ class Signed(NamedTuple):
 
 
 def recording_command(file: Path) -> tuple[str, ...]:
-    """What starts such a node, in place of the command of an ordinary one."""
+    """Return the command that starts such a node."""
     root = Path(__file__).parents[2]
     script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.faults.recording_validator as it; it.main()"
     return sys.executable, "-c", script, str(file)
 
 
 def recorded(file: Path) -> list[Signed]:
-    """What a node has signed so far, in all its runs."""
+    """Return everything that a node has signed so far, in all its runs."""
     lines = file.read_text().splitlines() if file.exists() else []
     return [Signed(*json.loads(line)) for line in lines]
 
 
 def contradictions(signed: list[Signed]) -> list[str]:
-    """Two blocks in one round, votes in a round that was left, two seals at one height."""
+    """Return contradictions: two blocks in one round, votes in an earlier round, two seals at one height."""
     found: list[str] = []
     known: dict[tuple[str, int, int], str] = {}
     left: dict[int, int] = {}
@@ -62,7 +62,7 @@ def contradictions(signed: list[Signed]) -> list[str]:
 
 
 class RecordingTap(GossipTap):
-    """Records own messages."""
+    """Records the node's own messages."""
 
     def __init__(self, gossip: Gossip, file: str) -> None:
         super().__init__(gossip)

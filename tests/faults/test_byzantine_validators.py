@@ -1,4 +1,4 @@
-"""One real validator of four that lies, beside three honest ones: blocks, no fork, and nobody stops."""
+"""One Byzantine validator of four, as a real process: blocks continue, there is no fork, and no node stops."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.faults.lying_validator import LiveStrategy, lying_command
 
 LIAR, HONEST = 3, (0, 1, 2)
 LARGE_BYTES = 100_000
-"""Of call data per transaction: a copy with a small body overtakes such blocks."""
+"""Call data per transaction. A copy with a small body arrives before such blocks."""
 
 
 @contextmanager
 def loaded(network: TestNetwork) -> Iterator[None]:
-    """Send large transactions meanwhile, through the liar: this test asks the others."""
+    """Send large transactions to the Byzantine validator, because the test queries the others."""
     is_over = threading.Event()
 
     def send() -> None:

@@ -1,9 +1,9 @@
-"""Faults over real processes: killed, frozen, cut off, forgetful validators, and clocks that are wrong.
+"""Faults of real processes: validators that are killed, frozen, disconnected or lose their disk, and wrong clocks.
 
-Nodes talk through relays of our own (`ophion.testing.relay`), so links are cut while processes live. After each fault:
-no two nodes have different blocks at one height, no block that a node had acknowledged is lost, and the chain grows
-within three request time-outs of the cause being gone. The short set runs with all tests; `make faults` runs the long
-one (variable OPHION_FAULTS=long).
+Nodes are connected through relays (`ophion.testing.relay`), so links can be cut while processes run. After each fault:
+no two nodes have different blocks at one height, no acknowledged block is lost, and the chain grows within three
+request timeouts after the fault has ended. The short set runs with all tests; `make faults` runs the long set (variable
+OPHION_FAULTS=long).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IS_LONG = os.environ.get("OPHION_FAULTS") == "long"
 ENGINES = ["ibft2", "qbft"] if IS_LONG else ["qbft"]
 TIMEOUT_S = 2
 RECOVERY_S = 3 * TIMEOUT_S
-"""What is promised. Machines that run tests are busy, so a test fails only after several times that."""
+"""The limit that the documentation states. Test machines are busy, so a test fails only after several times that."""
 PATIENCE = 1 if IS_LONG else 5
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
@@ -38,7 +38,7 @@ class Ledger:
         self._hashes: dict[int, str] = {}
 
     def note(self, indexes: Iterable[int]) -> None:
-        """Look at these nodes: nothing that was there before may be missing or different."""
+        """Read the chains of these nodes: no earlier block may be missing or different."""
         for index in indexes:
             height = self._network.height(index)
             for number in range(max(1, height - 8), height + 1):
@@ -47,7 +47,7 @@ class Ledger:
                 assert self._hashes.setdefault(number, block_hash) == block_hash, f"a fork at block {number}"
 
     def check(self) -> None:
-        """All nodes have all blocks that were ever seen, as soon as the last of them has arrived everywhere."""
+        """Wait until all nodes have all recorded blocks."""
         network, last = self._network, max(self._hashes)
         network.wait(lambda: min(network.heights()) >= last, RECOVERY_S * PATIENCE, f"block {last} everywhere")
         for index in range(len(self._network.nodes)):
@@ -56,7 +56,7 @@ class Ledger:
 
 
 def begun(network: TestNetwork) -> Ledger:
-    """A network that is well: everybody takes part, also those who came after the first block was made."""
+    """Wait until all nodes take part, including those that started after the first block."""
     network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
     method = "ibft_getStatus" if network.engine == "ibft2" else "qbft_getStatus"
     phases = lambda: [node.rpc(method)["phase"] for node in network.nodes]  # noqa: E731
@@ -67,7 +67,7 @@ def begun(network: TestNetwork) -> Ledger:
 
 
 def recovered(network: TestNetwork, ledger: Ledger, indexes: Iterable[int] = range(4)) -> None:
-    """The chain grows in time, and everybody is on it."""
+    """Check that the chain grows in time, and that all nodes follow it."""
     chosen = list(indexes)
     network.grow(1, RECOVERY_S * PATIENCE, chosen)
     ledger.note(chosen)
@@ -146,7 +146,7 @@ def test_a_validator_loses_its_disk(tmp_path: Path, engine: str) -> None:
 
 @long_only
 def test_connections_are_cut_all_the_time(tmp_path: Path, engine: str) -> None:
-    """Every second 30 % of all connections; blocks go on coming, and afterwards as before."""
+    """Cut 30 % of all connections every second. Blocks continue, and the network recovers afterwards."""
     with network_of(tmp_path, engine) as network:
         ledger = begun(network)
         chance = random.Random(30)
@@ -172,7 +172,7 @@ def test_a_clock_is_five_seconds_off(tmp_path: Path, engine: str) -> None:
             ledger = begun(network)
             network.grow(8, 60, (0, 2, 3))
             ledger.note((0, 2, 3))
-            # to a clock that is behind the newest blocks lie in the future: they are refused until their time comes
+            # for a clock that is behind, the newest blocks are in the future and are refused until their time
             late = 2 + max(0, -seconds)
             network.wait(lambda: network.height(1) >= network.height(0) - late, 30, "the odd one keeping up")  # noqa: B023
             ledger.note(range(4))

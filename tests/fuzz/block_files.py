@@ -1,10 +1,10 @@
-"""Change or cut a file of blocks at every place, and see that each change is noticed and named.
+"""Change or truncate a block file at every position, and check that each change is detected and reported.
 
-    python -m tests.fuzz.block_files            every byte of the small chain, changed in three ways, and every cut
+    python -m tests.fuzz.block_files            every byte of the small chain, changed in three ways or truncated
     python -m tests.fuzz.block_files --every=50 every fiftieth
 
-The real import is used, in this process. Blocks before the spoilt one are in the database already, those behind it
-follow in the file, so that an import takes milliseconds.
+Uses the real import, in this process. Blocks before the changed one are in the database already, and later ones follow
+in the file, so that an import takes milliseconds.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tests.fuzz import samples
 
 _FLIPS = (0x01, 0x80, 0x55)
 _FOLLOWING = 2
-"""Blocks that come behind the spoilt one in its file."""
+"""Number of blocks that follow the changed one in its file."""
 
 
 @dataclass(slots=True)
 class Spoiling:
-    """What a run has seen."""
+    """Results of a run."""
 
     files: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    """How often which rule noticed a change."""
+    """Number of changes that each rule detected."""
     unnoticed: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Spoiling:
 
 
 def spoil_all(folder: Path, every: int, first: int = 0) -> Spoiling:
-    """Spoil the small chain at every so many bytes, beginning with `first`."""
+    """Change the small chain at every `every`-th byte, beginning with `first`."""
     blocks = samples.blocks()
     seen = Spoiling()
     file = folder / "blocks.rlp"
@@ -69,7 +69,7 @@ def spoil_all(folder: Path, every: int, first: int = 0) -> Spoiling:
 
 @contextmanager
 def opened_chain(folder: Path) -> Iterator[Chain]:
-    """The chain of the small genesis, in a new database."""
+    """Open the chain of the small genesis in a new database."""
     genesis = parse_genesis(samples.GENESIS)
     store = open_store(folder / "database", durable=False)
     try:
@@ -79,7 +79,7 @@ def opened_chain(folder: Path) -> Iterator[Chain]:
 
 
 def import_file(chain: Chain, file: Path) -> None:
-    """What `ophion blocks import` does."""
+    """Import a file as `ophion blocks import` does."""
     BlockFileImport(ImportCore(chain, SystemClock()), SystemClock()).run([file])
 
 
@@ -104,7 +104,7 @@ def _judge(chain: Chain, file: Path, what: str, seen: Spoiling) -> None:
 
 
 def _kind(error: OphionError, file: Path) -> str:
-    """The rule that was broken; AssertionError when the message does not name the place."""
+    """Return the rule that was broken. Raises AssertionError when the message does not name the position."""
     message = str(error)
     assert message.isprintable(), message
     if isinstance(error, InvalidBlock):
@@ -118,7 +118,7 @@ def _kind(error: OphionError, file: Path) -> str:
 
 
 def main() -> int:
-    """The command above."""
+    """Run the command above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Disks that misbehave at a chosen moment: `faults.c`, built and preloaded into the command."""
+"""Injects disk errors at a chosen moment: builds `faults.c` and preloads it into the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Faults:
 
     @classmethod
     def built(cls, folder: Path) -> Faults:
-        """Compile it, or skip the test where that cannot be done."""
+        """Compile the library; skip the test if that fails."""
         compiler = shutil.which("cc")
         if not sys.platform.startswith("linux") or compiler is None:
             pytest.skip("misbehaving disks need Linux and a C compiler")
@@ -34,7 +34,7 @@ class Faults:
         return cls(library)
 
     def environment(self, kind: str, data: Path, moment: int, count: Path | None = None) -> dict[str, str]:
-        """For a command whose call number `moment` that changes a file under `data` meets this fault."""
+        """Return the environment in which file change number `moment` under `data` fails in this way."""
         found = {
             "LD_PRELOAD": str(self.library),
             "FAULT": kind,
@@ -45,14 +45,14 @@ class Faults:
         return found if count is None else {**found, "FAULT_COUNT": str(count)}
 
     def log(self, data: Path, log: Path) -> list[tuple[str, int, str]]:
-        """(call, place, file) of every change of a file while the small chain is imported."""
+        """Return (call, position, file) of every file change while the small chain is imported."""
         env = {**self.environment("none", data, 0), "FAULT_LOG": str(log)}
         import_small(data, env=env).succeeded()
         lines = [line.split(" ", 2) for line in log.read_text().splitlines()]
         return [(call, int(place), Path(file).name) for call, place, file in lines]
 
     def moments(self, folder: Path, sampled: int) -> list[int]:
-        """Numbers of calls of an import of the small chain: the last ones and a sample, or all with FAULTS=all."""
+        """Return numbers of calls in an import: the last ones and a sample, or all with FAULTS=all."""
         count = folder / "count"
         data = folder / "counted"
         import_small(data, env=self.environment("none", data, 0, count)).succeeded()

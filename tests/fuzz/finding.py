@@ -1,13 +1,13 @@
-"""Answers that no input may get."""
+"""Recognises answers that must never occur."""
 
 from __future__ import annotations
 
 INTERNAL = b'"code":-32603,"message":"Internal error"}'
-"""Without `data`: some methods answer bad input with this code, as they always did, and say what is wrong with it."""
+"""The internal error without `data`. Some methods use this code for bad input, but then `data` has the reason."""
 
 
 class Finding(Exception):
-    """Something was answered as it must not be."""
+    """A forbidden answer."""
 
     def __init__(self, what: str, sent: bytes) -> None:
         super().__init__(what)
@@ -15,7 +15,7 @@ class Finding(Exception):
 
 
 def check_answer(answer: bytes, sent: bytes) -> None:
-    """`Finding` when an answer, of whatever form, tells of a fault of the node."""
+    """Raise `Finding` if an answer of any form reports an internal error."""
     if INTERNAL in answer:
         raise Finding(f"an internal error: {answer[:300]!r}", sent)
     if answer.startswith(b"HTTP/1.1 500"):

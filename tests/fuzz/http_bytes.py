@@ -1,4 +1,4 @@
-"""Bytes that are almost HTTP, to every service of a node."""
+"""Sends mutated HTTP to every service of a node."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ PIECES = (
 
 
 def edited(sample: bytes, random: Random) -> bytes:
-    """A few edits: bytes and pieces put in, taken out, doubled, flipped."""
+    """Return a sample after a few edits: bytes and parts inserted, removed, duplicated, flipped."""
     content = bytearray(sample)
     for _ in range(random.choice((0, 1, 1, 2, 3, 6))):
         at = random.randrange(len(content) + 1)
@@ -89,7 +89,7 @@ def edited(sample: bytes, random: Random) -> bytes:
             case 0:
                 content[at:at] = random.choice(PIECES)
             case 1:
-                # where a header may stand
+                # a position where a header may be
                 line = content.find(b"\r\n", random.randrange(len(content) + 1))
                 if line >= 0:
                     content[line + 2 : line + 2] = random.choice(PIECES)
@@ -107,7 +107,7 @@ def edited(sample: bytes, random: Random) -> bytes:
 
 
 def message(random: Random) -> bytes:
-    """One or several requests, perhaps not quite."""
+    """Return one or several requests, possibly mutated."""
     match random.randrange(20):
         case 0:
             return random.randbytes(random.randrange(2000))
@@ -120,7 +120,7 @@ def message(random: Random) -> bytes:
 
 
 async def case(target: Target, random: Random) -> bytes:
-    """Some messages over one connection, cut anywhere; what came back is looked at."""
+    """Send some messages over one connection, split anywhere, and check the answers."""
     places = [place for place in (target.http, target.http, target.ws, target.graphql, target.metrics) if place]
     sent = b""
     async with opened(random.choice(places)) as (reader, writer):

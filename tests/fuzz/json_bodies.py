@@ -1,4 +1,4 @@
-"""Bodies that are almost requests: every method there is, with parameters that are almost right."""
+"""Sends mutated JSON-RPC requests: every method, with nearly correct parameters."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ NAMED = {
     "^0x[1-9a-f]": ("gas", "gasPrice", "value", "nonce", "maxFeePerGas", "number", "time", "balance", "gasLimit"),
     "^0x": ("data", "input", "code"),
 }
-"""What texts of objects look like whose schema says no more than that they are some."""
+"""Sample texts for members whose schema only says that they are text."""
 PATTERNS = {name: pattern for pattern, names in NAMED.items() for name in names}
 BLINDING = ("admin_changeLogLevel",)
-"""After these a node would not tell what is wrong with it."""
+"""Methods after which a node would log no errors."""
 STATUSES = (200, 400, 401, 408, 413, 503)
 LARGE = 40
 
@@ -62,7 +62,7 @@ def methods() -> tuple[MethodSpec, ...]:
 
 
 def value(schema: Any, random: Random, depth: int = 0) -> Any:
-    """Something of this schema; now and then something else."""
+    """Return a value of this schema, or sometimes another value."""
     if depth > 6 or random.randrange(14) == 0:
         return random.choice(ODD_VALUES)
     if "enum" in schema:
@@ -124,7 +124,7 @@ def request(random: Random) -> dict[str, Any]:
 
 
 def body(random: Random) -> bytes:
-    """A request, a batch, or text that is almost one of them."""
+    """Return a request, a batch, or nearly one."""
     kind = random.randrange(16)
     if kind == 0:
         found = json.dumps([request(random) for _ in range(random.choice((0, 1, 3, LARGE)))]).encode()
@@ -148,7 +148,7 @@ def body(random: Random) -> bytes:
 
 
 async def case(target: Target, random: Random) -> bytes:
-    """One body over HTTP; it must be answered, and not by an internal error."""
+    """Send one body over HTTP. It must be answered, and not with an internal error."""
     sent = body(random)
     status, answer = await post(target.http, sent)
     check_answer(answer, sent)

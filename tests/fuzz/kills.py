@@ -1,8 +1,8 @@
-"""Kill -9 at random moments of an import, as often as one likes, and look at what is left.
+"""Kills imports at random moments (SIGKILL) and checks the database after each kill.
 
     python -m tests.fuzz.kills --kills=50 [--seed=N] [--genesis-file=G --from=FILE]
 
-Without files: the chain in ../shared/bench/clique-30k where it is there, else one made for the purpose.
+Without files, it uses the chain in ../shared/bench/clique-30k if present, else a generated chain.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class ChainFiles:
 
 @dataclass(slots=True)
 class Kills:
-    """What a series of kills showed."""
+    """Results of a series of kills."""
 
     kills: int = 0
     rounds: int = 0
-    """Times the chain was imported to its head; each begins with an empty data path."""
+    """Number of complete imports; each begins with an empty data path."""
     heads: list[int] = field(default_factory=list)
-    """The head after each kill; -1 when there was no database or an empty one yet."""
+    """Head after each kill; -1 without a database or with an empty one."""
     last: str = ""
-    """The head in the end, as the command shows it."""
+    """Final head, as the command shows it."""
 
     def __str__(self) -> str:
         found = Counter("no chain" if head < 0 else f"block {head}" for head in self.heads)
@@ -63,32 +63,32 @@ class Kills:
 
 
 def shared_chain() -> ChainFiles | None:
-    """The benchmark chain, where the public data is."""
+    """Return the benchmark chain, if the public data is present."""
     folder = SHARED / "bench" / "clique-30k"
     return ChainFiles(folder / "genesis.json", folder / "blocks.rlp") if folder.exists() else None
 
 
 def made_chain(folder: Path) -> ChainFiles:
-    """A chain long enough for several write transactions and a second of work."""
+    """Make a chain long enough for several write transactions and a second of work."""
     return ChainFiles(*make_chain(folder, _LONG_BLOCKS, _LONG_TRANSACTIONS))
 
 
 def kill_imports(chain: ChainFiles, folder: Path, kills: int, seed: int) -> Kills:
-    """Kill so many imports; AssertionError when one leaves damage, goes back, or cannot be continued."""
+    """Kill imports. Raises AssertionError if one leaves damage, loses blocks, or cannot be continued."""
     source = random.Random(seed)
     done = Kills()
     reach = _timed_import(chain, folder / "whole")
     head = _head_shown(_import(chain, folder / "whole"))
     data = folder / "0"
     last = -1
-    # a kill before the first write transaction shows little: at least one comes later, however slow the machine is
+    # a kill before the first write transaction tests little, so at least one must be later
     while done.kills < kills or (max(done.heads) <= 0 and done.kills < 5 * kills):
         if _killed(chain.command(data), source.uniform(0.02, reach)):
             done.kills += 1
             found = _checked_head(data)
             assert found >= last, f"the head was block {last} and is block {found}"
             done.heads.append(found)
-            # a machine with other work to do takes longer than it took the first time
+            # with other load, the machine takes longer than the first time
             reach *= 1.2 if found == last else 1
             last = found
             continue
@@ -117,7 +117,7 @@ def _head_shown(out: str) -> str:
 
 
 def _killed(arguments: list[str], after_s: float) -> bool:
-    """Start a command and kill it; False when it had ended before."""
+    """Start a command and kill it. Returns False if it had ended before."""
     process = subprocess.Popen(
         [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -131,7 +131,7 @@ def _killed(arguments: list[str], after_s: float) -> bool:
 
 
 def _checked_head(data: Path) -> int:
-    """The head of an undamaged database; -1 when nothing has been stored yet."""
+    """Return the head of an undamaged database; -1 if nothing is stored yet."""
     done = ophion("storage", "check", f"--data-path={data}", timeout_s=600)
     if "here is no chain in" in done.err:
         return -1
@@ -142,18 +142,18 @@ def _checked_head(data: Path) -> int:
 
 
 def _finish(chain: ChainFiles, data: Path, head: str) -> None:
-    """Import the rest, undisturbed: the same head, every block, nothing damaged."""
+    """Import the rest without kills: the same head, every block, no damage."""
     assert _head_shown(_import(chain, data)) == head
     assert f"No damage found up to {head}." in ophion("storage", "check", f"--data-path={data}").succeeded().out
     exported = data.with_suffix(".rlp")
     ophion("blocks", "export", f"--to={exported}", f"--data-path={data}").succeeded()
-    # a file of another client may leave out block 0
+    # a file of another client may lack block 0
     wanted, got = chain.blocks.read_bytes(), exported.read_bytes()
     assert got == wanted or got == split_blocks(got)[0] + wanted
 
 
 def main() -> int:
-    """The command above."""
+    """Run the command above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,14 +1,14 @@
-"""A node whose event loop notes how long its turns take: python -m tests.fuzz.loop_turns FILE [arguments of ophion]
+"""Runs a node that records the duration of its event loop iterations: python -m tests.fuzz.loop_turns FILE [arguments
+of ophion]
 
-What a turn takes is the time for which the thread of the loop had the processor: a turn that the system has interrupted
-is none of ours. The loop is asked for a call every millisecond, which comes when a turn is over; what the thread has
-used since the call before is one turn, or some short ones. Whenever one was longer than all before, a line is written
-to FILE: seconds, and what the thread was doing when it had used so much of it that it was worth a look. That look is a
-signal from a clock of the thread itself, so it also sees who keeps the interpreter's lock. On a virtual machine that
-clock goes on while the machine itself has to wait: what the system says was stolen of a processor meanwhile is taken
-off.
+The duration of an iteration is the processor time of the loop's thread, so interruptions by the system do not count. A
+callback every millisecond measures the processor time since the previous callback, which is one iteration or a few
+short ones. If it is the longest so far, a line is written to FILE: seconds, and the stack of the thread when a long
+iteration was detected. The stack is dumped by a signal from a timer on the thread's own CPU clock, so it also shows
+code that holds the GIL. On a virtual machine, this clock includes stolen time, so the stolen time that the system
+reports is subtracted.
 
-Nothing of the node is changed for it.
+The node itself is not changed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ import uvloop
 
 EVERY_S = 0.001
 LONG_S = 0.03
-"""Turns of less are not looked into."""
+"""Iterations shorter than this are not examined."""
 DEPTH = 8
 STAT = Path("/proc/stat")
 TICKS = os.sysconf("SC_CLK_TCK")
 LOOK_EVERY = 32
-"""Turns between two looks at what was stolen."""
+"""Number of iterations between two readings of the stolen time."""
 THREAD_CPU_CLOCK = 3
 TO_THREAD = 4
 SIGNAL = signal.SIGPROF
@@ -60,7 +60,7 @@ class Interval(ctypes.Structure):
 
 
 class Alarm:
-    """Dumps what this thread does into a file once it has had so much of the processor since `rearm`."""
+    """Dumps the stack of this thread into a file once it has used some processor time since `rearm`."""
 
     def __init__(self, path: Path, after_s: float) -> None:
         self._path = path
@@ -72,7 +72,7 @@ class Alarm:
         if self._libc.timer_create(THREAD_CPU_CLOCK, ctypes.byref(event), ctypes.byref(self._timer)):
             raise OSError(ctypes.get_errno(), "no clock of this thread")
         self._after = Interval((0, 0), (0, int(after_s * 1e9)))
-        # nobody looks while the interpreter ends, and a signal that nobody takes would end the process
+        # disarm at exit: an unhandled signal would kill the process
         atexit.register(self._set, Interval())
         self.rearm()
 
@@ -83,7 +83,7 @@ class Alarm:
         self._libc.timer_settime(self._timer, 0, ctypes.byref(after), None)
 
     def seen(self) -> list[str]:
-        """What was seen since the last time somebody asked: calls, the innermost first."""
+        """Return the stack since the last call, innermost frame first."""
         text = self._path.read_text()
         self._file.seek(0)
         self._file.truncate()
@@ -92,13 +92,13 @@ class Alarm:
 
 
 def stolen_s() -> list[float]:
-    """Seconds that each processor of a virtual machine was not there, so far; nothing where there is no such figure."""
+    """Return the stolen seconds of each processor of a virtual machine; empty if the system has no such figure."""
     lines = STAT.read_text().splitlines() if STAT.exists() else []
     return [int(line.split()[8]) / TICKS for line in lines if line.startswith("cpu") and line[3].isdigit()]
 
 
 class Turns:
-    """The longest turn so far."""
+    """Measures the longest iteration so far."""
 
     def __init__(self, path: Path, loop: Any) -> None:
         self._path = path
@@ -125,11 +125,11 @@ class Turns:
                     file.write(json.dumps({"seconds": took, "doing": doing}) + "\n")
         self._loop.call_later(EVERY_S, self._turned)
         self._alarm.rearm()
-        self._began = time.thread_time()  # what this cost is not the node's
+        self._began = time.thread_time()  # the time of this code does not count
 
 
 def longest(path: Path) -> tuple[float, list[str]]:
-    """The longest turn that was noted, and what ran in it."""
+    """Return the longest recorded iteration and its stack."""
     lines = path.read_text().splitlines() if path.exists() else []
     if not lines:
         return 0.0, []

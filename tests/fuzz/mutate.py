@@ -1,4 +1,4 @@
-"""Input that is almost right: what decoders have to survive."""
+"""Nearly correct input, which decoders must survive."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
-"""Examples of each target; 0: a short run that is the same each time."""
+"""Examples per target; 0 for a short run that is the same each time."""
 
 
 def target(examples: int) -> Callable[[Any], Any]:
-    """Marks a fuzz target; `examples` is what it tries in a short run."""
+    """Mark a fuzz target. `examples` is the number of examples in a short run."""
     return settings(
         max_examples=EXAMPLES or examples,
         derandomize=not EXAMPLES,
@@ -27,7 +27,7 @@ def target(examples: int) -> Callable[[Any], Any]:
 
 
 _TELLING = bytes((0x00, 0x01, 0x7F, 0x80, 0x81, 0xA0, 0xB7, 0xB8, 0xBF, 0xC0, 0xC1, 0xF7, 0xF8, 0xFA, 0xFF))
-"""Bytes where RLP changes its mind."""
+"""Bytes at the limits of RLP prefixes."""
 
 _Edit = tuple[int, float, float, bytes]
 
@@ -44,7 +44,7 @@ _edits = st.lists(
 
 
 def mutated(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """One of the samples after a few edits, or bytes that never were anything."""
+    """Return a strategy: a sample after a few edits, or random bytes."""
     return st.one_of(st.builds(_edited, st.sampled_from(samples), _edits), st.binary(max_size=200))
 
 
@@ -102,11 +102,11 @@ ODD_VALUES: tuple[Any, ...] = (
     {"a": 1},
     {"": ""},
 )
-"""Values that are wrong somewhere, or nearly everywhere."""
+"""Values that are wrong in most or all positions."""
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all members of a JSON value."""
+    """Yield the paths of all members of a JSON value."""
     members: Iterator[tuple[Any, Any]]
     if isinstance(value, dict):
         members = iter(value.items())
@@ -120,7 +120,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """The JSON value with another one in this place."""
+    """Return the JSON value with another value at this path."""
     result = copy.deepcopy(value)
     holder = result
     for key in path[:-1]:
@@ -130,7 +130,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def mutated_json(samples: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """A JSON text with members replaced by odd values, keys doubled, or a few bytes changed."""
+    """Return a strategy: a JSON text with odd values, repeated keys, or a few changed bytes."""
     documents = [json.loads(sample) for sample in samples]
     spots = [(document, path) for document in documents for path in places(document)]
     odd = st.one_of(st.sampled_from(ODD_VALUES), st.text(max_size=5), st.integers())

@@ -1,14 +1,14 @@
-"""Whatever bytes a client can send to a running node: make fuzz
+"""Fuzzes a running node with all kinds of client input: make fuzz
 
     python -m tests.fuzz.running_node [--seconds=600] [--seed=1] [--only=http_bytes ...]
 
-Starts nodes with every method and every service, and sends each for so long: bytes that are almost HTTP, frames that
-are almost WebSocket, bodies that are almost requests of methods there are. Nothing of it may end in an internal error,
-in a traceback or an error line of the log, in a turn of the event loop above 100 ms, or in a node that does not stop in
-order. A turn is what the thread of the loop had of the processor in it (loop_turns.py); what ran in the longest one is
-printed. How long an honest client waits beside it, by the clock (tests/abuse/watch.py), says how busy the machine was.
+Starts nodes with every method and every service, and sends each kind of input for `--seconds`: mutated HTTP, mutated
+WebSocket frames, mutated JSON-RPC requests. The node must not answer with an internal error, log a traceback or an
+error, need more than 100 ms for one iteration of the event loop, or fail to stop. The duration of an iteration is the
+processor time of the loop's thread (loop_turns.py); the stack of the longest one is printed. The latency of an honest
+client (tests/abuse/watch.py) shows how busy the machine was.
 
-Each case follows from a seed and its number. What was sent last is printed when something is found.
+Seed and number determine each case. After a finding, the last input is printed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NODE = (
 TROUBLE = ("Traceback", " | ERROR", "never retrieved", "panicked")
 
 Case = Callable[[Target, Random], Awaitable[bytes]]
-"""Sends something and reads what comes back; what was sent. `Finding` when the answer is not one that may be."""
+"""Sends input and reads the answer; returns the input. Raises `Finding` for a forbidden answer."""
 CASES: dict[str, Case] = {
     "http_bytes": http_bytes.case,
     "websocket_frames": websocket_frames.case,
@@ -56,17 +56,17 @@ CASES: dict[str, Case] = {
 
 @dataclass
 class Report:
-    """What one kind of input has shown."""
+    """Results of one kind of input."""
 
     kind: str
     cases: int = 0
     findings: list[str] = field(default_factory=list)
     turn_s: float = 0.0
-    """The longest turn of the loop, in time of its thread."""
+    """Longest iteration of the event loop, in processor time of its thread."""
     doing: list[str] = field(default_factory=list)
-    """What ran in it, if it was long."""
+    """Stack of that iteration, if it was long."""
     wait_s: float = 0.0
-    """The longest time an honest client had to wait, by the clock."""
+    """Longest latency of an honest client."""
     peak_mb: float = 0.0
     recent: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=24))
 
@@ -86,7 +86,7 @@ class Report:
 
 
 async def fuzzed(kind: str, node: NodeProcess, seconds: float, seed: int, longest_s: float = LONGEST_TURN_S) -> Report:
-    """One kind of input for so long, and no turn longer than `longest_s`."""
+    """Send one kind of input for some seconds; no iteration may be longer than `longest_s`."""
     target = target_of(node)
     report, end = Report(kind), time.monotonic() + seconds
     numbers = iter(range(sys.maxsize))
@@ -100,7 +100,7 @@ async def fuzzed(kind: str, node: NodeProcess, seconds: float, seed: int, longes
                 report.recent.append((number, finding.sent))
                 report.find(str(finding))
             except OSError:
-                pass  # cut off, which is an answer too
+                pass  # a closed connection is an acceptable answer
             else:
                 report.recent.append((number, sent))
             report.cases += 1
@@ -141,7 +141,7 @@ def target_of(node: NodeProcess) -> Target:
 
 
 def watched_node(folder: Path) -> NodeProcess:
-    """A node that notes the turns of its loop."""
+    """Return a node that records the iterations of its event loop."""
     path = folder / "node"
     launcher = (sys.executable, "-m", "tests.fuzz.loop_turns", str(path.with_name("turns")))
     return NodeProcess(path, *NODE, command=("dev",), launcher=launcher)

@@ -1,4 +1,4 @@
-"""Well-formed input of every kind, for the fuzz targets to spoil."""
+"""Valid input of every kind, which the fuzz targets mutate."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ EXTRA_DATA = {
 
 @cache
 def blocks() -> tuple[bytes, ...]:
-    """The blocks of the small chain, genesis first."""
+    """Return the blocks of the small chain, genesis first."""
     return split_blocks(BLOCKS_FILE.read_bytes())
 
 
 def split_blocks(content: bytes) -> tuple[bytes, ...]:
-    """The RLP of each block of a file."""
+    """Return the RLP of each block in a file."""
     found = []
     start = 0
     while start < len(content):
@@ -42,7 +42,7 @@ def split_blocks(content: bytes) -> tuple[bytes, ...]:
 
 @cache
 def headers() -> tuple[bytes, ...]:
-    """Headers of both forms the small chain has, and one with everything the last fork added."""
+    """Return headers in both forms of the small chain, and one with all fields of the last fork."""
     plain = [rlp.split_list(block, 1024)[0] for block in (blocks()[1], blocks()[10], blocks()[-1])]
     fields = rlp.split_list(plain[-1], 1024)
     late = [*fields, b"\xa0" + bytes(32), b"\x80", b"\x80", b"\xa0" + bytes(32), b"\xa0" + bytes(32)]
@@ -51,7 +51,7 @@ def headers() -> tuple[bytes, ...]:
 
 @cache
 def transactions() -> tuple[bytes, ...]:
-    """Signed transactions of the types people use, and typed ones whose signature means nothing."""
+    """Return signed transactions of common types, and typed ones with meaningless signatures."""
     key = DEV_KEYS[0]
     target, slot = b"\x11" * 20, b"\x22" * 32
     access: rlp.Encodable = [[target, [slot, slot]]]
@@ -67,7 +67,7 @@ def transactions() -> tuple[bytes, ...]:
 
 @cache
 def proof() -> tuple[bytes, bytes, tuple[bytes, ...]]:
-    """(root, key, nodes): the proof of one account among a few hundred."""
+    """Return (root, key, nodes): the proof of one account among a few hundred."""
     accounts: list[tuple[bytes, int, int, bytes, list[tuple[bytes, bytes]]]] = [
         (number.to_bytes(20, "big"), number, number * 10**9, b"", []) for number in range(1, 300)
     ]
@@ -82,12 +82,12 @@ def proof() -> tuple[bytes, bytes, tuple[bytes, ...]]:
 
 @cache
 def vectors(kind: str) -> tuple[bytes, ...]:
-    """The files of public vectors of one kind that are part of the repository."""
+    """Return the files of public vectors of one kind that are in the repository."""
     return tuple(path.read_bytes() for path in sorted((DATA / "vectors" / kind).glob("*.json")))
 
 
 def bft_messages(protocol: BftProtocol) -> list[bytes]:
-    """One message of each kind, a round change and a proposal with their justification among them."""
+    """Return one message of each kind, including a round change and a proposal with justification."""
     scribes = [KeyMessageFactory(protocol, key) for key in (K4, K2, K3)]
     block = message_block(protocol)
     prepares = tuple(scribe.prepare(1, 0, block.digest) for scribe in scribes)

@@ -1,4 +1,4 @@
-"""The small Clique chain of our own, imported by the real command."""
+"""Ophion's small Clique chain, imported by the real command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD = "block 30 (0x99c5b6b1315a04ea90746612f6e46d9d3d97ba8d1725904e4588a3f61082
 
 
 def import_arguments(data: Path, blocks: Path = BLOCKS_FILE, genesis: Path = GENESIS_FILE) -> list[str]:
-    """Arguments of the import into this data path."""
+    """Return the arguments of an import into this data path."""
     return ["blocks", "import", f"--from={blocks}", f"--genesis-file={genesis}", f"--data-path={data}"]
 
 
@@ -24,10 +24,10 @@ def import_small(
     env: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
 ) -> Finished:
-    """Import the chain, or other files in its place."""
+    """Import the chain, or other files."""
     return ophion(*import_arguments(data, blocks, genesis), *arguments, env=env, prefix=prefix)
 
 
 def check(data: Path, prefix: Sequence[str] = ()) -> Finished:
-    """`ophion storage check`."""
+    """Run `ophion storage check`."""
     return ophion("storage", "check", f"--data-path={data}", prefix=prefix)

@@ -1,8 +1,7 @@
-"""Fuzz targets: every decoder gives a value or one clear error, whatever it is fed.
+"""Fuzz targets for decoders: every input gives a value or one clear error.
 
-Each has a short run here, the same each time. `FUZZ_EXAMPLES=100000 pytest tests/fuzz` runs them longer, and
-differently each time. What is caught below is what may be raised; a panic of the extension or any other exception fails
-the test.
+Each target has a short run that is the same each time. `FUZZ_EXAMPLES=100000 pytest tests/fuzz` makes longer runs that
+differ. The exceptions caught below may be raised; a panic of the extension or any other exception fails the test.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ min-gas-price=1000
 
 
 def is_clear(error: BaseException) -> bool:
-    """One line that says something and moves no cursor."""
+    """Return whether an error message is one non-empty line without terminal escapes."""
     text = str(error)
     return (
         bool(text.strip()) and all(letter.isprintable() or letter == "\ud800" for letter in text) and len(text) < 2000

@@ -1,4 +1,4 @@
-"""Fuzz targets of the enclave: whatever another enclave, a tool or a file says is a value or one clear error."""
+"""Fuzz targets of the enclave: every input of another enclave, a tool or a file gives a value or one clear error."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def member() -> Member:
 @target(200)
 @given(st.lists(mutated(RECORDS + GROUPS), max_size=4), st.sampled_from(Kind))
 def test_what_others_push(bodies: list[bytes], kind: Kind) -> None:
-    """Refused with a reason or kept, and what is kept can be read."""
+    """A payload is refused with a reason, or stored and readable."""
     parcels = []
     for body in bodies:
         try:
@@ -177,7 +177,7 @@ ENVELOPE = seal_request(A, SystemEntropy(), KEY_A, KEY_B, b"/push", b"\xc0").enc
 @target(200)
 @given(mutated_json([ENVELOPE]))
 def test_envelopes_between_enclaves(body: bytes) -> None:
-    """One clear error, or a box; and only what A has made opens."""
+    """The result is one clear error or a box, and only boxes made by A open."""
     try:
         envelope = Envelope.decode(body)
     except DecodeError as error:

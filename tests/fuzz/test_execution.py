@@ -1,7 +1,7 @@
-"""Execution never panics, whatever numbers a block, a call or a network is made of.
+"""Fuzz targets for execution: it never panics, for any numbers in a block, a call or a network.
 
-Every outcome and every refusal is fine here; other tests say which is right. What fails a target is a panic, which is
-no `Exception`, or a call that does not come back.
+Every result and every error is acceptable here; other tests check which is right. A target fails on a panic, which is
+not an `Exception`, or on a call that does not return.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOOPING, REVERTING = b"\x05" * 20, b"\x06" * 20
 FORKS = """frontier homestead tangerine spurious byzantium constantinople petersburg istanbul berlin london paris
     shanghai cancun prague osaka"""
 REFUSED = (NativeError, OverflowError, TypeError, ValueError)
-"""How the extension says no to its caller."""
+"""Exceptions with which the extension rejects input."""
 
 small = st.sampled_from([0, 1, 7, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1])
 wide = st.one_of(small, st.sampled_from([2**64, 2**128 - 1, 2**128, MOST]))
@@ -49,7 +49,7 @@ addresses = st.sampled_from([RICH, LAST, LOOPING, REVERTING, bytes(20), *(n.to_b
 
 @cache
 def world() -> State:
-    """An account with all there is, one whose nonce is at its end, and two contracts."""
+    """Return a state with a full account, one with the maximum nonce, and two contracts."""
     folder = tempfile.mkdtemp(prefix="ophion-fuzz-")
     store = open_store(Path(folder), durable=False)
     accounts: list[tuple[bytes, int, int, bytes, list[tuple[bytes, bytes]]]] = [

@@ -1,6 +1,6 @@
-"""GraphQL through its HTTP door: documents made from the schema and then damaged, variables of any kind, any bytes.
+"""Fuzz targets for GraphQL over HTTP: mutated documents made from the schema, variables of any kind, random bytes.
 
-Whatever comes in, the answer is JSON with `data` or `errors` and a status of graphql.md 1.2, never a traceback (500).
+Every answer is JSON with `data` or `errors` and a status of graphql.md 1.2, never a traceback (500).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TYPES = ("Long", "Int!", "Address!", "[Address!]", "Bytes32", "[[Bytes32!]!]", "
 
 
 def schema_fields() -> dict[str, list[tuple[str, list[str], str]]]:
-    """Fields of each type: name, names of arguments, name of the type they lead to."""
+    """Return the fields of each type: name, argument names, result type."""
     found: dict[str, list[tuple[str, list[str], str]]] = {}
     text = re.sub(r'"""[\s\S]*?"""|"[^"\n]*"', "", schema_text())
     for name, body in re.findall(r"type (\w+) \{([^}]*)\}", text):

@@ -1,4 +1,4 @@
-"""The watched loop: looking at it changes nothing of the process, to its end."""
+"""Tests of loop_turns.py: measuring must not change the process, not even at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ alarm, began = Alarm(path, 0.05), time.thread_time()
 
 
 def test_nobody_looks_at_a_process_that_ends(tmp_path: Path) -> None:
-    """A look is a signal, and the interpreter lets go of it before the process has ended."""
+    """The measuring signal must not kill a process that is ending, when the interpreter has removed its handler."""
     command = [sys.executable, "-c", ENDS, str(tmp_path / "look")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,4 +1,4 @@
-"""Whatever bytes a client can send to a running node, for a short time; ten minutes each by `make fuzz`."""
+"""A short fuzzing run against a running node; `make fuzz` runs ten minutes of each kind."""
 
 from __future__ import annotations
 

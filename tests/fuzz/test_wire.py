@@ -1,4 +1,4 @@
-"""Fuzz targets for whatever a peer sends: a value or one clear error, and never more held than allowed."""
+"""Fuzz targets for input from peers: a value or one clear error, and never more memory than allowed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKETS = ("ping", "ping_with_more", "ping_of_later_version", "pong", "find_node
 
 
 def sessions() -> tuple[Session, Session]:
-    """Both ends of a connection after their Hellos."""
+    """Return both ends of a connection after their Hellos."""
     initiator = Handshake.initiate(A, public_key(B), ENTROPY[: wire.HANDSHAKE_ENTROPY])
     ack, _, theirs = Handshake.answer(B, initiator.auth, ENTROPY[: wire.HANDSHAKE_ENTROPY])
     ours = initiator.finish(ack)
@@ -95,7 +95,7 @@ def test_packets(datagram: bytes, has_right_hash: bool) -> None:
     except WireError as error:
         assert is_clear(error)
     except rlp.RlpError:
-        pass  # the list is whole, its items are looked at by whoever knows the type
+        pass  # only the list is checked here; its items are checked where their type is known
 
 
 @target(300)

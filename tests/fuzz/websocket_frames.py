@@ -1,4 +1,4 @@
-"""Frames that are almost WebSocket: wrong bits, lengths that lie, messages in pieces, closings that are none."""
+"""Sends mutated WebSocket frames: wrong bits, false lengths, fragmented messages, invalid close frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINAL, MASKED = 0x80, 0x80
 
 
 def frame(first: int, payload: bytes, random: Random) -> bytes:
-    """One frame; now and then its length is written in the wrong form, lies, or has no mask."""
+    """Return one frame; sometimes its length is encoded wrongly or false, or the mask is missing."""
     size, lie = len(payload), random.randrange(60)
     if lie == 0:
         size = random.choice((0, 125, 126, 65535, 65536, 1 << 31, (1 << 63) - 1, 1 << 63))
@@ -35,7 +35,7 @@ def frame(first: int, payload: bytes, random: Random) -> bytes:
 
 
 def frames(random: Random) -> bytes:
-    """A message, in one piece or several, with whatever comes in between."""
+    """Return a message in one or several frames, with other frames in between."""
     match random.randrange(12):
         case 0:
             return frame(FINAL | random.choice((PING, PONG)), random.randbytes(random.randrange(130)), random)
@@ -63,14 +63,14 @@ def frames(random: Random) -> bytes:
 
 
 async def case(target: Target, random: Random) -> bytes:
-    """A socket with some frames; what comes back is looked at."""
+    """Open a socket, send some frames and check the answers."""
     sent = b""
     async with opened(target.ws) as (reader, writer):
         hello = handshake() if random.randrange(10) else edited(handshake(), random)
         data = b"".join(frames(random) for _ in range(random.choice((1, 3, 10))))
         if random.randrange(6) == 0:
             data = edited(data, random)
-        # everything at once, or what a polite client does
+        # everything in one write, or the handshake first
         pieces = (hello + data,) if random.randrange(4) == 0 else (hello, data)
         for piece in pieces:
             sent += piece

@@ -1,4 +1,4 @@
-"""Running the real command as a process."""
+"""Runs the real command as a process."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ OPHION = [sys.executable, "-m", "ophion"]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a command left behind."""
+    """Result of a finished command."""
 
     code: int
     out: str
     err: str
 
     def succeeded(self) -> Finished:
-        """The same, after making sure that it worked."""
+        """Check that the command succeeded; return it."""
         assert self.code == 0, f"exit code {self.code}\n{self.out}\n{self.err}"
         return self
 
     def failed(self, *messages: str) -> Finished:
-        """The same, after making sure that it failed with these words and without a traceback."""
+        """Check that the command failed with these messages and without a traceback; return it."""
         assert self.code == 1, f"exit code {self.code}\n{self.out}\n{self.err}"
         assert "Traceback" not in self.err
         assert "Internal error" not in self.err
@@ -38,7 +38,7 @@ class Finished:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This environment without options of somebody else's node, finding this checkout."""
+    """Return the environment without options of other nodes, so that this checkout is used."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPHION_", "PANTHEON_", "BESU_"))}
     path = os.pathsep.join(filter(None, (str(ROOT / "src"), kept.get("PYTHONPATH", ""))))
     return {**kept, "PYTHONPATH": path, **(extra or {})}
@@ -52,7 +52,7 @@ def ophion(
     prefix: Sequence[str] = (),
     timeout_s: float = 120,
 ) -> Finished:
-    """Run `ophion` and wait for it; `prefix` goes before the command."""
+    """Run `ophion` and wait for it. `prefix` precedes the command."""
     done = subprocess.run(
         [*prefix, *OPHION, *map(str, arguments)],
         cwd=cwd,

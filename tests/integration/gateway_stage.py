@@ -1,4 +1,4 @@
-"""A gateway in a thread of its own, and upstreams that do what tests want."""
+"""A gateway in a thread, and upstreams with scripted behaviour."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def site(**ports: int) -> Site:
-    """One node whose services listen on these ports, by the names of `ServiceKind`."""
+    """Return a site with one node whose services listen on these ports, by the names of `ServiceKind`."""
     places = {ServiceKind[name.upper()]: Place("127.0.0.1", port) for name, port in ports.items()}
     return Site("test", None, (SiteNode("node", "rpc", places),))
 
 
 class Loop:
-    """Something that serves in a thread with a loop of its own; a context manager."""
+    """A server in a thread with its own event loop; a context manager."""
 
     def __init__(self) -> None:
         self.loop = uvloop.new_event_loop()
@@ -69,7 +69,7 @@ class Loop:
 
 
 class Upstream(Loop):
-    """A service on a free port that talks to each client as it is told."""
+    """A service on a free port whose behaviour the test scripts."""
 
     def __init__(self, talk: Talk) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Gateway(Loop):
         return HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-        """One request over a connection of its own."""
+        """Send one request over a new connection."""
         connection = self.client()
         try:
             connection.request(method, path, body, headers)
@@ -132,12 +132,12 @@ class Gateway(Loop):
 
 
 def call(method: str, *params: Any) -> bytes:
-    """A JSON-RPC request."""
+    """Return a JSON-RPC request."""
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
 
 
 async def request_of(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """Head and body of the next request."""
+    """Return head and body of the next request."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(
         (int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0

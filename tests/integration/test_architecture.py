@@ -1,4 +1,4 @@
-"""What docs/architecture.md says is so: its files are there, and its flows are what a real node does."""
+"""docs/architecture.md is correct: its files exist, and its flows match a real node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Flow = list[tuple[str, str]]
 
 
 def flows() -> list[Flow]:
-    """The flows of the page: block, transaction, and a call three times."""
+    """Return the flows of the page: a block, a transaction, and three calls."""
     blocks = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     steps = [re.findall(r"^(\S+\.py) {2,}(\w+)(?: {2,}|$)", block, re.MULTILINE) for block in blocks]
     return [flow for flow in steps if flow]
@@ -34,7 +34,7 @@ NAMES = ["block", "transaction", "usual", "quick", "call"]
 
 
 def missing(wanted: Flow, recorded: Flow) -> list[tuple[str, str]]:
-    """Steps of a flow that did not come, or not in this order."""
+    """Return the steps of a flow that are missing or out of order."""
     rest = iter(recorded)
     return [step for step in wanted if ("native" if step[0].startswith("native/") else step[0], step[1]) not in rest]
 
@@ -60,7 +60,7 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
 def test_every_function_of_a_flow_is_in_its_file(flow: Flow) -> None:
     for path, function in flow:
         assert (SOURCES / path).exists()
-        # what the door passes on is declared in the contract of the extension
+        # functions of the extension are declared in the type stub
         text = (SOURCES / ("_native.pyi" if path.startswith("native/") else path)).read_text()
         assert re.search(rf"def {function}\b", text), f"{path} has no {function}"
 

@@ -1,4 +1,4 @@
-"""A node that asks for tokens, as its operator sets it up: password hash, credentials file, login, calls."""
+"""A node with authentication, set up as by an operator: password hash, credentials file, login, calls."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
 
 
 def test_the_page_is_told_which_services_ask_for_a_token(users: Path, tmp_path: Path) -> None:
-    """Browsers cannot send one with the handshake of a WebSocket: the page must not try."""
+    """Browsers cannot send a token in a WebSocket handshake, so the page must not try."""
     options = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--page-http-enabled", "--page-http-port=0")
     asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")
     with NodeProcess(tmp_path / "data", "--network=dev", *options, *asks) as node:
@@ -124,9 +124,9 @@ def test_answers_take_as_long_for_unknown_users_as_for_wrong_passwords(node: Nod
         return time.perf_counter() - began
 
     seconds("ali")
-    # fewer than are made to wait for guessing (docs/security.md)
+    # fewer attempts than the login throttle allows (docs/security.md)
     pairs = [(seconds("ali"), seconds("bob")) for _ in range(4)]
-    # what others of a busy machine add is not in the quickest ones; a shortcut would make a factor of a hundred
+    # the minimum excludes other load; a shortcut would be a hundred times faster
     wrong, unknown = (min(column) for column in zip(*pairs, strict=True))
     assert 0.3 < unknown / wrong < 3
 
@@ -151,7 +151,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
-    trust = client  # a certificate of its own, as good as that of an authority
+    trust = client  # a self-signed certificate works like that of an authority
     options = (
         "--network=dev",
         "--rpc-http-tls-enabled",

@@ -1,4 +1,4 @@
-"""`ophion bench` against real nodes: one where transactions cost something, one where they are free."""
+"""`ophion bench` against real nodes: one with fees, one with free gas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.testing.process import NodeProcess
 from tests.integration.command import ophion
 
 QUICK = ("--step-seconds=1", "--search-seconds=60", "--max-rate=20")
-"""Over as soon as a rate that any machine reaches was kept; one that stands still for a moment gets more attempts."""
+"""Stops as soon as a rate that any machine reaches is sustained, and retries if the machine stalls."""
 
 
 def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:
 
 
 def test_a_published_test_account_pays_where_it_has_funds(tmp_path: Path) -> None:
-    """As on every network of the quickstart, which are not the development network."""
+    """As on every quickstart network, which is not the development network."""
     options = ("--rpc-ws-port=0", "--graphql-http-port=0", "--block-period=0.2", "--min-gas-price=1000")
     other = "--override-genesis-config=chainId=4242"
     with NodeProcess(tmp_path / "data", *options, other, command=("dev",)) as node:

@@ -1,4 +1,4 @@
-"""Import, export and upkeep of chains, with the real command."""
+"""Import, export and maintenance of chains with the real command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def import_chain(data: Path, *arguments: str, file: Path = BLOCKS) -> Finished:
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data path with the chain, its work verified."""
+    """Return a data path with the chain, imported with verification of the proof of work."""
     data = tmp_path_factory.mktemp("imported") / "data"
     assert f"Head is {HEAD}" in import_chain(data).succeeded().out
     return data
@@ -38,7 +38,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(imported: Path, tmp_path: Path) -> Path:
-    """A data path of one's own, to be damaged."""
+    """Return a copy of the data path that the test may damage."""
     shutil.copytree(imported, tmp_path / "copy")
     return tmp_path / "copy"
 
@@ -208,7 +208,7 @@ def test_a_plain_file_is_no_data_path(tmp_path: Path) -> None:
 
 
 def namespaced(script: str) -> list[str]:
-    """A command that runs another one in file systems of its own, where the machine allows it."""
+    """Return a command that runs another one in its own mount namespace; skip if the machine forbids it."""
     prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh"]
     try:
         allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""`ophion dev` and the plain node, from the command line to an answer and to the end."""
+"""`ophion dev` and a plain node, from the command line to an answer and to the stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FREE_PORTS = ("--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0", "
 
 
 def ports(data: Path, process: subprocess.Popen[bytes]) -> dict[str, int]:
-    """The ports file, once the node has written it."""
+    """Wait for the ports file; return its ports."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         found = list(data.glob("*.ports"))

@@ -1,4 +1,4 @@
-"""The command as a process: exit codes, streams, odd surroundings."""
+"""The command as a process: exit codes, streams, unusual environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups of nodes that run, restored; compaction; and what is in the way of either."""
+"""Backups of running nodes and their restoration; compaction; and errors of both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RICH = DEV_KEYS[1]
 
 
 class Transfers:
-    """Sends transfers to a node for as long as it is open."""
+    """Sends transfers to a node while it is open."""
 
     def __init__(self, node: NodeProcess, first: int = 0) -> None:
         self._node = node
@@ -76,7 +76,7 @@ def test_a_backup_that_is_killed_leaves_none(tmp_path: Path) -> None:
             _, errors = running.communicate(timeout=120)
             assert b"Traceback" not in errors
             assert running.returncode == 0 or not copy.exists()
-            if copy.exists():  # it was quicker than the signal
+            if copy.exists():  # the command was faster than the signal
                 return
         ophion(*command[len(OPHION) :]).succeeded()
         node.receipt(node.send(legacy_transaction(RICH, 3)))

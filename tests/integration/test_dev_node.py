@@ -27,7 +27,7 @@ def dev(data: Path, *options: str) -> Iterator[tuple[Node, NodeProcess]]:
 
 
 def refusal(*arguments: str) -> str:
-    """What a node says that does not start."""
+    """Return the error of a node that refuses to start."""
     ran = subprocess.run(
         [*OPHION, *arguments], env=environment(), capture_output=True, text=True, timeout=60, check=False
     )
@@ -35,7 +35,7 @@ def refusal(*arguments: str) -> str:
     return ran.stdout + ran.stderr
 
 
-# --- which nodes have them -----------------------------------------------------------------------
+# --- nodes with cheat codes ----------------------------------------------------------------------
 
 
 def test_cheat_codes_need_the_development_network(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
         start = node.time()
         for _ in range(50):
             node.mined(node.send(FIRST, OTHER, 1))
-        # blocks are made far faster than one a second, and a timestamp of each its own would run ahead by fifty
+        # blocks are made much faster than one per second; distinct timestamps would run fifty seconds ahead
         assert node.number() == 50
         assert node.time() - start < 45
 
@@ -196,7 +196,7 @@ def test_wrong_options_are_one_clear_error(option: str, words: str, tmp_path: Pa
 
 
 def upgraded(port: int, origin: str | None) -> bytes:
-    """The first line of the answer to a WebSocket handshake."""
+    """Return the status line of the answer to a WebSocket handshake."""
     key = base64.b64encode(os.urandom(16)).decode()
     lines = ["GET / HTTP/1.1", f"Host: 127.0.0.1:{port}", "Upgrade: websocket", "Connection: Upgrade"]
     lines += [f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]

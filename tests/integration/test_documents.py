@@ -1,4 +1,4 @@
-"""Generated pages say what the source says, and links in the documents lead somewhere."""
+"""Generated pages match the source, and links in the documents resolve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enclaves of real nodes: processes, sockets, restarts; and what a node that is no member can see."""
+"""Enclaves of real nodes: processes, sockets, restarts; and what a non-member can see."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLANTED = b"planted-47-planted-contract-code-and-arguments"
 
 
 class Tool:
-    """A client of the enclave of one node."""
+    """A client of one node's enclave."""
 
     def __init__(self, node: NodeProcess) -> None:
         self.node = node
@@ -72,14 +72,14 @@ def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> Non
     key = a.send(PLANTED, b)
     assert (a.receive(key), b.receive(key), c.receive(key)) == (PLANTED, PLANTED, None)
 
-    # b is away, and gets it when it is back
+    # b is offline and gets the payload when it is back
     network.nodes[1].stop()
     late = a.send(PLANTED + b" late", b)
     network.nodes[1].start()
     b = Tool(network.nodes[1])
     network.wait(lambda: b.receive(late) is not None, 60, "delivery from the outbox")
 
-    # b is killed, its disk is lost, and the payloads come back
+    # b is killed and loses its disk; its payloads are restored
     network.kill(1)
     secret = (network.data_path(1) / "privacy").rename(network.path / "kept")
     network.wipe(1)
@@ -119,7 +119,7 @@ def test_a_node_looks_for_its_enclave_outside_and_goes_on_without(tmp_path: Path
 
 
 def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) -> None:
-    """Payloads are sent without a pause while members are killed; ENCLAVE_KILLS=50 does it for longer."""
+    """Send payloads without a pause while members are killed. ENCLAVE_KILLS=50 takes longer."""
     kills = int(os.environ.get("ENCLAVE_KILLS", "4"))
     chance = Random(47)
     a, b = Tool(network.nodes[0]), Tool(network.nodes[1])
@@ -132,7 +132,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_kills(network: TestNetwork) ->
             try:
                 acknowledged.append(a.send(PLANTED, b))
             except (OSError, http.client.HTTPException, AssertionError):
-                time.sleep(0.05)  # somebody has just been killed
+                time.sleep(0.05)  # a member has just been killed
 
     senders = [threading.Thread(target=send) for _ in range(4)]
     for sender in senders:

@@ -1,4 +1,4 @@
-"""The gateway over real sockets: in front of a real node, and in front of services that misbehave."""
+"""The gateway over real sockets, in front of a real node and of misbehaving services."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_graphql_and_what_there_is(node: NodeProcess, base: str) -> None:
 
 
 def test_a_long_trace_is_passed_on_in_pieces(node: NodeProcess, base: str) -> None:
-    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # back to the start, until the gas is used up
+    contract, loop = "0x" + "11" * 20, "0x5b600160010150600056"  # jumps to the start until the gas is used up
     asked = [{"to": contract, "gas": "0x30d40"}, "latest", {"stateOverrides": {contract: {"code": loop}}}]
     direct = node.rpc("debug_traceCall", *asked)
     web3 = Web3(Web3.HTTPProvider(f"http://{base}/jsonrpc"))
@@ -193,7 +193,9 @@ def test_connections_are_kept_on_both_sides() -> None:
 
 
 def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> None:
-    """Newcomers are known by such a head: it must lead where it has led before, and only when all of it is the same."""
+    """A new client with a known request head takes the fast path. It must reach the same service, and only if the whole
+    head is the same.
+    """
     seen: list[tuple[bytes, bytes]] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -206,7 +208,7 @@ def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> N
     with Upstream(talk) as behind, Gateway(site(json_rpc=behind.port, graphql=behind.port)) as gateway:
 
         def said(*pieces: bytes, least: int = 1) -> bytes:
-            """What is answered to a client that comes with these, and goes."""
+            """Send these parts, close, and return the answer."""
             found = b""
             with gateway.socket() as client:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -282,7 +284,7 @@ def test_a_client_that_hurries_after_usual_requests_is_answered_in_order() -> No
             client.sendall(one + b"x")
             assert client.recv(4096).endswith(b"xx")
         client.sendall(one + b"a")
-        time.sleep(0.1)  # it is on its way by the short one
+        time.sleep(0.1)  # the fast path is forwarding it
         client.sendall(one + b"b" + one + b"c")
         found = b""
         while not found.endswith(b"cc"):
@@ -290,7 +292,7 @@ def test_a_client_that_hurries_after_usual_requests_is_answered_in_order() -> No
         assert [part[-2:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"aa", b"bb", b"cc"]
         client.sendall(one + b"a")
         time.sleep(0.1)
-        client.shutdown(socket.SHUT_WR)  # all is said, and the answer is still wanted
+        client.shutdown(socket.SHUT_WR)  # the request is complete, and the client still waits for the answer
         assert client.recv(4096).endswith(b"aa")
 
 
@@ -337,7 +339,7 @@ def test_tokens_go_on_and_the_node_is_addressed_by_its_own_name() -> None:
         assert b"origin" not in head.lower()
 
 
-# --- nodes that are away, full, or no nodes ------------------------------------------------------
+# --- nodes that are offline, full, or not nodes --------------------------------------------------
 
 
 def test_a_node_that_is_down_is_named_in_the_language_of_its_clients() -> None:
@@ -430,7 +432,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one of them waits, and whoever came behind it, which the system decides, is sent away
+        # one client waits; the client whose connection the system accepted next is closed
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()
@@ -495,7 +497,7 @@ def test_who_breaks_off_while_nothing_is_read_stops_the_work_behind() -> None:
         assert left == node.connections == 8, "requests that were not begun are not begun for nobody"
 
 
-# --- nothing else can be reached -----------------------------------------------------------------
+# --- no other target can be reached --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -541,7 +543,7 @@ def test_who_gets_no_socket_cannot_talk_to_the_port_behind() -> None:
     assert said == [b""]
 
 
-# --- back-pressure -------------------------------------------------------------------------------
+# --- backpressure --------------------------------------------------------------------------------
 
 MEGABYTE = 1024 * 1024
 
@@ -600,7 +602,7 @@ HANDSHAKE = (
 
 
 def opened(gateway: Gateway) -> socket.socket:
-    """A WebSocket without a library, which reads nothing by itself."""
+    """Open a WebSocket without a library; it reads nothing by itself."""
     client = gateway.socket()
     client.sendall(HANDSHAKE)
     assert client.recv(13) == b"HTTP/1.1 101 "

@@ -1,4 +1,4 @@
-"""GraphQL of a real process: hosts, origins, headers, answers that come later, and attacks while others ask."""
+"""GraphQL of a real process: hosts, origins, headers, late answers, and attacks while honest clients send requests."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_limits_are_options(tmp_path: Path) -> None:
 
 
 def test_long_answers_arrive_whole(node: NodeProcess) -> None:
-    """They leave without being copied, also when several are under way at once."""
+    """Long answers are sent without copying, even several at the same time."""
     names = [f"b{at}" for at in range(300)]
     document = "{blocks(from:0){" + " ".join(f"{name}:logsBloom" for name in names) + "}}"
     waiting = []

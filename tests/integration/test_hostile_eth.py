@@ -1,4 +1,4 @@
-"""Peers that lie, over real sockets, against a real node: they are cut off, and the node goes on as if nothing were."""
+"""Lying peers over real sockets, against a real node: they are disconnected, and the node keeps working."""
 
 from __future__ import annotations
 

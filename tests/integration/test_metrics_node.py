@@ -1,4 +1,4 @@
-"""Metrics of a real node: asked for, and pushed."""
+"""Metrics of a real node, read and pushed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_push_gateway_is_told_and_told_to_forget(tmp_path: Path) -> None:
         do_DELETE = do_POST  # noqa: N815  # the name decides
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody wants to know."""
+            """Log nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Gateway) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,6 +1,6 @@
-"""A real Prometheus with the configuration of a quickstart: it reads every node and knows what the dashboard asks for.
+"""A real Prometheus with the configuration of a quickstart reads every node and has all metrics of the dashboard.
 
-`OPHION_PROMETHEUS` names the program where it is not on the PATH.
+`OPHION_PROMETHEUS` names the program if it is not on the PATH.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMIT_S = 60.0
 
 
 def quickstart(path: Path, *words: str) -> str:
-    """A command of the quickstart on a machine that has Prometheus."""
+    """Run a quickstart command on a machine with Prometheus."""
     assert PROMETHEUS is not None
     folders = os.pathsep.join((str(Path(PROMETHEUS).parent), os.environ["PATH"]))
     command = [*COMMAND, "quickstart", *words, f"--directory={path}"]
@@ -64,7 +64,7 @@ def prometheus(command: list[str], log: Path) -> Iterator[None]:
 
 
 def expressions(dashboard: Path) -> list[str]:
-    """Everything that the dashboard asks, for all nodes."""
+    """Return all queries of the dashboard, for all nodes."""
     panels = json.loads(dashboard.read_text())["panels"]
     return [target["expr"].replace("$instance", ".*") for panel in panels for target in panel.get("targets", ())]
 
@@ -81,7 +81,7 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
         if promtool is not None:
             done = subprocess.run([promtool, "check", "config", config], capture_output=True, text=True, timeout=30)
             assert done.returncode == 0, done.stdout + done.stderr
-        # as written but for the interval: the test has not the time of an operator
+        # only the interval is changed, to save time
         config.write_text(config.read_text().replace('"15s"', '"1s"'))
         printed = quickstart(path, "up", "--print-commands")
         command = shlex.split(printed.partition("# prometheus\n")[2].splitlines()[0])
@@ -98,7 +98,7 @@ def test_prometheus_reads_every_node_and_has_what_the_dashboard_asks_for(tmp_pat
                 try:
                     targets = fetch(f"{base}/targets")["data"]["activeTargets"]
                 except urllib.error.HTTPError:
-                    return {}  # it has just been started
+                    return {}  # Prometheus has just been started
                 return {target["labels"]["job"]: target["health"] for target in targets}
 
             wait_for(lambda: health() == {"rpcnode": "up", "validator1": "up"}, LIMIT_S, "both nodes are read")

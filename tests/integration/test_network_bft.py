@@ -1,4 +1,4 @@
-"""Four validators and a follower as real processes: blocks, transactions, votes, and one of them killed."""
+"""Four validators and a follower as real processes: blocks, transactions, votes, and a killed validator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
     with TestNetwork(tmp_path, engine, validators=4, followers=1) as network:
         nodes = network.nodes
         network.wait(lambda: min(network.heights()) >= 2, 60, "the second block")
-        # a transaction sent to the follower is mined by a validator and known everywhere
+        # a transaction sent to the follower is mined by a validator and known to all nodes
         sent = nodes[4].send(legacy_transaction(DEV_KEYS[0], 0, gas_price=0, chain_id=1337))
         number = nodes[4].receipt(sent)["blockNumber"]
         network.wait(lambda: min(network.heights()) >= int(number, 16), 60)
@@ -26,7 +26,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         validators = {"0x" + key.address.hex() for key in network.keys[:4]}
 
         def builders() -> set[str]:
-            """Who has made a block; a validator that came late misses its first turn."""
+            """Return the validators that have made a block. A late validator misses its first turn."""
             return {nodes[0].rpc("eth_getBlockByNumber", hex(n), False)["miner"] for n in range(2, network.height(0))}
 
         network.wait(lambda: builders() == validators, 60, "a block of every validator")
@@ -46,7 +46,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
         nodes[1].start()
         network.wait(lambda: network.height(1) >= network.height(0) - 1, 60, "the killed one catching up")
         network.grow(4, 60)
-        # the follower becomes a validator by the votes of more than half
+        # the follower becomes a validator by majority vote
         newcomer = "0x" + network.keys[4].address.hex()
         for index in range(4):
             assert nodes[index].rpc(f"{PREFIX[engine]}_proposeValidatorVote", newcomer, True)

@@ -1,4 +1,4 @@
-"""A node started by a command line of Besu behaves as scripts for Besu expect."""
+"""A node with a Besu command line behaves as scripts for Besu expect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""kill -9 at any moment: a valid head, nothing lost that was acknowledged as mined, local pending transactions back.
+"""After kill -9 at any moment, the head is valid, no mined transaction is lost, and local pending transactions are
+restored.
 
-`OPHION_CRASH_ROUNDS` sets how often; the short default keeps the ordinary run short.
+`OPHION_CRASH_ROUNDS` sets the number of kills.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Load:
                     if receipt is not None:
                         self.mined[waiting.pop(0)] = receipt["blockHash"]
         except (OSError, ValueError, ConnectionError):
-            return  # the node is gone
+            return  # the node was killed
         finally:
             client._forget_connection()
 
@@ -74,7 +75,7 @@ def test_killing_the_node_under_load_loses_nothing_it_acknowledged(tmp_path: Pat
                 mined[hash] = node.receipt(hash)["blockHash"]
             for index, key in enumerate(SENDERS):
                 count = int(node.rpc("eth_getTransactionCount", "0x" + key.address.hex(), "latest"), 16)
-                # a transaction whose answer the kill cut off may have been taken all the same
+                # a transaction whose answer was lost by the kill may still have been accepted
                 assert count >= nonces[index]
                 nonces[index] = count
             load = Load(node.ports["json-rpc"], nonces)

@@ -1,4 +1,4 @@
-"""The examples run as they stand, against a real node."""
+"""The examples run unchanged against a real node."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NPM_LIMIT_S = 300
 
 
 def javascript(name: str) -> Path:
-    """The folder of an example with its packages, fetched by lock file when they are not there; skips without Node."""
+    """Return the folder of an example with its packages, installed by lock file if missing. Skips without Node."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("Node.js is not installed")
     folder = EXAMPLES / name
@@ -50,9 +50,9 @@ def javascript(name: str) -> Path:
 
 @functools.cache
 def has_packages(folder: Path) -> bool:
-    """Whether all packages are there, after one attempt to fetch them. npm writes its own list last of all."""
+    """Return whether all packages are installed, after one attempt. npm writes its own list last."""
     complete = folder / "node_modules" / ".package-lock.json"
-    # several test processes run at once: later ones wait until the packages are installed
+    # several test processes run at once, so later ones wait for the installation
     with (folder / "package-lock.json").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():

@@ -1,4 +1,4 @@
-"""Long traces from a real node: over HTTP, over WebSocket, and to a client that goes away."""
+"""Long traces from a real node: over HTTP, over WebSocket, and to a client that disconnects."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def check(answer: Any) -> None:
 
 
 def streams_of(node: NodeProcess) -> int:
-    """Traces being made: each has a thread of its own, which bears its name."""
+    """Return the number of running traces; each has a named thread."""
     count = 0
     for thread in Path(f"/proc/{node.pid}/task").iterdir():
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # the thread has just ended
             count += (thread / "comm").read_text() == "trace\n"
     return count
 
@@ -77,7 +77,7 @@ def test_a_long_trace_arrives_in_chunks(node: NodeProcess) -> None:
                 break
             parts.append(body[:count])
             body = body[count + 2 :]
-        # the first is two readings of at most four chunks of 256 kB and one row, the others are one
+        # the first piece has two readings of at most four chunks of 256 kB and one row, the others have one
         assert max(map(len, parts)) < 9 * 262_144
         assert sum(map(len, parts)) > 5 * max(map(len, parts))
         check(json.loads(b"".join(parts)))
@@ -134,13 +134,13 @@ def until(stream: socket.socket, received: bytes, mark: bytes) -> bytes:
 
 
 def send_frame(stream: socket.socket, payload: bytes) -> None:
-    """One masked text frame; the mask is zero, so the payload is as it is."""
+    """Send one masked text frame. The mask is zero, so the payload is unchanged."""
     size = bytes((0x80 | len(payload),)) if len(payload) < 126 else b"\xfe" + len(payload).to_bytes(2, "big")
     stream.sendall(b"\x81" + size + bytes(4) + payload)
 
 
 def read_frame(stream: socket.socket, buffer: bytes) -> tuple[bool, bytes, bytes]:
-    """(whether it ends its message, payload, what came after)"""
+    """Return (whether the frame ends its message, payload, following bytes)."""
 
     def need(count: int) -> None:
         nonlocal buffer

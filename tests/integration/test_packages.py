@@ -1,6 +1,6 @@
-"""What `make wheel` leaves behind, installed where nothing else of Ophion is; and the files for systemd.
+"""The packages that `make wheel` makes, installed in an empty environment; and the files for systemd.
 
-The source package is built from nothing, which takes minutes: OPHION_PACKAGES=all does that too.
+Building the source package takes minutes, so only OPHION_PACKAGES=all does it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ finally:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with what `make wheel` makes."""
+    """Return a directory with the output of `make wheel`."""
     if os.environ.get("OPHION_DIST"):
         return Path(os.environ["OPHION_DIST"])
     target = tmp_path_factory.mktemp("dist")
@@ -75,7 +75,7 @@ def the_one(folder: Path, pattern: str) -> Path:
 
 
 def package_files() -> list[str]:
-    """Everything in the package that is no Python: pages, schema, contracts."""
+    """Return all files in the package that are not Python: pages, schema, contracts."""
     found = (path for path in (ROOT / "src" / "ophion").rglob("*") if path.is_file() and path.stat().st_size)
     names = (path.relative_to(ROOT / "src" / "ophion").as_posix() for path in found)
     return sorted(name for name in names if not name.endswith((".py", ".pyc", ".so")))
@@ -95,9 +95,9 @@ def expect_metadata(text: str) -> None:
 
 
 def installed(package: Path, folder: Path) -> Path:
-    """An empty virtual environment in which this package has been installed, with the dependencies of the lock."""
+    """Install this package and the locked dependencies in a new virtual environment."""
     venv.create(folder, with_pip=True)
-    # crates of others are taken from this build; only what is ours is compiled again
+    # other crates come from this build; only Ophion's own are compiled again
     environ = {**clean_environment(), "CARGO_TARGET_DIR": str(ROOT / "native" / "target")}
     locked = ["--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.lock")]
     for arguments in (["install", "-q", *locked], ["install", "-q", "--no-deps", str(package)], ["check"]):
@@ -114,7 +114,7 @@ def installed(package: Path, folder: Path) -> Path:
 
 
 def clean_environment() -> dict[str, str]:
-    """Variables that lead nowhere near this checkout."""
+    """Return an environment without variables that lead to this checkout."""
     dropped = ("OPHION_", "PANTHEON_", "BESU_", "PYTHON", "VIRTUAL_ENV", "MAKE")
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
 
@@ -179,7 +179,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
     text = (SYSTEMD / "ophion.service").read_text()
-    # its program is not installed on this machine, and systemd looks for it
+    # systemd checks that the program exists, and it is not installed here
     unit = tmp_path / "ophion.service"
     unit.write_text(text.replace("/opt/ophion/bin/ophion", sys.executable))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
@@ -194,7 +194,7 @@ def test_the_environment_file_holds_options_of_a_node() -> None:
     assert sorted(set(given) - known) == []
     active = dict(line.split("=", 1) for line in lines if line.startswith("OPHION_"))
     loaded = load(NodeConfig, read_environment(active, specs))
-    # that there is no genesis file on this machine is all there is to say against it
+    # the only problem is that this machine has no genesis file
     assert [problem for problem in problems_of(loaded.config) if "genesis" not in problem] == []
     unit = (SYSTEMD / "ophion.service").read_text()
     assert active["OPHION_DATA_PATH"] == "/var/lib/ophion"

@@ -1,4 +1,4 @@
-"""Files of rules that cannot be written or read, from outside: the documented error, the old rules, a whole file."""
+"""Permission files that cannot be written or read: the documented error, unchanged rules, and an intact file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(accounts: Sequence[str]) -> str:
 
 
 class Ruled(NodeProcess):
-    """A node whose rules lie on a small disk of its own: two blocks for them, and one that is free."""
+    """A node whose permission files are on a small disk: two blocks for the files and one free block."""
 
     def __init__(self, folder: Path) -> None:
         disk = folder / "disk"
@@ -52,7 +52,7 @@ class Ruled(NodeProcess):
 
     @property
     def rules(self) -> Path:
-        """The file, as the process sees it."""
+        """Return the path of the file inside the process's namespace."""
         return Path(f"/proc/{self.pid}/root{self._rules}")
 
     def refused(self, method: str, *params: object) -> str:
@@ -62,7 +62,7 @@ class Ruled(NodeProcess):
         return raised.value.message
 
     def keeps(self, accounts: Sequence[str], nonce: int) -> None:
-        """Whether these rules and no others are in force."""
+        """Check that exactly these rules are in force."""
         assert self.rpc("perm_getAccountsWhitelist") == accounts
         self.send(legacy_transaction(LISTED, nonce))
         with pytest.raises(RpcFailure, match="-32007 Sender account not authorized to send transactions"):
@@ -72,7 +72,7 @@ class Ruled(NodeProcess):
 def test_old_rules_stay_in_force_and_the_file_is_never_half_written(tmp_path: Path) -> None:
     with Ruled(tmp_path) as node:
         whole = written(MANY)
-        # the disk is full in the middle of a write
+        # the disk becomes full during a write
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == NOT_PERSISTED
         assert node.refused("perm_removeAccountsFromAllowlist", MANY[1:2]) == LATER_WORDS
         assert [one.name for one in node.rules.parent.iterdir()] == ["rules.toml"]
@@ -89,12 +89,12 @@ def test_old_rules_stay_in_force_and_the_file_is_never_half_written(tmp_path: Pa
         assert node.refused("perm_reloadPermissionsFromFile") == RELOAD_FAILED
         assert node.rules.read_text() == "accounts-whitelist=["
         node.keeps(MANY, 2)
-        # out of sync
+        # file and memory differ
         node.rules.write_text(written(MANY[:1]))
         assert node.refused("perm_addAccountsToWhitelist", [NEW]) == OUT_OF_SYNC
         assert node.rules.read_text() == written(MANY[:1])
         node.keeps([*MANY, NEW], 3)
-        # and back to good ones
+        # a valid file is accepted again
         assert node.rpc("perm_reloadPermissionsFromFile") == "Success"
         assert node.rpc("perm_addAccountsToWhitelist", [NEW]) == "Success"
         assert json.loads(node.rules.read_text().splitlines()[1].partition("=")[2]) == [MANY[0], NEW]

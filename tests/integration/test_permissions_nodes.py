@@ -1,4 +1,4 @@
-"""Permissioned networks as their operators set them up: contracts in the genesis, lists in files, real nodes."""
+"""Permissioned networks, set up as by operators: contracts in the genesis, lists in files, real nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BY_CONTRACT = (
 
 
 class Network:
-    """A QBFT network of one validator and those who follow it; nobody discovers anybody."""
+    """A QBFT network of one validator and followers, without discovery."""
 
     def __init__(self, folder: Path, *genesis_options: str, validators: int = 1) -> None:
         self.folder = folder
@@ -88,7 +88,7 @@ def peers(process: NodeProcess) -> set[str]:
 
 
 def dial_again(process: NodeProcess, url: str) -> None:
-    """It would in its own time; now the test has less to wait for."""
+    """Dial at once, to shorten the test."""
     process.rpc("admin_removePeer", url)
     process.rpc("admin_addPeer", url)
 
@@ -196,7 +196,7 @@ def test_the_command_shows_and_changes_who_is_in_charge(network: tuple[Network, 
 
 
 def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(tmp_path: Path) -> None:
-    """Its maker has no rules; who has a list takes the block all the same, who asks the contract stays before it."""
+    """The block's producer has no rules. Nodes with a list accept the block; nodes with the contract refuse it."""
     network = Network(
         tmp_path, f"--admin=0x{ADMIN.address.hex()}", "--accounts", f"--permitted-accounts=0x{LISTED.address.hex()}"
     )
@@ -224,7 +224,7 @@ def test_a_block_with_a_forbidden_sender_counts_for_lists_and_not_for_contracts(
 
 
 def test_rules_of_the_second_interface(tmp_path: Path) -> None:
-    """The same commands, with nodes by their names."""
+    """The same commands, with host names for nodes."""
     net = Network(tmp_path)
     done = ophion(
         *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
@@ -254,7 +254,7 @@ def test_rules_of_the_second_interface(tmp_path: Path) -> None:
 
 
 def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> None:
-    """Two validators that admit only each other: taking one out leaves the other without a quorum."""
+    """Two validators that permit only each other: without one, the other has no quorum."""
     net = Network(tmp_path, validators=2)
     ophion(
         *("permissions", "genesis", f"--from={net.genesis}", f"--to={net.genesis}", "--nodes"),
@@ -276,7 +276,7 @@ def test_a_change_that_stops_consensus_is_made_by_force_only(tmp_path: Path) -> 
 
 
 def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
-    """Lists changed over HTTP by somebody who has logged in."""
+    """A logged-in user changes lists over HTTP."""
     hashed = ophion("password", "hash", text="secret").succeeded().out.strip()
     users, rules = tmp_path / "users.toml", tmp_path / "rules.toml"
     users.write_text(f'[Users.ali]\npassword = "{hashed}"\npermissions = ["perm:*"]\n')

@@ -1,4 +1,4 @@
-"""Four validators that admit only each other, by files or by a contract, and a fifth node that would like to join."""
+"""Four validators that permit only each other, by files or by a contract, and a fifth node that tries to join."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGER = 4
 
 
 class MethodAccess:
-    """Four validators and a stranger, who find each other by discovery."""
+    """Four validators and an unpermitted node, which find each other by discovery."""
 
     def __init__(self, folder: Path, by_contract: bool) -> None:
         self.folder = folder
@@ -67,9 +67,9 @@ class MethodAccess:
         return ("--permissions-nodes-config-file-enabled", f"--permissions-nodes-config-file={file}")
 
     def change(self, verb: str) -> int | None:
-        """Let the stranger in, or put it out: one command where there is a contract, else one call to each node.
+        """Permit the fifth node, or remove it: one command with a contract, else one call to each node.
 
-        The block of the change, where it is one.
+        Returns the block of the change, if there is one.
         """
         url = self.enodes[STRANGER]
         if self.by_contract:
@@ -84,13 +84,13 @@ class MethodAccess:
         return None
 
     def farewells(self, index: int) -> list[str]:
-        """What a node says about connections with the stranger that it has ended."""
+        """Return a node's log lines about ended connections with the fifth node."""
         id = KEYS[STRANGER].public_key.hex()
         lines = self.nodes[index].output().splitlines()
         return [line for line in lines if "peer no longer permitted" in line and id in line]
 
     def knows(self, index: int) -> set[int]:
-        """Which of the five a node is connected with."""
+        """Return which of the five nodes a node is connected to."""
         ids = {"0x" + key.public_key.hex(): number for number, key in enumerate(KEYS)}
         return {ids[one] for one in peers(self.nodes[index])}
 
@@ -116,7 +116,7 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         stranger.rpc("admin_addPeer", network.enodes[1])
         wait_for(lambda: "peer refused" in network.nodes[1].output())
         assert all(STRANGER not in network.knows(index) for index in range(STRANGER)), "refused on TCP"
-        wait_for(lambda: network.knows(STRANGER) == set())  # it hears their Hello before their refusal
+        wait_for(lambda: network.knows(STRANGER) == set())  # it receives their Hello before their refusal
         found = stranger.rpc("debug_metrics")["network"]
         assert sum(found["discovery_messages_outbound_total"].values()) > 0
         assert found["discovery_nodes_current"] == 0, "refused in discovery: nobody answers it"
@@ -126,7 +126,7 @@ def test_a_fifth_node_is_refused_let_in_and_closed_while_validators_keep_each_ot
         wait_for(lambda: 1 in network.knows(STRANGER))
         goal = network.height(0) + 1
         wait_for(lambda: network.height(STRANGER) >= goal)
-        # one validator is killed and comes back: the others are permitted before it has caught up, and after
+        # a killed validator is permitted after its restart, before and after it has synchronised
         network.nodes[3].kill()
         network.nodes[3].start()
         wait_for(network.are_complete)

@@ -1,4 +1,4 @@
-"""Proof of authority from the outside: networks of one make blocks on time, survive a kill and do as they are told."""
+"""Proof of authority with real processes: networks of one make blocks on time, survive a kill and obey RPC methods."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ EXAMPLES = ROOT / "examples"
 APIS = "--rpc-http-api=ETH,NET,CLIQUE,IBFT,QBFT,MINER,TXPOOL"
 OTHER = "0x" + "ab" * 20
 MAX_LATE_S = 0.5
-"""Idle machines stay below 0.05 (bench/poa_blocks.py measures it); one that runs other tests is given more."""
+"""Idle machines stay below 0.05 s (see bench/poa_blocks.py); machines that run other tests need more."""
 
 
 def example(tmp_path: Path, engine: str) -> tuple[str, ...]:
-    """The options of an example; QBFT has the genesis of IBFT 2.0 with one word changed and its own extra data."""
+    """Return the options of an example. QBFT uses the genesis of IBFT 2.0 with another engine name and extra data."""
     folder = EXAMPLES / ("clique" if engine == "clique" else "ibft2")
     genesis = folder / "genesis.json"
     if engine == "qbft":
@@ -56,9 +56,9 @@ def block(node: NodeProcess, number: int) -> dict[str, Any]:
 
 
 def next_blocks_are_on_time(node: NodeProcess) -> bool:
-    """Whether the next three come a second after each other, and soon after they are due.
+    """Return whether the next three blocks come one second apart and are on time.
 
-    A machine that does something else for a while makes any block late, so whoever asks may ask again.
+    Other load can make a block late, so callers may repeat the check.
     """
     head = node.height
     times = [int(block(node, head)["timestamp"], 16)]
@@ -88,7 +88,7 @@ def test_a_network_of_one_makes_blocks_on_time_and_takes_transactions(tmp_path: 
 
 @ENGINES
 def test_x_04_a_node_killed_while_it_writes_a_block_goes_on_from_a_consistent_head(tmp_path: Path, engine: str) -> None:
-    """Killed around the moment at which a block is due: whatever anybody has seen of the chain is still its past."""
+    """Kill the node around the time of a block. Every block that was visible must still be part of the chain."""
     node = NodeProcess(tmp_path / "data", *example(tmp_path, engine))
     seen: dict[int, str] = {}
     sent: list[str] = []
@@ -148,7 +148,7 @@ def test_what_a_node_has_made_another_one_imports(tmp_path: Path, engine: str) -
 
 
 def contract_network(tmp_path: Path) -> tuple[str, ...]:
-    """A QBFT network whose only validator is in slot 0 of a contract."""
+    """Write a QBFT network whose only validator is in slot 0 of a contract."""
     genesis = json.loads((EXAMPLES / "ibft2" / "genesis.json").read_text())
     contract = "cc" * 20
     parameters = genesis["config"].pop("ibft2")
@@ -187,7 +187,7 @@ def test_a_lone_validator_adds_another_and_the_status_says_what_is_missing(tmp_p
         wait_for_block(node, 1)
         wait_for(lambda: "The next block is due" in node.rpc(f"{prefix}_getStatus")["explanation"][0])
         assert node.rpc(f"{prefix}_proposeValidatorVote", OTHER, True) is True
-        # first it waits for the heights of peers, then it knows that the quorum is out of reach
+        # first it waits for the heights of peers, then it knows that no quorum is reachable
         wait_for(lambda: node.rpc(f"{prefix}_getStatus")["quorumReachable"] is False)
         status = node.rpc(f"{prefix}_getStatus")
         assert status["disconnected"] == [OTHER]

@@ -1,4 +1,4 @@
-"""A flexible group of real nodes: C is added later and knows what happened before; B is removed and hears no more."""
+"""A flexible group of real nodes: C is added later and gets the history; B is removed and gets nothing more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
             return marker
 
         def state(member: PrivateClient, marker: str) -> tuple[str, int, list[Any]]:
-            """Root and value after a marker, and what the member knows of everything up to it."""
+            """Return root and value after a marker, and the member's knowledge of all markers up to it."""
             wait_for(lambda: member.node.rpc("priv_getTransactionReceipt", marker) is not None, LIMIT_S, "the receipt")
             number = a.node.rpc("priv_getTransactionReceipt", marker)["blockNumber"]
             root = member.node.rpc("priv_debugGetStateRoot", text(GROUP), number)
@@ -60,19 +60,19 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
         assert c.node.rpc("priv_getTransactionReceipt", markers[-1]) is None
         assert found(b, a, b) == [text(GROUP)]
         assert found(c, a, b) == []
-        # c is added while it is away, and comes back
+        # c is added while it is offline, then restarted
         c.node.stop()
         markers += [send(LOCK), send(add_members(c.enclave_key)), send(set_number(123), contract)]
         c.node.start()
         assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
         assert state(c, markers[2])[1] == 47, "also what was before its time"
         assert found(c, a, b, c) == [text(GROUP)]
-        # a member that was added may send
+        # an added member may send
         marker = c.send(set_number(124), to=contract, group=GROUP)
         assert c.receipt(marker)["status"] == "0x1"
         markers.append(marker)
         assert state(a, marker) == state(b, marker) == state(c, marker)
-        # b is removed: it hears of that, and of nothing after it
+        # b is removed: it sees its removal, and nothing after it
         markers.append(send(remove_member(b.enclave_key)))
         assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
         last = send(set_number(125), contract)
@@ -80,14 +80,14 @@ def test_members_come_and_go_and_those_who_are_there_agree(tmp_path: Path) -> No
         wait_for(lambda: b.node.rpc("eth_getTransactionReceipt", last) is not None, LIMIT_S, "the block at B")
         assert b.node.rpc("priv_getTransactionReceipt", last) is None
         assert found(a, a, c) == found(c, a, c) == [text(GROUP)]
-        # b is added again, and has what it missed
+        # b is added again and gets what it missed
         markers += [last, send(LOCK), send(add_members(b.enclave_key)), send(set_number(126), contract)]
         assert state(a, markers[-1]) == state(b, markers[-1]) == state(c, markers[-1])
         assert state(b, markers[-1])[1] == 126
-        # and removed for good
+        # b is removed again
         send(remove_member(b.enclave_key))
         state(c, send(set_number(127), contract))
-        # and all of it again from the payloads alone
+        # rebuild everything from the payloads
         roots = [node.rpc("priv_debugGetStateRoot", text(GROUP), "latest") for node in network.nodes]
         assert roots[0] == roots[2] != roots[1]
         c.node.stop()

@@ -1,4 +1,4 @@
-"""A hostile member among real nodes: what it brings and marks is refused or bounded, and private states stay equal."""
+"""A hostile member among real nodes: its payloads and markers are refused or bounded, and private states stay equal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_RESIDENT = 512 << 20
 
 
 class Evil:
-    """Holds an enclave key and an account, and says what it likes to the port for enclaves."""
+    """An attacker with an enclave key and an account, which sends anything to the enclave port."""
 
     def __init__(self, *members: PrivateClient) -> None:
         self.ring = EnclaveKeyring([b"\x66" * 32])
@@ -52,7 +52,7 @@ class Evil:
         return asyncio.run(ask())
 
     def push(self, to: PrivateClient, *records: bytes) -> list[str]:
-        """What the enclave says to each record; empty when it has taken it."""
+        """Push records; return the refusal of each, empty if it was accepted."""
         request = seal_request(self.ring, ENTROPY, self.key, to.enclave_key, b"/push", rlp.encode(list(records)))
         answer = self.post(to.node, "/push", request.encode())
         assert answer.status == 200, bytes(answer.body)
@@ -61,7 +61,7 @@ class Evil:
         return [ack.reason for ack in messages.read_acks(opened)]
 
     def seal(self, payload: bytes, recipients: list[bytes] | None = None) -> tuple[bytes, bytes]:
-        """Key and record of a payload for these."""
+        """Seal a payload for these recipients; return key and record."""
         to = recipients or self.members
         return self.ring.seal(b64encode(payload), self.key, to, len(to), legacy_id(to), ENTROPY.token(80))
 
@@ -79,7 +79,7 @@ class Evil:
         )
 
     def mark(self, node: NodeProcess, payload_key: bytes) -> str:
-        """A marker of its own that points at something, or nowhere."""
+        """Send a marker for any payload key, known or not."""
         raw = legacy_transaction(
             ACCOUNT, self.nonce, to=PRECOMPILE, data=payload_key, gas=60_000, gas_price=0, chain_id=CHAIN_ID
         )
@@ -110,7 +110,7 @@ class Story:
         return [one and one["status"] for one in found]
 
     def agree(self, value: int) -> None:
-        """Members go on with equal states in both groups, and their memory use has not grown."""
+        """Check that members continue with equal states in both groups, and that their memory has not grown."""
         marker = self.a.send(set_number(value), to=self.contract, private_for=(self.b.enclave_key,))
         assert self.a.receipt(marker)["status"] == "0x1"
         self.mined(marker)
@@ -164,7 +164,7 @@ def test_low_order_points(story: Story) -> None:
 
 
 def test_replayed_payloads_under_another_group(story: Story) -> None:
-    """A transaction of A, which a member may know, in the name of that member and for a group that it does not name."""
+    """A member sends a transaction of A under its own name, and for another group than the transaction names."""
     evil = story.evil
     stolen = sign_private_transaction(
         PrivateKey(b"\x31" * 32).secret(),
@@ -181,7 +181,7 @@ def test_replayed_payloads_under_another_group(story: Story) -> None:
         key, record = evil.seal(stolen, recipients)
         assert evil.push(story.b, record) == ["the transaction in it names another sender or group"]
         assert story.statuses(evil.mark(story.b.node, key)) == [None, None]
-    # a marker of somebody else at a payload that was executed: its nonce is used up, for everybody
+    # another sender's marker for an executed payload: its nonce is already used, on all members
     payload_key = story.a.node.rpc("eth_getTransactionByHash", story.created)["input"]
     again = evil.mark(story.b.node, bytes.fromhex(payload_key[2:]))
     assert story.statuses(again) == ["0x2", "0x2"]

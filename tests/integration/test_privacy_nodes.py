@@ -1,4 +1,4 @@
-"""Private transactions between real nodes: the acceptance scenario, with no other process (privacy.md 13, 15.5)."""
+"""Private transactions between real nodes: the acceptance scenario, without other processes (privacy.md 13, 15.5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT_S = 60.0
 
 
 class Story:
-    """Members A and B with a contract of theirs, and C, who is not one."""
+    """Members A and B with a contract, and C, which is not a member."""
 
     def __init__(self, network: TestNetwork) -> None:
         self.network = network
@@ -54,7 +54,7 @@ class Story:
         return found
 
     def agree(self) -> None:
-        """Both members have the same state at the block that A has reached."""
+        """Check that both members have the same state at A's latest block."""
         number = self.network.height(0)
         wait_for(lambda: self.root(0, number) == self.root(1, number), LIMIT_S, f"one root in block {number}")
 
@@ -150,7 +150,7 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
 
 
 def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
-    """A is a client of the enclave that X serves; B has an embedded one. X is killed and restarted."""
+    """A uses the remote enclave of X; B has an embedded one. X is killed and restarted."""
     (port,) = free_ports(1)
     served = (f"--privacy-enclave-http-port={port}",)
     outside = (
@@ -191,13 +191,13 @@ def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
         network.grow(2, LIMIT_S, (0, 2))
         x.node.start()
 
-        # nobody asks it to: what could not be read when its block came is caught up later
+        # without a request: payloads that were unavailable at their block are executed later
         wait_for(lambda: a.node.rpc("priv_getTransactionReceipt", marker) is not None, LIMIT_S, "the receipt")
         agree(7)
 
 
 def test_members_that_are_no_peers_reach_each_other_over_http(tmp_path: Path) -> None:
-    """A and B know C alone, who has no privacy and brings them blocks; payloads go from enclave to enclave."""
+    """A and B are peers only of C, which has no privacy and relays blocks. Payloads go from enclave to enclave."""
     ports = free_ports(2)
     own: dict[int, Sequence[str]] = {
         index: (

@@ -1,7 +1,7 @@
-"""Secrecy, on real nodes: what C receives and stores, and what A and B store publicly, holds nothing private.
+"""Secrecy on real nodes: the data that C receives and stores, and the public data of A and B, contain no secrets.
 
-A and B are members. C has an enclave too and is no participant; everything that its sessions bring it is opened on the
-way (`DecryptingRelay`) and kept. D has no privacy at all, and follows the same chain.
+A and B are members. C has an enclave but is not a participant; `DecryptingRelay` records all messages that it receives.
+D has no privacy and follows the same chain.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMIT_S = 60.0
 PRECOMPILE = (126).to_bytes(20, "big")
 MARKERS = 150
 PAGE, HEAD, BRANCH, LEAF, OVERFLOW, LONG_VALUE = 4096, 16, 1, 2, 4, 1
-"""How LMDB writes its pages."""
+"""Constants of LMDB's page format."""
 ENCLAVE_TABLES = ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed"]
 
 CODE = b"planted: the code of a contract!"
@@ -41,11 +41,11 @@ ARGUMENT = b"planted: an argument of a call, "
 CONSTRUCTOR = b"planted: what a constructor gets"
 NAME = b"planted-name-of-a-group"
 AUTHOR = PrivateKey(b"\x5e" * 32)
-"""Not known on the public chain."""
+"""An account that is not used on the public chain."""
 
 
 def echo_contract() -> bytes:
-    """Init code of a contract that logs, keeps and returns what it is given, with a text in its code."""
+    """Return init code of a contract that logs, stores and returns its input, with a text in its code."""
     runtime = bytes.fromhex("366000600037" + "366000a0" + "600035600055" + "366000f3") + CODE
     size = len(runtime)
     init = bytes.fromhex(f"60{size:02x}600c60003960{size:02x}6000f3")
@@ -54,7 +54,7 @@ def echo_contract() -> bytes:
 
 
 def forms(planted: bytes) -> set[bytes]:
-    """A text as it could lie somewhere: plain, in hex, and in base64, once and twice, at any offset."""
+    """Return all forms of a text: plain, hex, and base64 once and twice, at any offset."""
     found = {planted, planted.hex().encode(), planted.hex().upper().encode()}
     layers = {planted}
     for _ in range(2):
@@ -69,7 +69,7 @@ def found_in(content: bytes, planted: Iterable[bytes]) -> list[bytes]:
 
 
 class Story:
-    """Private transactions of A and B with planted texts, and what could be seen of them."""
+    """Private transactions of A and B with planted texts, and everything that other nodes could see."""
 
     def __init__(self, network: TestNetwork) -> None:
         self.network = network
@@ -94,7 +94,7 @@ class Story:
         """Sealed payloads, which only members get."""
 
     def _many(self) -> list[str]:
-        """A chain full of markers, and of what looks like one."""
+        """Make a chain with many markers and similar transactions."""
         nonce = int(self.a.node.rpc("priv_getTransactionCount", address(AUTHOR), text(self.group)), 16)
         to, members = self.contract, (self.b.enclave_key,)
         markers = [self.a.send(ARGUMENT, to=to, private_for=members, nonce=nonce + n) for n in range(MARKERS)]
@@ -130,7 +130,7 @@ class Story:
 
 @contextmanager
 def at_rest(node: NodeProcess) -> Iterator[None]:
-    """No process writes to its database."""
+    """Stop the node, so that no process writes to its database."""
     node.stop()
     yield
     node.start()
@@ -161,11 +161,10 @@ def content_of(path: Path) -> bytes:
 
 
 def in_use(database: bytes) -> bytes:
-    """The rows of a copied LMDB file, and not what lies between them.
+    """Return the rows of a copied LMDB file, without unused space.
 
-    The memory of a page that was written is used for the next without being wiped. So the gap in a page, between the
-    places of its rows (up to `lower`) and the rows themselves (from `upper`), and the end of a page behind a long value
-    may hold bytes of any table.
+    LMDB reuses page memory without clearing it. So two parts of a page may hold bytes of any table: the gap between the
+    row offsets (up to `lower`) and the rows (from `upper`), and the end of a page after a long value.
     """
     kept: list[bytes] = []
     long_values: list[bytes] = []
@@ -174,7 +173,7 @@ def in_use(database: bytes) -> bytes:
         page = database[number * PAGE : (number + 1) * PAGE]
         flags, lower, upper = unpack_from("<HHH", page, 10)
         if flags & OVERFLOW:
-            number += lower | upper << 16  # how many pages it has
+            number += lower | upper << 16  # number of overflow pages
             continue
         if flags & LEAF:
             for place in unpack_from(f"<{(lower - HEAD) // 2}H", page, HEAD):
@@ -189,7 +188,7 @@ def in_use(database: bytes) -> bytes:
 
 
 def copied(node: NodeProcess, to: Path, *, only_public: bool) -> bytes:
-    """Every byte of a node's tables that is in use; without those of privacy where they are not wanted."""
+    """Return all used bytes of a node's tables. With `only_public`, without the private tables."""
     to.mkdir()
     source = open_store(node.data_path / "database", read_only=True)
     with (to / "data.mdb").open("wb") as target:
@@ -214,7 +213,7 @@ def test_every_message_that_c_receives_holds_nothing_private(story: Story) -> No
     assert bytes.fromhex(marker["input"][2:]) in received, "the markers did come this way, opened"
     assert story.b.enclave_key in received, "and so did what enclaves tell each other"
     assert found_in(received, story.planted) == []
-    # nor does it get a payload that it cannot open
+    # C does not get sealed payloads either
     assert all(record[-40:] not in received for record in story.sealed)
 
 
@@ -226,10 +225,12 @@ def test_everything_that_c_stores_holds_nothing_private(story: Story) -> None:
 
 
 def test_the_public_tables_of_members_hold_nothing_private(story: Story, tmp_path: Path) -> None:
-    """Blocks, receipts, logs, accounts, storage, trie nodes, code, preimages, names: whatever is not of privacy."""
+    """All tables except the private ones: blocks, receipts, logs, accounts, storage, trie nodes, code, preimages,
+    names.
+    """
     planted = story.planted
     for index, member in enumerate((story.a.node, story.b.node)):
-        # the search does find what lies in private tables: states and code are kept in clear there
+        # control: the search finds texts in private tables, where states and code are stored in clear
         with at_rest(member):
             everything = copied(member, tmp_path / f"all{index}", only_public=False)
             public = copied(member, tmp_path / f"public{index}", only_public=True)
@@ -255,13 +256,13 @@ def test_graphql_shows_a_member_the_marker_and_nothing_private(story: Story) -> 
 
 
 def test_no_log_holds_anything_private(story: Story) -> None:
-    planted = [one for one in story.planted if one != story.group]  # members see groups
+    planted = [one for one in story.planted if one != story.group]  # members may see groups
     for node in story.network.nodes:
         assert found_in(node.log.read_bytes(), planted) == []
 
 
 def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) -> None:
-    """Markers leave gas, logs, state and receipts as calls of an empty account would: all agree on every block."""
+    """For gas, logs, state and receipts, markers are like calls of an empty account: all nodes agree on every block."""
     network = story.network
 
     def agrees() -> None:
@@ -274,7 +275,7 @@ def test_a_node_without_privacy_follows_a_chain_full_of_markers(story: Story) ->
         receipts = [node.rpc("eth_getTransactionReceipt", marker) for node in (story.a.node, story.d)]
         assert receipts[0] == receipts[1]
         assert (receipts[1]["status"], receipts[1]["logs"]) == ("0x1", [])
-    # and from the start, with nothing but what the others tell it
+    # synchronise from genesis, with only the data of peers
     story.d.stop()
     network.wipe(3)
     story.d.start()

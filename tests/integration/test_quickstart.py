@@ -1,6 +1,6 @@
-"""`ophion quickstart` over real processes: from nothing to blocks, what clients see, and that nothing is left.
+"""`ophion quickstart` with real processes: start, use by clients, and removal without leftovers.
 
-`OPHION_QUICKSTART=long` repeats the start twenty times and listens to heads for ten minutes.
+`OPHION_QUICKSTART=long` repeats the start twenty times and subscribes to heads for ten minutes.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def call(url: str, method: str, *params: Any) -> Any:
 
 
 def down(address: str) -> list[str]:
-    """Nodes that do not answer; on a busy machine also one that takes a second for it."""
+    """Return the nodes that do not answer. On a busy machine, this includes nodes that take longer than a second."""
     return [node["name"] for node in fetch(f"http://{address}/nodes.json")[1]["nodes"] if not node["up"]]
 
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Four validators and a node for clients, with blocks every second."""
+    """Start four validators and an RPC node, with blocks every second."""
     path = tmp_path_factory.mktemp("quickstart") / "a rather long name " / "network"
     try:
         shown = succeeded(path, "up", "--detach", "--port=0", "--block-period=1", "--free-gas")
@@ -104,7 +104,7 @@ def address(network: Path) -> str:
     return running(network).address
 
 
-# --- what clients see ----------------------------------------------------------------------------
+# --- use by clients ------------------------------------------------------------------------------
 
 
 def test_web3_and_every_path_of_a_node(network: Path, address: str) -> None:
@@ -200,7 +200,7 @@ def test_logs_are_shown_and_followed(network: Path) -> None:
     follower.stdout.close()
 
 
-# --- nodes that go and come ----------------------------------------------------------------------
+# --- killed and restarted nodes ------------------------------------------------------------------
 
 
 def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> None:
@@ -261,7 +261,7 @@ def test_commands_of_a_running_network_are_those_that_run(network: Path) -> None
     assert Path(f"/proc/{pid}/cwd").resolve() == Path.cwd(), "where a relative path to this package is true"
 
 
-# --- the end -------------------------------------------------------------------------------------
+# --- stop ----------------------------------------------------------------------------------------
 
 
 def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
@@ -270,7 +270,7 @@ def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
 
 
 def test_a_network_is_up_when_its_address_answers(tmp_path: Path) -> None:
-    """The proxy is frozen before it listens: that every node has a block is not enough."""
+    """The gateway is frozen before it listens. Blocks on every node are not enough."""
     path = tmp_path / "network"
     words = ("up", "--detach", "--port=0", "--validators=1", "--block-period=1", f"--directory={path}")
     starting = subprocess.Popen([*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.DEVNULL)
@@ -315,7 +315,7 @@ def test_stopping_and_resuming_keeps_the_chain_and_removing_leaves_nothing(tmp_p
     found = running(path)
     assert (found.address, ports_of(path)) == (address, ports), "where they were"
     assert call(f"http://{found.address}/jsonrpc", "eth_getBlockByNumber", "0x1", False) == block
-    # frozen, it can neither hear nor say anything
+    # frozen, it can neither receive nor send
     os.kill(found.processes["validator1"], signal.SIGSTOP)
     assert succeeded(path, "remove") == f"Removed {path}.\n"
     assert_nothing_runs([found.pid, *found.processes.values()], ports)
@@ -412,7 +412,7 @@ main(sys.argv[2:])
 
 @pytest.mark.parametrize("writes", range(1, 6))
 def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path: Path, writes: int) -> None:
-    """Before each file gets its name: what was asked for, two keys, the first block, and the sign that all is there."""
+    """Kill before each file gets its final name: the configuration, two keys, the genesis, and the completion mark."""
     path = tmp_path / "network"
     begin = ["quickstart", "up", "--print-commands", "--validators=1", "--port=0", f"--directory={path}"]
     for goes_on in (True, False):
@@ -424,7 +424,7 @@ def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path:
             assert done.returncode == 0, done.stderr
             assert ("was not finished" in done.stderr) == (writes > 1)
         elif writes == 1:
-            continue  # nothing was begun: there is no network, as before
+            continue  # nothing was written yet: there is no network
         else:
             assert "was not finished" in quickstart(path, "resume").stderr
         assert succeeded(path, "remove") == f"Removed {path}.\n"
@@ -439,7 +439,7 @@ def test_a_node_that_does_not_start_ends_everything_and_is_named(tmp_path: Path)
     assert done.returncode == 1
     assert "does not contain valid key pair" in done.stderr
     (path / "validator1" / "key").write_text("1".rjust(64, "0"))
-    (path / "rpcnode" / "database").write_text("no directory")  # the other one could start
+    (path / "rpcnode" / "database").write_text("no directory")  # the other node could start
     done = quickstart(path, "resume")
     assert done.returncode == 1
     assert "rpcnode did not start (exit code 1): " in done.stdout

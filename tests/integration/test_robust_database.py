@@ -1,4 +1,4 @@
-"""Databases in use, of a newer version, or damaged: one clear error, and nothing made worse."""
+"""Databases that are in use, newer or damaged: one clear error, and no further damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 4096
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data path with the first twenty blocks."""
+    """Return a data path with the first twenty blocks."""
     data = tmp_path_factory.mktemp("imported") / "data"
     import_small(data, "--end-block=20").succeeded()
     return data
@@ -28,7 +28,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data(imported: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be spoilt."""
+    """Return a copy of it, to be damaged."""
     shutil.copytree(imported, tmp_path / "data")
     return tmp_path / "data"
 
@@ -89,7 +89,7 @@ def test_a_newer_layout_inside_the_database(data: Path) -> None:
 
 
 def explained(done: Finished) -> Finished:
-    """A command that stopped, and said why in words for people."""
+    """Check that a command failed with a clear error."""
     assert done.code == 1, done
     assert "Traceback" not in done.err
     assert "Internal error" not in done.err
@@ -105,12 +105,12 @@ def test_a_file_that_was_cut(data: Path, size: int) -> None:
     database(data).write_bytes(cut)
     looked = check(data)
     if size < 0 and looked.code == 0:
-        return  # what was lost was of no use
+        return  # the damaged bytes were unused
     explained(looked)
     assert database(data).read_bytes() == cut
     done = import_small(data)
     if 0 <= size <= PAGE:
-        # nothing can have been stored yet: it is begun anew
+        # nothing was stored yet: it starts with an empty file
         assert f"Head is {HEAD}" in done.succeeded().out
     else:
         explained(done)
@@ -137,7 +137,7 @@ def test_pages_that_were_lost_or_overwritten(data: Path) -> None:
         if looked.code != 0:
             found += 1
             explained(looked)
-            # a page of noise may also be one that an import never comes across
+            # an import may not read the damaged page
             done = import_small(data)
             if done.code != 0:
                 explained(done)

@@ -1,4 +1,4 @@
-"""Disks that are full, broken or read-only: one clear error, and nothing damaged."""
+"""Full, broken and read-only disks: one clear error, and no damage."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FULL = ("no space left", "disk is full")
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Faults:
-    """Disks that misbehave."""
+    """Build the fault injection library."""
     return Faults.built(tmp_path_factory.mktemp("faults"))
 
 
 def own_file_systems(script: str) -> list[str]:
-    """A command that runs another one after `script`, with mounts that nobody else sees and that end with it."""
+    """Return a command that runs another one after `script`, with private mounts that end with it."""
     for way in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
         try:
             tried = subprocess.run([*way, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
@@ -60,7 +60,7 @@ def test_a_write_transaction_is_on_the_disk_before_it_counts(tmp_path: Path, fau
         if call in ("fdatasync", "fsync"):
             pending = False
         elif 0 <= place < 2 * PAGE:
-            # one of the two pages that say which transaction is the last
+            # one of the two meta pages, which name the last transaction
             assert not pending, "data that may not be on the disk yet is made to count"
             assert call.endswith("+sync"), "the import ends before its last transaction is on the disk"
             transactions += 1
@@ -94,7 +94,7 @@ def test_a_file_system_that_fills_up(tmp_path: Path, size_kib: int) -> None:
 
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
-    # the signal that comes with it (SIGXFSZ) would end the process without a word
+    # the signal SIGXFSZ would kill the process without a message
     shell = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh"]
     data = tmp_path / "data"
     import_small(data, prefix=shell).failed("stored: block 0 ")
@@ -132,7 +132,7 @@ def test_something_else_in_the_place_of_a_file(tmp_path: Path, place: str) -> No
     else:
         (data / place).mkdir(parents=True)
     done = import_small(data).failed(str(data))
-    # a data path that cannot be one is a mistake of the command line, which is followed by its usage
+    # an invalid data path is a command-line error, which is followed by the usage
     said = done.err.partition("\n\nUsage: ")[0] if not place else done.err
     assert len(said.strip().splitlines()) == 1
 
@@ -145,7 +145,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody else")
 def test_a_data_path_of_somebody_else(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # one that everybody may enter, other than tmp_path
+    with tempfile.TemporaryDirectory() as folder:  # a folder that all users may enter, unlike tmp_path
         Path(folder).chmod(0o755)
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)
@@ -160,5 +160,5 @@ def test_a_data_path_of_somebody_else(tmp_path: Path) -> None:
 
 
 def last_line(text: str) -> str:
-    """The line a reader sees last."""
+    """Return the last line."""
     return text.strip().splitlines()[-1]

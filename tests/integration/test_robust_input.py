@@ -1,6 +1,6 @@
-"""Malformed input of every kind, through the real command: one clear error that names the place, never a traceback.
+"""Malformed input of every kind for the real command: one clear error with the position, never a traceback.
 
-Every change of a block file is tried by `python -m tests.fuzz.block_files`; decoders one by one by `tests/fuzz`.
+`python -m tests.fuzz.block_files` tries every change of a block file; `tests/fuzz` tests single decoders.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_changes_and_cuts_all_over_a_block_file_are_noticed(tmp_path: Path) -> N
 
 
 def nested(depth: int) -> bytes:
-    """Lists in lists."""
+    """Return nested lists."""
     heads = []
     size = 1
     for _ in range(depth):
@@ -67,7 +67,7 @@ def _long_head(size: int) -> bytes:
 
 
 def wrong_lengths() -> Iterator[tuple[str, bytes, str]]:
-    """(name, file, words of the error): RLP whose lengths are wrong in one way each."""
+    """Yield (name, file, error text) of RLP with one wrong length each."""
     good, second = blocks()[1], blocks()[2]
     header, body = rlp.split_list(good, 1024)[0], rlp.split_list(good, 1024)[1:]
     yield "a byte string", b"\x83abc", "at byte 0: not a block"
@@ -119,7 +119,7 @@ def test_everything_before_a_spoilt_block_stays(tmp_path: Path) -> None:
 
 
 def everything() -> dict[str, Any]:
-    """A genesis with every member there is, of every engine."""
+    """Return a genesis with all members of all engines."""
     document: dict[str, Any] = genesis_document()
     blobs = {"target": 3, "max": 6, "baseFeeUpdateFraction": 3338477}
     bft = {
@@ -206,7 +206,7 @@ def test_genesis_files_that_are_no_genesis(tmp_path: Path, text: bytes, words: s
     assert not data.exists()
 
 
-# --- files of tests, and the input of tools -----------------------------------------------------
+# --- test files and input of tools --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", [b"[" * MEGABYTES_10, b'{"a":' * (MEGABYTES_10 // 5), b"9" * MEGABYTES_10, b"", b"{"])

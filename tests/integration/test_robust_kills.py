@@ -1,6 +1,6 @@
-"""An import that is killed leaves a sound database and continues: killed at random moments, and at chosen ones.
+"""A killed import leaves an intact database and can be continued, for kills at random and at chosen moments.
 
-The long form of the first test is `python -m tests.fuzz.kills --kills=50`, that of the second `FAULTS=all`.
+Long forms: `python -m tests.fuzz.kills --kills=50` for the first test, `FAULTS=all` for the second.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def test_a_kill_before_any_change_of_a_file_leaves_all_or_nothing(tmp_path: Path
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Faults:
-    """Disks that misbehave."""
+    """Build the fault injection library."""
     return Faults.built(tmp_path_factory.mktemp("faults"))

@@ -1,4 +1,4 @@
-"""Subscriptions over WebSocket against a real process, with a client of a few lines on wsproto."""
+"""Subscriptions over WebSocket with a real process and a small client on wsproto."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS = (*MINING, "--rpc-ws-enabled", "--rpc-ws-port=0", "--rpc-ws-api=ETH,WEB
 
 
 class WebSocket:
-    """A client that keeps answers and notifications apart."""
+    """A client that separates answers and notifications."""
 
     def __init__(self, node: NodeProcess) -> None:
         self.socket = socket.create_connection(("127.0.0.1", node.ports["ws-rpc"]), timeout=60)
@@ -44,7 +44,7 @@ class WebSocket:
         return self.answers.pop(id)
 
     def wait(self, count: int) -> list[tuple[str, Any]]:
-        """That many notifications, oldest first."""
+        """Wait for `count` notifications; return them, oldest first."""
         deadline = time.monotonic() + 60
         while len(self.notifications) < count:
             assert time.monotonic() < deadline, self.notifications

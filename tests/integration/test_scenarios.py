@@ -1,4 +1,4 @@
-"""The scenarios of networking.md 7.8 with nodes of our own, as far as no other file plays them.
+"""The scenarios of networking.md 7.8 with Ophion nodes, except those in other files.
 
 | scenario | where |
 | --- | --- |
@@ -40,14 +40,14 @@ BLOCKS = 1500
 
 
 def endings(node: NodeProcess) -> dict[tuple[str, str], int]:
-    """Connections that ended, by who ended them and why."""
+    """Return the number of ended connections by who ended them and why."""
     found = node.rpc("debug_metrics")["peers"].get("disconnected_total", {})
     return {(who, why): count for who, reasons in found.items() for why, count in reasons.items()}
 
 
 @pytest.fixture(scope="module")
 def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of validators in a file."""
+    """Write a BFT chain into a file."""
     file: Path = tmp_path_factory.mktemp("chain") / "blocks.rlp"
     with file.open("wb") as out:
         for _, block in sealed_blocks("qbft", 4, BLOCKS):
@@ -68,7 +68,7 @@ def test_2_both_dial_each_other_at_once_and_one_connection_survives(tmp_path: Pa
         nodes.append(NodeProcess(path, "--network=dev", f"--p2p-port={ports[here]}", *PEERS))
     with nodes[0] as one, nodes[1] as two:
         wait_for(lambda: len(one.rpc("admin_peers")) == len(two.rpc("admin_peers")) == 1)
-        time.sleep(2)  # time for the other dial to arrive, if one is still under way
+        time.sleep(2)  # time for the other dial to arrive, if it is in progress
         [seen_by_one], [seen_by_two] = one.rpc("admin_peers"), two.rpc("admin_peers")
         assert seen_by_one["network"]["inbound"] is not seen_by_two["network"]["inbound"]
         assert sum(endings(one).values()) <= 2
@@ -82,7 +82,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
     if what == "genesis":
         theirs["gasLimit"] = hex(int(ours["gasLimit"], 16) - 1)
     else:
-        theirs["config"]["arrowGlacierBlock"] = 100  # it changes nothing but the fork identifier
+        theirs["config"]["arrowGlacierBlock"] = 100  # changes only the fork identifier
     nodes = []
     for name, genesis in (("one", ours), ("two", theirs)):
         file = tmp_path / f"{name}.json"
@@ -95,7 +95,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
         one.rpc("admin_addPeer", two.rpc("net_enode"))
         wait_for(lambda: endings(one))
         time.sleep(3)
-        # whoever is tried again is there for a moment
+        # a redialled peer is connected for a moment
         wait_for(lambda: one.rpc("net_peerCount") == two.rpc("net_peerCount") == "0x0")
         assert {why for _, why in endings(one)} == {"subprotocol"}  # 0x10
         assert sum(endings(one).values()) <= 4
@@ -140,15 +140,15 @@ def test_9_a_storm_of_transactions_passes_a_line_of_nodes(tmp_path: Path) -> Non
         for node in (miner, middle, first):
             wait_for(lambda node=node: int(node.rpc("eth_getTransactionCount", sender, "latest"), 16) == count)
         assert all(first.rpc("eth_getTransactionReceipt", hash)["status"] == "0x1" for hash in hashes[::250])
-        # nothing came back to where it came from
+        # no transaction returned to its sender
         came = first.rpc("debug_metrics")["network"]["p2p_messages_inbound_total"]["eth"]
         assert not any("Transactions" in name and "Get" not in name for name in came), came
 
 
 def test_10_many_peers_get_large_blocks_on_time(tmp_path: Path) -> None:
-    """A validator alone makes blocks of a megabyte, and every follower has it for its peer."""
+    """One validator makes blocks of a megabyte, and is the peer of every follower."""
     followers, seconds = (25, 600) if IS_LONG else (5, 6)
-    # all of them dial the maker, who by default would take no more than three fifths of its places from outside
+    # all followers dial the validator, which by default accepts three fifths of its peers as inbound
     options = ("--remote-connections-limit-enabled=false",)
     with TestNetwork(tmp_path, "qbft", validators=1, options=options) as network, ExitStack() as stack:
         (maker,) = network.nodes

@@ -1,4 +1,4 @@
-"""A machine on which something is missing gets one line that says what to install."""
+"""If a program is missing, the set-up prints one line that says what to install."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SET_UP = ROOT / "scripts" / "set-up"
 
 
 def machine(folder: Path, **programs: str) -> Path:
-    """A directory of programs that is all a machine has: the shell's helpers, and these one-line scripts."""
+    """Make a directory with the only programs of a machine: the shell's helpers and these one-line scripts."""
     folder.mkdir()
     for name in ("sh", "awk"):
         found = shutil.which(name)

@@ -1,4 +1,4 @@
-"""A node that keeps some states: what it answers about the others, and that nothing can be damaged by killing it."""
+"""A node that stores only recent states: its answers about older ones, and no damage by kills."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CALL = {"from": ADDRESS, "to": ADDRESS, "value": "0x1"}
 
 
 def grow(node: NodeProcess, first: int, count: int) -> None:
-    """Blocks with a transfer to a new account each."""
+    """Make blocks with one transfer to a new account each."""
     for nonce in range(first, first + count):
         node.receipt(node.send(legacy_transaction(RICH, nonce, to=nonce.to_bytes(4, "big") * 5, value=1)))
 
@@ -66,7 +66,7 @@ def test_states_that_are_not_kept_are_answered_like_blocks_that_are_not_there(tm
         assert answer(node, "debug_traceTransaction", trace) is None
         assert answer(node, "debug_traceBlockByNumber", hex(39))
         assert answer(node, "trace_block", hex(39))
-        # what is no state stays
+        # data other than states stays
         assert node.rpc("eth_getBlockByNumber", old, True)["number"] == old
         assert node.rpc("eth_getTransactionReceipt", trace)["status"] == "0x1"
         assert node.stop() == 0
@@ -85,7 +85,7 @@ def test_a_whole_history_is_dropped_when_it_is_asked_for_later(tmp_path: Path) -
         grow(node, 61, 3)
         assert node.stop() == 0
     ophion("storage", "check", f"--data-path={tmp_path / 'data'}").succeeded()
-    # the other way round: what is gone is missing, and everything from now on stays
+    # without the option: pruned states stay missing, and all later states are stored
     with NodeProcess(tmp_path / "data", *MINING) as node:
         grow(node, 64, 20)
         assert node.rpc("eth_getBalance", ADDRESS, hex(5)) is None
@@ -96,7 +96,7 @@ def test_killing_a_node_that_drops_states_damages_nothing(tmp_path: Path) -> Non
     order, nonce = random.Random(7), 0
     for _ in range(4):
         with NodeProcess(tmp_path / "data", *MINING, HISTORY) as node:
-            # the first block after a start begins a round
+            # the first block after a start begins a pruning round
             grow(node, nonce, 25)
             nonce += 25
             time.sleep(order.random() * 0.02)
@@ -113,7 +113,7 @@ def test_killing_an_import_that_drops_states_damages_nothing(tmp_path: Path) -> 
         running = subprocess.Popen(
             [*OPHION, *arguments], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        # in the middle of it on every machine: nothing but its file says how far it is
+        # kill in the middle; only the file size shows the progress
         wait_for(lambda least=megabytes << 20: database.exists() and database.stat().st_size > least)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
@@ -131,7 +131,7 @@ PRIVATE = (*BERLIN, "--privacy-enabled", "--rpc-http-api=ETH,EEA,PRIV")
 
 
 def with_private_state(data: Path) -> bytes:
-    """Forty blocks, the first of which has a private transaction; the key of the enclave."""
+    """Make forty blocks, the first with a private transaction; return the enclave key."""
     with NodeProcess(data, *PRIVATE) as node:
         client = PrivateClient(node, DEV_KEYS[0], 2018)
         assert client.receipt(client.send(NUMBER_CONTRACT))["status"] == "0x1"
@@ -151,7 +151,7 @@ def test_states_under_private_ones_are_not_dropped(tmp_path: Path) -> None:
     with NodeProcess(data, *PRIVATE) as node:
         assert node.rpc("priv_status")["states"]
         assert node.stop() == 0
-    # who gives them up may
+    # deleting the private states allows pruning
     ophion("privacy", "rebuild", f"--data-path={data}").succeeded()
     with NodeProcess(data, *BERLIN, HISTORY) as node:
         grow(node, 39, 1)
@@ -163,20 +163,20 @@ def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tm
     data = tmp_path / "data"
     enclave_key = with_private_state(data)
     with DataDirectory.open_existing(data) as directory:
-        # as versions did that did not look for private states
+        # as earlier versions did, which did not check for private states
         PruningRounds(directory.store(), 16).catch_up(40)
-    # what cannot be made again is kept
+    # states that cannot be rebuilt are not deleted
     ophion("privacy", "rebuild", f"--data-path={data}").failed("Nothing was changed", "--state-history")
     refused = ophion(*PRIVATE, f"--data-path={data}", "--p2p-enabled=false")
     refused.failed("--privacy-enabled needs the state of every block", "--state-history", "ophion blocks export")
-    # the chain itself can be used as before, and the private states are there for whoever reads them
+    # the public chain still works, and the private states can be read
     with NodeProcess(data, *BERLIN, HISTORY) as node:
         assert node.height == 40
         assert node.stop() == 0
     with DataDirectory.open_existing(data) as directory:
         followed = PrivateLedger(directory.store(read_only=True)).followed()
     assert followed is not None
-    # the way that the message names
+    # the way out that the message names
     ophion("blocks", "export", f"--to={tmp_path / 'chain.rlp'}", f"--data-path={data}").succeeded()
     new = tmp_path / "new"
     arguments = ("--network=dev", "--dev-fork=berlin", f"--data-path={new}")

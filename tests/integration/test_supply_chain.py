@@ -1,4 +1,4 @@
-"""What Ophion is built from: locked by hash, wherever it comes from, and looked at for known faults."""
+"""Dependencies of Ophion: locked by hash and checked for known vulnerabilities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHEEL = "tomli_w-1.2.0-py3-none-any.whl"
 
 
 def entries(lock: str) -> dict[str, list[str]]:
-    """The hashes of each locked package."""
+    """Return the hashes of each locked package."""
     found: dict[str, list[str]] = {}
     for line in (ROOT / lock).read_text().splitlines():
         if "==" in line:
@@ -62,12 +62,12 @@ def test_a_node_runs_with_nothing_that_only_tests_need() -> None:
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """No news."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[str]:
-    """A package index with one package: an old wheel, the one that is locked, its sources."""
+    """Serve a package index with one package: an old wheel, the locked wheel, its source."""
     page = tmp_path / "index" / "tomli-w"
     page.mkdir(parents=True)
     names = (
@@ -117,7 +117,7 @@ def test_a_version_that_is_not_there_is_one_line_and_changes_nothing(tmp_path: P
 
 
 def audit(folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:
-    """The audit on a machine that has these programs, written in Python, and nothing else."""
+    """Run the audit on a machine with only these programs, written in Python."""
     folder.mkdir()
     for name, code in programs.items():
         program = folder / name.replace("_", "-")
@@ -129,7 +129,7 @@ def audit(folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:
 
 
 def finding(*dependencies: dict[str, object]) -> str:
-    """A pip-audit that finds this."""
+    """Return a pip-audit script that reports these dependencies."""
     found = json.dumps({"dependencies": dependencies})
     return f"open(sys.argv[sys.argv.index('--output') + 1], 'w').write({found!r})"
 
@@ -162,7 +162,7 @@ def test_advisories_that_cannot_be_fetched_are_said_to_be_missing(tmp_path: Path
 
 
 def test_crates_are_looked_at_in_words_that_the_tool_knows(tmp_path: Path) -> None:
-    """The options of cargo-deny 0.20: no `--disable-fetch` any more, `--offline` before the name of the command."""
+    """The options of cargo-deny 0.20: no `--disable-fetch`, and `--offline` before the command."""
     known = """
 words = sys.argv[4:] if sys.argv[1:3] == ['deny', '--manifest-path'] else []
 sys.exit(0 if words in (['fetch', 'db'], ['--offline', 'check', 'bans', 'licenses', 'sources', 'advisories']) else 2)

@@ -1,4 +1,4 @@
-"""Clique with geth 1.13.15: each fetches the chain from the other, and transactions travel both ways."""
+"""Clique with geth 1.13.15: each synchronises from the other, and transactions are gossiped both ways."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Geth:
-    """A geth that follows the network, or one that seals."""
+    """A geth that follows the network or seals."""
 
     def __init__(self, data: Path) -> None:
         assert GETH is not None
@@ -77,7 +77,7 @@ class Geth:
         asked = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(asked, timeout=20) as answer:
             found = json.loads(answer.read())
-        # a geth that has just started answers questions about transactions with an error until its index is there
+        # a geth that has just started returns an error until its transaction index is ready
         assert "error" not in found or "indexing" in found["error"]["message"], found
         return found.get("result")
 
@@ -94,7 +94,7 @@ def head(node: NodeProcess | Geth) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of a lone signer in a file."""
+    """Write a chain of one signer into a file."""
     folder: Path = tmp_path_factory.mktemp("chain")
     (folder / "genesis.json").write_text(clique_genesis_text())
     with (folder / "blocks.rlp").open("wb") as file:

@@ -1,4 +1,4 @@
-"""Two real nodes over real sockets: synchronisation, gossip of blocks and transactions, kills in the middle."""
+"""Two real nodes over real sockets: synchronisation, gossip of blocks and transactions, kills in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def head(node: NodeProcess) -> str:
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain of validators in a file."""
+    """Write a BFT chain into a file."""
     folder: Path = tmp_path_factory.mktemp("chain")
     (folder / "genesis.json").write_text(bft_genesis_text("qbft", 4))
     with (folder / "blocks.rlp").open("wb") as file:
@@ -49,7 +49,7 @@ def test_a_chain_comes_over_and_a_kill_in_the_middle_costs_nothing(chain: Path, 
             assert head(follower) == head(one)
             assert follower.rpc("eth_syncing") is False
             assert follower.rpc("eth_protocolVersion") == "0x45"
-            wait_for(lambda: "synchronised block=" in follower.output())  # said when the last block is there
+            wait_for(lambda: "synchronised block=" in follower.output())  # logged when the last block is imported
             follower.stop()
     ophion("storage", "check", f"--data-path={tmp_path / 'two'}").succeeded()
 

@@ -1,4 +1,4 @@
-"""Besu as a partner: any member of a network, asked over JSON-RPC. Needs BESU=path/to/its/start/script."""
+"""Runs Besu as a member of a network, queried over JSON-RPC. Needs BESU=path/to/its/start/script."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.interop.partner import Partner
 
 BESU = os.environ.get("BESU", "")
 START_LIMIT_S = 120
-"""A virtual machine on a busy computer takes its time."""
+"""The Java VM starts slowly on a busy machine."""
 
 needs_besu = pytest.mark.skipif(not shutil.which(BESU), reason="BESU does not name a start script of Besu")
 
 
 class Besu(Partner):
-    """One Besu node with the key of its place in the network, and the others as static peers."""
+    """A Besu node with one key of the network and the other nodes as static peers."""
 
     def __init__(self, network: TestNetwork, index: int, options: Sequence[str] = ()) -> None:
         super().__init__(BESU, network, index)

@@ -1,4 +1,4 @@
-"""The conformance tool of go-ethereum and the data of its suites, where this machine has them."""
+"""Finds the conformance tool of go-ethereum and the data of its suites."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMIT_S = 540
 
 
 def tool(variable: str, version: str) -> Path:
-    """The program that the variable names; otherwise the test is skipped."""
+    """Return the program that the variable names; skip the test if it is not set."""
     named = os.environ.get(variable)
     if not named:
         pytest.skip(f"{variable} does not name go-ethereum's devp2p tool ({version})")
@@ -25,7 +25,7 @@ def tool(variable: str, version: str) -> Path:
 
 
 def suite_data(version: str, target: Path) -> Path:
-    """A copy of a suite's chain. `go mod download` of that version of go-ethereum puts it into Go's module cache."""
+    """Return a copy of a suite's chain, which `go mod download` of that version puts into Go's module cache."""
     cache = os.environ.get("GOMODCACHE") or _go_module_cache()
     source = Path(cache, SUITE_DATA.format(version=version)) if cache else None
     if source is None or not source.is_dir():
@@ -44,7 +44,7 @@ def _go_module_cache() -> str:
 
 
 def run(program: Path, *arguments: str | Path) -> str:
-    """What the tool writes; it must end well."""
+    """Run the tool; return its output. It must succeed."""
     ran = subprocess.run(
         [program, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LIMIT_S
     )
@@ -53,7 +53,7 @@ def run(program: Path, *arguments: str | Path) -> str:
 
 
 def passed(output: str) -> set[str]:
-    """Names of the tests that a suite in TAP form reports as good; a bad one fails here."""
+    """Return the names of passed tests in TAP output. A failed test raises here."""
     bad = re.findall(r"^not ok \d+ (.*)", output, re.MULTILINE)
     assert not bad, f"{bad}\n{output[-8000:]}"
     return {name.strip() for name in re.findall(r"^ok \d+ (.*)", output, re.MULTILINE)}

@@ -1,4 +1,4 @@
-"""BFT networks of two clients: two validators of each, and a node of ours that follows."""
+"""BFT networks of two clients: two validators of each, and an Ophion follower."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THEIRS = (2, 3)
 
 
 class Mixed:
-    """A context manager that leaves nothing behind."""
+    """A running mixed network; a context manager that stops all processes."""
 
     def __init__(self, path: Path, engine: str, make: Callable[[TestNetwork, int], Partner]) -> None:
         self.network = mixed_network(TestNetwork(path, engine, 4, followers=1))
@@ -39,7 +39,7 @@ class Mixed:
         end_all(self.network, OURS, self.theirs)
 
     def vote(self, candidate: str, adds: bool) -> None:
-        """Let all four vote, and wait until that has its effect."""
+        """Let all four vote, and wait for the effect."""
         for index in OURS[:2]:
             self.network.nodes[index].rpc(f"{self._prefix}_proposeValidatorVote", candidate, adds)
         for one in self.theirs:
@@ -51,22 +51,22 @@ class Mixed:
         return listed
 
     def makers(self, first: int, count: int) -> Counter[str]:
-        """Who made these blocks."""
+        """Return who made these blocks."""
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         return Counter(block["miner"] for block in blocks)
 
     def later_rounds(self, first: int, count: int) -> Counter[str]:
-        """Who made those of these blocks that took more than one round."""
+        """Return who made those blocks that took more than one round."""
         protocol = Qbft() if self.network.engine == "qbft" else Ibft2()
         blocks = (self.network.nodes[0].rpc("eth_getBlockByNumber", hex(first + n), False) for n in range(count))
         extras = ((block["miner"], protocol.decode_extra(bytes.fromhex(block["extraData"][2:]))) for block in blocks)
         return Counter(miner for miner, extra in extras if extra.round > 0)
 
     def check_agreement(self) -> None:
-        """All six have the same block, a moment ago."""
+        """Check that all six have the same block a moment ago."""
         check_agreement(self.network, OURS, self.theirs, min(self.network.heights(OURS)) - 1)
 
 
 def address_between(low: bytes, high: bytes) -> bytes:
-    """The address of somebody nobody has seen, whose turn comes between two others."""
+    """Return an unused address that sorts between two others."""
     return next(key.address for key in map(member_key, range(2000, 9999)) if low < key.address < high)

@@ -1,4 +1,4 @@
-"""A member of a network that is another client, as a process asked over JSON-RPC: any, and those that come of geth."""
+"""Runs another client as a member of a network: any client, and those derived from geth."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ophion.testing.wait_for import wait_for
 
 BLOCKS = 200 if os.environ.get("OPHION_FAULTS") == "long" else 16
 GAS_LIMIT = 30_000_000
-"""Other clients do not go along with the limit of our genesis."""
+"""Other clients do not accept the gas limit of the default test genesis."""
 
 
 def mixed_network(network: TestNetwork) -> TestNetwork:
-    """The same network with a gas limit that every client takes."""
+    """Return the same network with a gas limit that every client accepts."""
     genesis = json.loads(network.genesis_file.read_text())
     network.genesis_file.write_text(json.dumps({**genesis, "gasLimit": hex(GAS_LIMIT)}))
     return network
 
 
 class Partner(ABC):
-    """One process; its node key is that of its place in the network."""
+    """A process with one node key of the network."""
 
     def __init__(self, program: str, network: TestNetwork, index: int, **environment: str) -> None:
         self.path = network.path / f"partner{index}"
@@ -42,19 +42,19 @@ class Partner(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start it, the first time or again."""
+        """Start or restart it."""
 
     @abstractmethod
     def propose(self, candidate: str, adds: bool) -> None:
-        """Let it vote for a validator or signer, or against one."""
+        """Vote for or against a validator or signer."""
 
     def command(self, *words: object) -> None:
-        """Run something else that its program can do, and wait for it."""
+        """Run another command of its program and wait for it."""
         made = [self._program, *map(str, words)]
         subprocess.run(made, env=self._environment, check=True, capture_output=True, timeout=60)
 
     def launch(self, *words: object) -> None:
-        """Start it; what it says goes to `log` in its data path."""
+        """Start it; output goes to `log` in its data path."""
         command = [self._program, *map(str, words)]
         with (self.path / "log").open("ab") as log:
             self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
@@ -76,7 +76,7 @@ class Partner(ABC):
 
 
 class GethPartner(Partner):
-    """geth, or a client that comes of it."""
+    """geth, or a client derived from it."""
 
     def __init__(self, program: str, network: TestNetwork, index: int, **environment: str) -> None:
         super().__init__(program, network, index, **environment)
@@ -87,7 +87,7 @@ class GethPartner(Partner):
         super().command("--datadir", self.path, *words)
 
     def mine(self, options: Mapping[str, object], *switches: str) -> None:
-        """Start it with these options beside those that all have."""
+        """Start it with these options in addition to the common ones."""
         options = {
             "--datadir": self.path,
             "--syncmode": "full",
@@ -103,7 +103,7 @@ class GethPartner(Partner):
 
 
 def check_agreement(network: TestNetwork, ours: Sequence[int], theirs: Sequence[Partner], number: int) -> None:
-    """All nodes of both clients have, or soon have, the same block at a height."""
+    """Wait until all nodes of both clients have the same block at a height."""
     for one in theirs:
         wait_for(lambda one=one: one.height >= number, 60, f"block {number}")  # type: ignore[misc]
     hashes = {network.block_hash(index, number) for index in ours}
@@ -112,7 +112,7 @@ def check_agreement(network: TestNetwork, ours: Sequence[int], theirs: Sequence[
 
 
 def check_signers(network: TestNetwork, ours: Sequence[int]) -> None:
-    """Every signer of a Clique network, of whichever client, makes some of the next blocks."""
+    """Check that every signer of a Clique network makes some of the next blocks."""
     network.wait(lambda: min(network.heights(ours)) >= 3, 90, "the third block")
     first = network.height(0)
     network.grow(BLOCKS, 90 + 4 * BLOCKS, ours)
@@ -123,7 +123,7 @@ def check_signers(network: TestNetwork, ours: Sequence[int]) -> None:
 
 
 def end_all(network: TestNetwork, ours: Sequence[int], theirs: Sequence[Partner]) -> None:
-    """Leave no process behind."""
+    """Stop all processes."""
     for one in theirs:
         one.kill()
     for index in ours:

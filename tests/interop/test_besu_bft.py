@@ -1,8 +1,7 @@
 """IBFT 2.0 and QBFT with Besu: two validators of each client on one chain. Needs BESU=path/to/its/start/script.
 
-They take turns, carry each other's transactions, one of each side is killed and comes back, votes of both sides count,
-a validator that never comes costs little, and the nodes of Besu are replaced one by one.
-`OPHION_FAULTS=long` lets the network make 200 blocks.
+Tests turns, gossip of transactions, a killed validator of each client, votes of both, an offline validator, and the
+replacement of the Besu nodes one by one. `OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
         assert max(made.values()) - min(made.values()) <= max(2, BLOCKS // 20), made
         check_transactions(mixed)
         check_statuses(mixed)
-        # one of each side is killed and comes back
+        # one validator of each client is killed and restarted
         network.kill(1)
         network.grow(5, 90, (0,))
         network.nodes[1].start()
@@ -47,7 +46,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
         network.grow(5, 90, OURS)
         theirs[0].start()
         wait_for(lambda: has_joined(network, theirs[0]), 180, "the return of Besu")
-        # votes of both sides count: they add the node that has followed so far, and remove it again
+        # votes of both clients count: they add the follower, and remove it again
         fifth = "0x" + network.keys[REPLACEMENT].address.hex()
         mixed.vote(fifth, True)
         mixed.vote(fifth, False)
@@ -57,7 +56,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, engine: str, successor: int, whose: str) -> None:
-    """All four that are there are needed from then on, and every fifth turn falls to whoever comes next."""
+    """All four online validators are needed from then on, and every fifth turn falls to the next proposer."""
     with Mixed(tmp_path, engine, Besu) as mixed:
         network = mixed.network
         absent = "0x" + address_between(network.keys[successor - 1].address, network.keys[successor].address).hex()
@@ -96,7 +95,7 @@ def test_its_nodes_are_replaced_one_by_one(tmp_path: Path, engine: str) -> None:
 
 
 def check_transactions(mixed: Mixed) -> None:
-    """What is sent to one client is mined by the other one as well."""
+    """Check that transactions sent to one client are mined by the other too."""
     nodes, theirs = mixed.network.nodes, mixed.theirs
     sent: dict[str, bool] = {}
     for nonce in range(20):
@@ -116,7 +115,7 @@ def check_transactions(mixed: Mixed) -> None:
 
 
 def check_statuses(mixed: Mixed) -> None:
-    """Peers, status and doctor tell who is there and which client it is."""
+    """Check that peers, status and doctor show all nodes and their clients."""
     nodes, keys = mixed.network.nodes, mixed.network.keys
     peers = {peer["name"].split("/")[0].lower() for peer in nodes[0].rpc("admin_peers")}
     assert peers == {"besu", "ophion"}
@@ -135,7 +134,7 @@ def check_statuses(mixed: Mixed) -> None:
 
 
 def has_joined(network: TestNetwork, besu: Besu) -> bool:
-    """Whether a node that was started again has all blocks but the last."""
+    """Return whether a restarted node has all blocks but the last."""
     try:
         return besu.height >= network.height(0) - 1
     except (OSError, ValueError, TypeError):

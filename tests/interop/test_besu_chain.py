@@ -1,6 +1,6 @@
-"""Besu and Ophion on one chain where one makes the blocks and the other follows, and as Clique signers.
+"""Besu and Ophion on one chain: one makes the blocks and the other follows; and both as Clique signers.
 
-Needs BESU=path/to/its/start/script. `OPHION_FAULTS=long` lets the signers make 200 blocks.
+Needs BESU=path/to/its/start/script. `OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENGINES = ("ibft2", "qbft", "clique")
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ours_follows(tmp_path: Path, engine: str) -> None:
-    """From genesis, and from the middle on after a while without it."""
+    """Ophion synchronises from genesis, and again after some time offline."""
     network = mixed_network(TestNetwork(tmp_path, engine, 1, followers=1))
     besu, ours = Besu(network, 0), network.nodes[1]
     try:
@@ -43,7 +43,7 @@ def test_ours_follows(tmp_path: Path, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_besu_follows(tmp_path: Path, engine: str) -> None:
-    """From genesis, and from the middle on after a while without it."""
+    """Besu synchronises from genesis, and again after some time offline."""
     network = mixed_network(TestNetwork(tmp_path, engine, 1, followers=1))
     besu, ours = Besu(network, 1), network.nodes[0]
     try:
@@ -73,7 +73,7 @@ def test_three_signers_make_one_chain(tmp_path: Path) -> None:
         for index in ours:
             nodes[index].start()
         check_signers(network, ours)
-        # votes of both sides count: one of ours and the other client add a fourth; with three of four it goes again
+        # votes of both clients count: one of each adds a fourth signer; three of four remove it
         fourth = "0x" + member_key(77).address.hex()
         for adds, voters in ((True, (0,)), (False, ours)):
             for index in voters:

@@ -1,7 +1,7 @@
-"""A network ruled by contracts that `ophion permissions genesis` has made, with Besu.
+"""Besu in a network with permission contracts from `ophion permissions genesis`.
 
-One validator of each client asks the same contracts about accounts and nodes, and the command of Ophion changes the
-rules through the node of Besu. Needs BESU=path/to/its/start/script.
+One validator of each client uses the same contracts for accounts and nodes. The `ophion` command changes the rules
+through the Besu node. Needs BESU=path/to/its/start/script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BY_CONTRACT = (
 
 
 class Ruled:
-    """Two validators that ask the contracts, and a node of ours that does not and is in no list."""
+    """Two validators that use the contracts, and an Ophion node that does not and is in no list."""
 
     def __init__(self, path: Path, version: int) -> None:
         rules = (*BY_CONTRACT, f"--permissions-nodes-contract-version={version}")
@@ -50,7 +50,7 @@ class Ruled:
         self.key_file.write_text(ADMIN.secret().hex())
 
     def command(self, *words: str) -> Finished:
-        """`ophion permissions`, with the node of Besu."""
+        """Run `ophion permissions` with the Besu node."""
         return ophion("permissions", *words, f"--rpc=http://127.0.0.1:{self.besu.rpc_port}")
 
     def besu_knows_stranger(self) -> bool:
@@ -61,7 +61,7 @@ class Ruled:
 def ruled(path: Path, version: int) -> Iterator[Ruled]:
     made = Ruled(path, version)
     try:
-        # until Besu has the chain it lets nobody in, and dials its static nodes once a minute: they are there first
+        # Besu accepts no peers until it has the chain, and dials static nodes once a minute, so they start first
         made.ours.start()
         made.besu.start()
         made.besu.wait()
@@ -75,7 +75,7 @@ def ruled(path: Path, version: int) -> Iterator[Ruled]:
 def test_both_keep_the_rules_of_the_contracts(tmp_path: Path, version: int) -> None:
     with ruled(tmp_path, version) as made:
         network, besu, ours = made.network, made.besu, made.ours
-        # who is in no list is not let in, and its transactions are in no block of either
+        # an unlisted node is refused, and its transactions are in no block
         made.stranger.start()
         raw = "0x" + legacy_transaction(OTHER, 0, chain_id=CHAIN_ID).hex()
         hash = ours.rpc("eth_sendRawTransaction", raw)

@@ -19,7 +19,7 @@ LOCAL = (
     "--p2p-port=0",
     "--bootnodes",
     "--rpc-http-api=ETH,NET",
-    # the suites offer a gas price of 1
+    # the suites use a gas price of 1
     "--min-gas-price=0",
 )
 
@@ -98,7 +98,7 @@ def test_discovery(tmp_path: Path) -> None:
 
 
 def test_eth_before_the_merge(tmp_path: Path) -> None:
-    """Announcements of blocks as well: this suite makes the chain grow."""
+    """Includes block announcements: this suite extends the chain."""
     program = tool("DEVP2P_1135", "1.13.5")
     data = suite_data("1.13.5", tmp_path / "suite")
     options = (f"--genesis-file={data / 'genesis.json'}", "--network-id=19763")
@@ -130,7 +130,7 @@ def load(data_path: Path, *arguments: str) -> None:
 
 class _Anything(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        # the request is chunked and does not matter
+        # the request is chunked, and its content does not matter
         body = b'{"jsonrpc":"2.0","id":1,"result":{"payloadStatus":{"status":"VALID"}}}'
         self.send_response(200)
         self.send_header("Connection", "close")
@@ -139,12 +139,12 @@ class _Anything(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the tool talks to it once."""
+        """Log nothing."""
 
 
 @contextmanager
 def engine() -> Iterator[str]:
-    """Stands in for the Engine API: the suite sends it one message and takes any answer."""
+    """Serve a replacement for the Engine API. The suite sends it one message and accepts any answer."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Anything) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

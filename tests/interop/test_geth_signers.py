@@ -1,6 +1,6 @@
 """Clique with geth: two signers of each client on one chain. Needs GETH=path/to/geth (1.13, the last with Clique).
 
-They make blocks together and votes of both sides count. `OPHION_FAULTS=long` lets the network make 200 blocks.
+They make blocks together, and votes of both clients count. `OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not shutil.which(GETH), reason="GETH does not na
 
 
 class GethSigner(GethPartner):
-    """One geth signer; its account is the key of its place in the network."""
+    """A geth signer whose account is one key of the network."""
 
     def __init__(self, network: TestNetwork, index: int) -> None:
         super().__init__(GETH, network, index)
@@ -60,7 +60,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         for index in ours:
             nodes[index].start()
         check_signers(network, ours)
-        # votes of both sides count: three of four add a fifth, three of five remove it again
+        # votes of both clients count: three of four add a fifth signer, three of five remove it
         fifth = "0x" + member_key(77).address.hex()
         for adds in (True, False):
             for index in ours:

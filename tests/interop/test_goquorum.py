@@ -1,7 +1,7 @@
 """QBFT with GoQuorum: two validators of each client on one chain. Needs GOQUORUM=path/to/its/geth.
 
-They take turns, one of each side is killed and comes back, votes of both sides count, and a validator that was voted in
-and never comes costs little. `OPHION_FAULTS=long` lets the network make 200 blocks.
+Tests turns, a killed validator of each client, votes of both, and a voted-in validator that is offline.
+`OPHION_FAULTS=long` makes 200 blocks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         made = mixed.makers(first, BLOCKS)
         assert len(made) == 4
         assert max(made.values()) - min(made.values()) <= max(2, BLOCKS // 20), made
-        # one of each side is killed and comes back
+        # one validator of each client is killed and restarted
         network.kill(1)
         network.grow(5, 60, (0,))
         network.nodes[1].start()
@@ -63,7 +63,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
         network.grow(5, 60, ours)
         theirs[0].start()
         network.grow(4, 60, ours)
-        # votes of both sides count: they add the node that has followed so far, and remove it again
+        # votes of both clients count: they add the follower, and remove it again
         fifth = "0x" + network.keys[4].address.hex()
         mixed.vote(fifth, True)
         mixed.vote(fifth, False)
@@ -72,7 +72,7 @@ def test_two_of_each_make_one_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("successor", "whose"), [(1, "ours"), (2, "theirs")])
 def test_a_validator_that_is_voted_in_and_never_comes(tmp_path: Path, successor: int, whose: str) -> None:
-    """All four that are there are needed from then on, and every fifth turn falls to whoever comes next."""
+    """All four online validators are needed from then on, and every fifth turn falls to the next proposer."""
     with Mixed(tmp_path, "qbft", GoQuorum) as mixed:
         network = mixed.network
         absent = "0x" + address_between(network.keys[successor - 1].address, network.keys[successor].address).hex()

@@ -1,6 +1,6 @@
-"""Private transactions with Tessera: three nodes, each a client of a real one in orion mode (privacy.md 5, 15.5).
+"""Private transactions with Tessera: three nodes, each with a real Tessera in orion mode (privacy.md 5, 15.5).
 
-Needs TESSERA=command, which is started with `-configfile FILE`. The third node is no member.
+Needs TESSERA=command, which is started with `-configfile FILE`. The third node is not a member.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ pytestmark = pytest.mark.skipif(
 
 
 class Tessera:
-    """One process, with one of the published keys and a database in its folder."""
+    """A Tessera process, with one of the public test keys and a database in its folder."""
 
     def __init__(self, path: Path, index: int, ports: Sequence[tuple[int, int]]) -> None:
-        """`ports`: those of all of them, for clients and for each other."""
+        """Prepare a process. `ports` are the ports of all processes, for clients and for each other."""
         self.path = path
         self.port, self._own_port = ports[index]
         self.key_file = path / "key.pub"
@@ -57,7 +57,7 @@ class Tessera:
         self.key_file.write_text(text(ENCLAVE_KEYS[index]))
         servers = {"Q2T": self.port, "P2P": self._own_port}
         keys = {"privateKey": text(ENCLAVE_SECRETS[index]), "publicKey": text(ENCLAVE_KEYS[index])}
-        # otherwise what it has acknowledged is on disk half a second later
+        # without this, acknowledged data is on disk half a second later
         database = f"jdbc:h2:{path / 'rows'};WRITE_DELAY=0"
         config = {
             "mode": "orion",
@@ -95,21 +95,21 @@ class Tessera:
     def ask(
         self, method: str, path: str, body: bytes = b"", *, among: bool = False, **headers: str
     ) -> tuple[int, bytes]:
-        """`among`: as one of them asks another."""
+        """Send a request. With `among`, as one Tessera to another."""
         connection = http.client.HTTPConnection("127.0.0.1", self._own_port if among else self.port, timeout=20)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         return answer.status, answer.read()
 
     def kill(self) -> None:
-        """All of its processes: the command may be a script that starts another."""
+        """Kill all its processes, because the command may be a script that starts another."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(15)
 
 
 class Story:
-    """A and B, who are members, and C, who is not; each has a Tessera."""
+    """Members A and B, and C, which is not a member; each has a Tessera."""
 
     def __init__(self, network: TestNetwork, enclaves: list[Tessera]) -> None:
         self.network = network
@@ -118,7 +118,7 @@ class Story:
             PrivateClient(node, key, CHAIN_ID) for node, key in zip(network.nodes, DEV_KEYS, strict=False)
         ]
         self.group = legacy_id([self.a.enclave_key, self.b.enclave_key])
-        # they tell each other their keys when they please: until then a recipient is not found
+        # until the processes have exchanged keys, a recipient is not found
         self.contract = self.created(private_for=(self.b.enclave_key,))
 
     def created(self, **members: Any) -> str:
@@ -146,7 +146,7 @@ class Story:
         return found
 
     def agree(self, marker: str, value: int, group: bytes | None = None, contract: str | None = None) -> None:
-        """Members have executed this, and have the same state."""
+        """Check that members have executed this transaction and have the same state."""
         for one in (self.a, self.b):
             wait_for(lambda one=one: self.receipt(one, marker) is not None, LIMIT_S, "the receipt")  # type: ignore[misc]
             assert int(self.get(one, group, contract), 16) == value
@@ -187,7 +187,7 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
         wait_for(lambda marker=marker: story.c.node.rpc("eth_getTransactionReceipt", marker), LIMIT_S, "the block at C")  # type: ignore[misc]
         assert story.get(story.c) == "0x"
         assert story.receipt(story.c, marker) is None
-    # the other member sends too: its enclave has not known their group so far
+    # the other member sends too; its enclave did not know the group before
     marker = story.b.send(set_number(5), to=story.contract, private_for=(story.a.enclave_key,))
     assert story.b.receipt(marker)["status"] == "0x1"
     story.agree(marker, 5)
@@ -197,7 +197,7 @@ def test_members_agree_and_others_see_nothing(story: Story) -> None:
 
 
 def test_a_payload_lies_there_as_other_clients_expect_it(story: Story) -> None:
-    """Base64 of base64, under the key that the marker shows, for the group of section 4.1."""
+    """Base64 of base64, under the key in the marker, for the group of section 4.1."""
     marker = story.set(9)
     key = bytes.fromhex(story.a.node.rpc("eth_getTransactionByHash", marker)["input"][2:])
     asked = json.dumps({"key": text(key)}).encode()
@@ -225,7 +225,7 @@ def test_groups_are_made_found_used_and_deleted(story: Story) -> None:
     story.agree(story.a.send(set_number(7), to=contract, group=group), 7, group, contract)
     marker = story.b.send(set_number(8), to=contract, group=group)
     story.agree(marker, 8, group, contract)
-    # a member follows after the group was deleted: it was sent before, and is executed
+    # a member executes a transaction that was sent before the group was deleted
     story.b.node.stop()
     marker = story.a.send(set_number(11), to=contract, group=group)
     assert story.a.receipt(marker)["status"] == "0x1"
@@ -250,7 +250,7 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
 
 
 def test_what_others_store_there_stops_nobody(story: Story) -> None:
-    """A payload that is no transaction, one that nobody can open, and markers that point at them."""
+    """A payload that is no transaction, one that cannot be opened, and markers for both."""
     form = {
         "payload": b64encode(b"hello").decode(),
         "from": text(story.a.enclave_key),
@@ -259,7 +259,7 @@ def test_what_others_store_there_stops_nobody(story: Story) -> None:
     status, answer = story.enclaves[0].ask("POST", "/send", json.dumps(form).encode(), Content_Type="application/json")
     assert status == 200, answer
     keys = [json.loads(answer)["key"]]
-    # what any stranger can push: Tessera keeps it without opening it
+    # a payload that any unknown enclave can push: Tessera stores it without opening it
     fields = [story.a.enclave_key, os.urandom(100), os.urandom(24), None, os.urandom(48), os.urandom(24)]
     body = b"".join((1 if one is None else len(one)).to_bytes(8, "big") + (one or b"") for one in fields)
     status, answer = story.enclaves[1].ask("POST", "/push", body, among=True, Content_Type="application/octet-stream")
@@ -290,7 +290,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
     story.enclaves[1].wait()
     story.agree(marker, 99)
     assert story.b.node.rpc("priv_status")["waitsForEnclave"] is False
-    # and everything once more, from the beginning
+    # rebuild everything from the start
     number = network.height(1)
     before = story.b.node.rpc("priv_debugGetStateRoot", text(story.group), hex(number))
     story.b.node.stop()
@@ -308,7 +308,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
 
 
 def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story: Story) -> None:
-    """The sender's own: clients hear of it, the chain goes on, and what was acknowledged is executed."""
+    """The sender's own enclave: clients get errors, the chain continues, and acknowledged transactions are executed."""
     sent: list[str] = []
     nonce = int(story.a.node.rpc("priv_getTransactionCount", "0x" + story.a.key.address.hex(), text(story.group)), 16)
     for value in range(12):
@@ -327,7 +327,7 @@ def test_an_enclave_killed_under_load_holds_up_nothing_but_private_states(story:
 
 
 def _sent_at_last(story: Story, value: int, nonce: int) -> str:
-    """One that has just started finds the others again when it pleases."""
+    """Retry: a restarted Tessera needs time to find the others."""
     found: list[str] = []
 
     def is_sent() -> bool:

@@ -1,4 +1,4 @@
-"""Scenarios of consensus.md 6.2 and 6.3 that need a whole network, played with both protocols where both have them."""
+"""Scenarios of consensus.md 6.2 and 6.3 with whole networks, in both protocols if both have them."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def reached(found: SimulatedNetwork, height: int, members: tuple[int, ...] | Non
 
 
 def rounds(found: SimulatedNetwork) -> list[int]:
-    """In which round each block was decided."""
+    """Return the round in which each block was decided."""
     return [found.checker.finals[height].round for height in sorted(found.checker.finals)]
 
 
-# --- the good case ------------------------------------------------------------------------------
+# --- without faults -----------------------------------------------------------------------------
 
 
 @both
@@ -85,7 +85,7 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 
 @both
 def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) -> None:
-    """As everywhere else, where nobody is passed over."""
+    """As in other clients, if offline proposers are not skipped."""
     found = SimulatedNetwork(NetworkSettings(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
     found.start()
     found.crash(2)
@@ -110,7 +110,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(
     height = found.members[0].height
     found.crash(2)
     found.crash(3)
-    found.run(7.0)  # the block is due, round 0 has begun in both protocols
+    found.run(7.0)  # the block is due, and round 0 has begun in both protocols
     lengths = []
     for _ in range(5):
         state = found.members[0].machine
@@ -137,9 +137,9 @@ def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(
 @both
 @pytest.mark.parametrize("keeps_disk", [True, False])
 def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rules, keeps_disk: bool) -> None:
-    """With their disks validators repeat the round they had asked for and meet there; without, they meet in round 0.
+    """With their disks, validators continue in the round that they had requested; without, they meet in round 0.
 
-    Beginning at round 0 again with votes on disk would contradict them: see `ophion.consensus.bft.durable_votes`.
+    Starting at round 0 again would contradict votes on disk: see `ophion.consensus.bft.durable_votes`.
     """
     found = world(rules, faulty=() if keeps_disk else (0, 1, 2, 3))
     found.run(5.0)
@@ -182,7 +182,7 @@ def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_
 
 
 def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[SimulatedNetwork, bytes]:
-    """I-07: A, B and C commit, A alone decides and is cut off, B and C restart, D has seen nothing."""
+    """I-07: A, B and C commit; only A decides and is cut off; B and C restart; D has seen nothing."""
     found = world(rules, faulty=() if keeps_disk else (1, 2))
     a, d = 0, 3
 
@@ -216,13 +216,13 @@ def test_i_07_a_locked_block_survives_the_restart_of_those_who_locked_it(rules: 
 
 @both
 def test_i_07_without_memory_the_same_story_ends_in_a_fork(rules: Rules) -> None:
-    """What happens to validators that keep nothing; the reason for keeping it."""
+    """Without durable votes the network forks, which is why votes are stored."""
     found, decided = locked_and_restarted(rules, keeps_disk=False)
     assert found.members[3].height == 1
     assert found.members[3].head.hash != decided
 
 
-# --- networks that fall apart -------------------------------------------------------------------
+# --- partitions ---------------------------------------------------------------------------------
 
 
 @both
@@ -311,7 +311,7 @@ def test_i_18_a_time_out_below_the_period_makes_every_block_need_a_round_change(
     safe(found)
 
 
-# --- members that come and go -------------------------------------------------------------------
+# --- changes of the validator set ---------------------------------------------------------------
 
 
 @both
@@ -368,7 +368,7 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
     behind = found.members[0].height
     found.restart(3)
     assert found.run(found.now + 1.0, reached(found, behind))
-    # it comes without a memory, so it only follows until a block was made since
+    # it has no stored votes, so it only follows until a new block was made
     machine = found.members[3].machine
     assert machine is not None
     assert machine.is_waiting_out
@@ -387,7 +387,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_it_comes_bac
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
-    # it votes, and loses everything while the height is open
+    # it votes, and loses its disk while the height is open
     found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(13.0)
     stuck = found.members[2].height
@@ -407,7 +407,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_it_comes_bac
 
 @both
 def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> None:
-    """Every subset goes down, at every moment of a height, and comes back in every order."""
+    """Every subset stops at every moment of a height and restarts in every order."""
     orders = [order for count in range(1, 5) for order in permutations(range(4), count)]
     for number, order in enumerate(orders):
         found = world(rules)
@@ -425,7 +425,7 @@ def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> N
 
 @both
 def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> None:
-    """However long the rounds have become meanwhile: what each half last said is said again to the other."""
+    """Even after long rounds: each half repeats its last messages to the other."""
     found = world(rules)
     found.run(5.0)
     found.divide((0, 0, 1, 1))
@@ -438,7 +438,7 @@ def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> Non
 
 @both
 def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: Rules) -> None:
-    """Two need both of them. The second one has only followed so far, or was not even there when it was voted in."""
+    """Two validators need both for a quorum. The second one was a follower, or was offline when it was voted in."""
     for is_there in (True, False):
         found = world(rules, validators=1, standby=1)
         alone, second = found.members
@@ -514,7 +514,7 @@ def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -
 
 @both
 def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: Rules) -> None:
-    """The checker compares everything a validator says with what it said before it was killed."""
+    """The checker compares all messages of a validator with those before the kill."""
     found = world(rules, timing=RoundTiming(1.0, 1.5, 6.0))
     for step in range(60):
         index = step % 4

@@ -1,4 +1,4 @@
-"""The catalogue of scenarios and golden vectors of consensus.md 6 and 7: each has at least one test of its name."""
+"""Checks that each scenario and test vector of consensus.md 6 and 7 has a test with its name."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ GOLDEN = {
         "prepared_round_change_by_k2",
     ],
 }
-"""Section to what its vectors are about. 7.3 and 7.4 exist for both protocols, in test_ibft2.py and test_qbft.py."""
+"""Subject of the vectors by section. 7.3 and 7.4 exist for both protocols, in test_ibft2.py and test_qbft.py."""
 
 
 def names() -> set[str]:
-    """All test functions of the repository."""
+    """Return all test functions of the repository."""
     files = (ROOT / "tests").rglob("test_*.py")
     return {name for path in files for name in re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE)}
 

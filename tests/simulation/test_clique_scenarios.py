@@ -1,4 +1,4 @@
-"""Clique scenarios of consensus.md 6.1 that are about whole networks: turns, outages, partitions, forks and clocks."""
+"""Clique scenarios of consensus.md 6.1 with whole networks: turns, outages, partitions, forks and clocks."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_c_09_two_blocks_of_equal_weight_are_settled_the_same_way_everywhere() -
 
 
 def test_c_10_the_least_number_of_signers_gets_out_of_a_tie() -> None:
-    """Eight signers of which five live, split in two: after healing somebody may sign on the branch all agree on."""
+    """Eight signers, five of them online and split in two: after healing, one may sign on the common branch."""
     for seed in range(10):
         found = world(8, seed)
         for index in (5, 6, 7):
@@ -235,7 +235,7 @@ def test_c_18_a_clock_behind_releases_late_and_others_fill_in() -> None:
     assert len(chain) > 30
     late = [block for block in chain[1:] if found.author(block) == 0]
     filled = [block for block in chain[1:] if block.number % 3 == 0 and found.author(block) != 0]
-    # what the slow clock calls now lies before the earliest time that is allowed, so that is what its blocks carry
+    # the slow clock is before the earliest allowed time, so its blocks have that time
     assert all(block.timestamp == chain[block.number - 1].timestamp + 1 for block in late)
     assert filled
     assert {block.header.difficulty for block in filled} == {OUT_OF_TURN}
@@ -252,7 +252,7 @@ def test_c_23_turns_follow_addresses_whatever_the_order_in_genesis() -> None:
 
 
 def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() -> None:
-    """Several epochs with signers coming and going. The full scenario is `C19_BLOCKS=100000` (a minute)."""
+    """Several epochs with changing signers. `C19_BLOCKS=100000` runs the full scenario (a minute)."""
     blocks = int(os.environ.get("C19_BLOCKS", "4000"))
     story = CliqueStory("ABCD", epoch=500)
     listed: list[tuple[bytes, ...]] = []
@@ -277,11 +277,11 @@ def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() ->
 
 @pytest.mark.parametrize("seed", range(10))
 def test_c_20_clients_that_vote_and_count_differently_agree_at_every_block(seed: int) -> None:
-    """Three signers vote as three clients do, and both tallies that are in use are taken at every block.
+    """Three signers vote as three clients do, and both counting rules in use are applied at every block.
 
     The node votes once; geth repeats a standing vote in every block and picks among its proposals at random; Besu votes
-    once per epoch, in turn. geth counts as this engine does, Besu as IBFT 2.0 does (consensus.md 1.6). Chains with
-    nothing but meaningful votes must come out the same. The integration tests let a real geth judge such a chain.
+    once per epoch, in turn. geth counts as this engine does, Besu as IBFT 2.0 does (consensus.md 1.6). Chains with only
+    meaningful votes must give the same result. The integration tests import such a chain into a real geth.
     """
     rng = Random(seed)
     story = CliqueStory("ABC", epoch=20)

@@ -1,4 +1,4 @@
-"""Seeds: the short set of every test run, and proof that the checker can fail.
+"""Runs a short set of seeds, and proves that the checker detects faults.
 
 The long set is one command: `make seeds`.
 """
@@ -24,8 +24,8 @@ from ophion.testing.simulation.seed_runs import RULES, SeedOptions, SeedOutcome,
 SHORT = [("ibft2", 4, 120), ("qbft", 4, 120), ("ibft2", 7, 60), ("qbft", 7, 60), ("clique", 4, 60), ("clique", 7, 40)]
 
 REGRESSIONS = [("ibft2", 4, 28), ("ibft2", 4, 788), ("ibft2", 7, 282), ("ibft2", 7, 594)]
-"""Seeds that once broke a rule: in all of these one validator stayed a moment ahead of the rest for ever, once
-time-outs had reached their cap. See `Height._needs_gathering`."""
+"""Seeds that once broke a rule: once timeouts had reached their cap, one validator stayed a round ahead of the others
+for ever. See `Height._needs_gathering`."""
 
 
 def played(protocol: str, validators: int, seeds: int, byzantine: int | None = None) -> list[SeedOutcome]:
@@ -71,7 +71,7 @@ def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
         assert forked > 0, validators
 
 
-# --- the checker notices machines that are wrong ------------------------------------------------
+# --- the checker detects faulty machines --------------------------------------------------------
 
 
 def test_a_machine_that_forgets_its_votes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_a_machine_that_believes_every_proposal_is_found_out(monkeypatch: pytest
 
 def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Height, "_needs_gathering", lambda _height: False)
-    # a reconnection brings laggards together, so the chase needs a network in which nothing is said again
+    # a reconnection would bring late validators together, so disable repeated messages
     monkeypatch.setattr(Height, "on_connected", lambda _height, _peer: None)
     options = SeedOptions("ibft2", 4, passes_over=False)
     outcomes = [outcome for seed in (28, 788) for outcome in run_many(seed, 1, options)]
@@ -134,7 +134,7 @@ def test_later_turns_of_the_dead_cost_at_most_a_quarter_of_a_time_out(protocol: 
     timing = RoundTiming(1.0, 2.0, 60.0)
     options = SeedOptions(protocol, validators, timing=timing)
     assert max(extra for seed in range(40) for extra in later_turns_s(seed, options)) <= 0.25 * timing.request_timeout_s
-    # and without passing over they cost what they always did
+    # without skipping, they take a full timeout
     without = replace(options, passes_over=False)
     least = timing.request_timeout_s - (timing.period_s if protocol == "ibft2" else 0.0)
     assert min(extra for seed in range(3) for extra in later_turns_s(seed, without)) >= least - 0.2

@@ -1,4 +1,4 @@
-"""Four validators with real keys, headers and bytes, in both protocols and both wire profiles (I-26, Q-03, Q-10)."""
+"""Four validators with real keys, headers and messages, in both protocols and both wire profiles (I-26, Q-03, Q-10)."""
 
 from __future__ import annotations
 

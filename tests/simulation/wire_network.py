@@ -1,4 +1,4 @@
-"""Validators with real keys, real headers and real bytes between them: what a driver does, without sockets."""
+"""Validators with real keys, headers and encoded messages: the work of a driver, without sockets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOP_S = 0.01
 
 
 class Node:
-    """One validator: its chain, its key, its machine and what it keeps on disk."""
+    """One validator: its chain, its key, its machine and its disk."""
 
     def __init__(self, genesis: Genesis, key: PrivateKey, profile: Profile) -> None:
         self.ledger = Ledger(genesis)
@@ -50,7 +50,7 @@ class Node:
 
 
 class WireNetwork:
-    """A heap of events around nodes; every message is bytes on its way."""
+    """An event queue and nodes; every message is encoded bytes."""
 
     def __init__(self, genesis: Genesis, keys: Sequence[PrivateKey], profiles: Sequence[Profile]) -> None:
         self.nodes = [Node(genesis, key, profile) for key, profile in zip(keys, profiles, strict=True)]
@@ -61,7 +61,7 @@ class WireNetwork:
         self._count = 0
 
     def start(self, node: Node) -> None:
-        """Boot a node with what is on its disk."""
+        """Start a node with the content of its disk."""
         protocol = node.ledger.engine.protocol(node.ledger.head.number + 1)
         memory = DurableVotes.decode(node.disk, protocol) if node.disk is not None else None
         factory = KeyMessageFactory(protocol, node.key, node.profile)

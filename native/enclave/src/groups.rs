@@ -7,7 +7,7 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::record::Key;
 
-/// Keccak of the RLP list of the distinct, sorted members, and of the seed if there is one.
+/// Hash the distinct, sorted members, and the seed if there is one: Keccak of their RLP list.
 pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     let mut seen: HashSet<&[u8]> = HashSet::with_capacity(members.len());
     let mut items: Vec<&[u8]> = members.iter().map(AsRef::as_ref).filter(|member| seen.insert(*member)).collect();

@@ -17,7 +17,7 @@ use crate::record::{Key, MAX_BOXES, NONCE, Sealed, SealedBox};
 
 /// Random bytes for sealing: the payload's key and both nonces.
 pub const RANDOMNESS: usize = 32 + NONCE + NONCE;
-/// Limit of cached shared secrets. Computing one takes a hundred times as long as the rest.
+/// Maximum number of cached shared secrets. Computing a secret takes a hundred times as long as the rest of sealing.
 const SHARED_KEPT: usize = 4096;
 
 pub struct Keyring {
@@ -44,7 +44,7 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// The cipher between one of our keys and another key; None for an invalid key, or one that is not ours.
+    /// The cipher between one of our keys and another key. None if a key is invalid or the first one is not ours.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -101,7 +101,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// Open a record with the first of our keys that can.
+    /// Open a record with the first of our keys that fits.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;

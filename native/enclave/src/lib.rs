@@ -1,4 +1,4 @@
-//! Computations of the enclave. The ciphers come from crates; the format of a record is our own.
+//! Computations of the enclave. Crates provide the ciphers; the record format is Ophion's own.
 //!
 //! | file              | content                                                          |
 //! |-------------------|------------------------------------------------------------------|

@@ -16,7 +16,7 @@ pub struct Costs {
     pub lanes: u32,
 }
 
-/// Upper limits, because the file decides how much memory reading it takes.
+/// Maximum costs. The file to read names its costs, so they must be limited.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_ITERATIONS: u32 = 64;
 const MAX_LANES: u32 = 64;
@@ -39,7 +39,7 @@ pub fn lock(secret: &Key, password: &[u8], salt: &[u8], nonce: &[u8; NONCE], cos
     locked.map_err(|_| Error::Refused("key file: it cannot be locked".into()))
 }
 
-/// None when the password is wrong or the file was changed.
+/// Decrypt a private key. Returns None when the password is wrong or the file was changed.
 pub fn unlock(locked: &[u8], password: &[u8], salt: &[u8], nonce: &[u8; NONCE], costs: Costs) -> Result<Option<Key>> {
     let opened = cipher(password, salt, costs)?.decrypt(nonce.into(), locked).ok().map(Zeroizing::new);
     Ok(opened.and_then(|secret| secret.as_slice().try_into().ok()))

@@ -1,8 +1,8 @@
-//! Checks the privateFrom and the group in a private transaction against its record.
+//! Checks that the privateFrom and the group of a private transaction match its record.
 //!
-//! The key of a payload covers its ciphertext only, so a member could forward another member's transaction under its
-//! own name or in another group. The sender's signature covers both. A record that contradicts it is refused, so it
-//! cannot replace the right one.
+//! The key of a payload covers its ciphertext only. So a member could forward another member's transaction under its
+//! own name or in another group. The sender's signature covers both fields. A record that contradicts the signature is
+//! refused, so that it cannot replace the correct record.
 
 use alloy_rlp::Header;
 use base64::Engine;
@@ -25,7 +25,7 @@ struct Layout {
 const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
 const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
-/// Whether a payload is a private transaction of this sender in this group, or no private transaction at all.
+/// Return whether a payload is a private transaction of this sender in this group. Other payloads agree too.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     let Ok(rlp) = STANDARD.decode(payload) else { return true };
     match claims(&rlp) {
@@ -34,12 +34,12 @@ pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     }
 }
 
-/// The gas limit of a private transaction in an opened payload; None for any other payload.
+/// The gas limit of the private transaction in an opened payload; None if it is something else.
 pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
     gas_limit(&STANDARD.decode(payload).ok()?)
 }
 
-/// The gas limit of a private transaction, with or without the version of a flexible group.
+/// The gas limit of a private transaction, which may carry the version of a flexible group.
 pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     if let Some((items, layout)) = transaction(rlp) {
         return number(items[layout.gas_limit]);
@@ -103,7 +103,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// A number; one beyond 64 bits becomes the maximum.
+/// A number. Numbers beyond 64 bits become the maximum.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {
@@ -116,7 +116,7 @@ fn number(encoded: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Nine items without meaning, then privateFrom and the recipients.
+    /// A transaction with nine dummy items, then privateFrom and the recipients.
     fn transaction(from: &Key, to: &[u8]) -> Vec<u8> {
         let mut items = vec![0x80; 9];
         items.push(0xa0);

@@ -4,8 +4,9 @@ use curve25519_dalek::MontgomeryPoint;
 
 use crate::record::Key;
 
-/// Whether a public key is canonical and not of low order. A point of low order gives the shared secret zero with every
-/// private key, so anyone could open a box for it. A second encoding would let one member appear under two keys.
+/// Return whether a public key is canonical and not of low order. With a point of low order, the shared secret is zero
+/// for every private key, so any key could open its boxes. A second encoding would let one member appear under two
+/// keys.
 pub fn is_sound(key: &Key) -> bool {
     is_canonical(key) && MontgomeryPoint(*key).mul_clamped([0x42; 32]).0 != [0; 32]
 }

@@ -2,7 +2,7 @@
 //!
 //! version (1), sender (32), nonce of the boxes (24), nonce of the ciphertext (24), group (32), boxes (2), members (2),
 //! each box: recipient (32) and the sealed key (48), then the ciphertext. The first `members` recipients form the
-//! group; the others get a copy of every payload by the sender's choice.
+//! group. The others are keys to which the sender copies every payload.
 
 use ophion_primitives::errors::{Error, Result};
 use sha2::{Digest, Sha512_256};
@@ -11,12 +11,12 @@ pub type Key = [u8; 32];
 
 const VERSION: u8 = 1;
 const BOX_BYTES: usize = 32 + BOX;
-/// Size of a sealed key: 32 bytes and the authenticator.
+/// Size of a sealed key: 32 bytes plus the authenticator.
 pub const BOX: usize = 48;
 pub const NONCE: usize = 24;
-/// Difference in size between ciphertext and payload.
+/// Number of bytes by which the ciphertext is longer than the payload.
 pub const AUTHENTICATOR: usize = 16;
-/// Limit of recipients: members, and keys that get a copy of every payload.
+/// Maximum number of recipients: members, and keys that get a copy of every payload.
 pub const MAX_BOXES: usize = 512;
 const HEAD: usize = 1 + 32 + NONCE + NONCE + 32 + 2 + 2;
 
@@ -30,10 +30,10 @@ pub struct SealedBox {
 pub struct Sealed<'a> {
     pub sender: Key,
     pub box_nonce: [u8; NONCE],
-    /// All zero when the sender is an older enclave.
+    /// All zero if an older enclave sealed the payload.
     pub nonce: [u8; NONCE],
     pub group: Key,
-    /// How many of the recipients form the group.
+    /// Number of recipients that form the group.
     pub members: usize,
     pub boxes: Vec<SealedBox>,
     pub ciphertext: &'a [u8],

@@ -1,10 +1,10 @@
 //! WebSocket frame parser (RFC 6455, without extensions).
 //!
 //! The reader stores only the incomplete message. A call processes a limited number of frames, so a client with many
-//! small frames cannot block others. A fault ends the connection as soon as a frame header announces too much, or when
-//! a message has too many fragments.
+//! small frames cannot block others. The connection ends as soon as a frame header announces a message that is too
+//! long, or when a message has too many fragments.
 
-/// Maximum fragments of a message, plus one per `BYTES_PER_PIECE` bytes.
+/// Maximum number of fragments of a message, plus one for each `BYTES_PER_PIECE` bytes.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const MAX_HEADER_BYTES: usize = 14;
@@ -22,7 +22,7 @@ const PONG: u8 = 0xA;
 pub enum Event {
     Text(Vec<u8>),
     Binary(Vec<u8>),
-    /// The last of several pings in one read; only the last needs a pong (section 5.5.3).
+    /// The last of several pings in one read. Only the last one needs a pong (section 5.5.3).
     Ping(Vec<u8>),
     /// Close code, if the frame has one.
     Close(Option<u16>),
@@ -42,7 +42,7 @@ pub enum Fault {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub events: Vec<Event>,
-    /// Bytes processed; the caller passes the rest again.
+    /// Number of bytes processed. The caller passes the remaining bytes again.
     pub consumed: usize,
     /// Number of pings and pongs.
     pub controls: usize,
@@ -91,7 +91,7 @@ impl Reader {
         self.message.capacity()
     }
 
-    /// Process at most `max_frames` frames. After a fault or a close frame nothing is processed.
+    /// Process at most `max_frames` frames. After a fault or a close frame, processes nothing.
     pub fn read(&mut self, data: &[u8], max_frames: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut frames = 0;
@@ -115,7 +115,7 @@ impl Reader {
         self.message = Vec::new();
     }
 
-    /// Continue with the header or payload of a frame; returns whether the frame is complete.
+    /// Continue with the header or payload of a frame. Returns whether the frame is complete.
     fn step(&mut self, data: &[u8], outcome: &mut Outcome) -> Result<bool, Fault> {
         if self.frame.is_none() {
             let log_filter = head_size(&self.head);
@@ -124,7 +124,7 @@ impl Reader {
             self.head.extend_from_slice(&part[..size]);
             outcome.consumed += size;
             if self.head.len() < log_filter || head_size(&self.head) > log_filter {
-                return Ok(false); // the second byte tells how long the head is
+                return Ok(false); // the second byte determines the length of the header
             }
             let head = parsed(&self.head)?;
             self.head.clear();
@@ -207,7 +207,7 @@ impl Reader {
     }
 }
 
-/// Reserve memory for the received bytes plus half as much again. An announced length is not trusted.
+/// Reserve memory for the received bytes plus half as much again. The announced length is not trusted.
 fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     if target.capacity() - target.len() < size {
         let ahead = (target.len() / 2).min(usize::try_from(left).unwrap_or(usize::MAX) - size);
@@ -215,7 +215,7 @@ fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     }
 }
 
-/// Header length, as far as its first bytes tell.
+/// Length of the header, as far as its first bytes determine it.
 fn head_size(head: &[u8]) -> usize {
     match head.get(1) {
         None => 2,
@@ -270,7 +270,7 @@ fn unmask(data: &mut [u8], mask: [u8; 4], turn: usize) {
     }
 }
 
-/// Code of a close frame, which may be absent; a code that must not be sent is a fault.
+/// Code of a close frame, which may be absent. A code that must not be sent is a fault.
 fn closing(payload: &[u8]) -> Result<Option<u16>, Fault> {
     let Some((code, reason)) = payload.split_first_chunk::<2>() else {
         return if payload.is_empty() { Ok(None) } else { Err(Fault::Protocol) };

@@ -1,5 +1,4 @@
-//! Parsers for client input before it is trusted. They need no interpreter and allocate at most a small multiple of the
-//! input.
+//! Parsers for untrusted client input. They need no Python, and allocate at most a small multiple of the input.
 //!
 //! - `outline`: positions of values in a JSON text, without building objects
 //! - `frames`: WebSocket frames to messages

@@ -1,8 +1,8 @@
 //! Outline of a JSON text: validity, number of values, and positions of a request's members.
 //!
-//! A parser that builds objects needs up to thirty times the memory of the text. This one builds nothing: it scans the
-//! text once (RFC 8259) and records a few positions. So a large text is checked before it costs memory, and an id is
-//! copied verbatim.
+//! A parser that builds objects needs up to thirty times the memory of the text. This parser builds no objects: it
+//! scans the text once (RFC 8259) and records a few positions. So a large text is checked before it takes memory, and
+//! an id can be copied verbatim.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub struct Member {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Form {
     Request(Request),
-    /// The first elements, and the number of all.
+    /// The first elements, and the number of all elements.
     Batch(Vec<Member>, usize),
     Scalar,
 }
@@ -42,11 +42,11 @@ pub enum Form {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outline {
     pub form: Form,
-    /// All values, including keys.
+    /// Number of all values, including keys.
     pub values: usize,
 }
 
-/// Scan a text. At most `max_members` elements of an array are recorded; all are checked.
+/// Scan a text. Records at most `max_members` elements of an array, but checks all.
 pub fn outline(text: &[u8], max_members: usize) -> Result<Outline, NotJson> {
     // checked once for the whole text, so string scanning only looks for quotes
     std::str::from_utf8(text).map_err(|_| NotJson)?;
@@ -124,7 +124,7 @@ impl Walk<'_> {
         }
     }
 
-    /// End of the value that starts at `at`. Iterative: nesting levels are bits.
+    /// Find the end of the value that starts at `at`. Not recursive: a bit per nesting level tells arrays from objects.
     fn value(&mut self, mut at: usize, outer: usize) -> Step {
         let mut is_object = [0u64; MAX_LEVELS / 64];
         let mut level = outer;
@@ -160,7 +160,7 @@ impl Walk<'_> {
                 }
                 _ => return Err(NotJson),
             };
-            // after a value: close the enclosing one or start the next
+            // after a value, close the enclosing array or object, or start the next value
             loop {
                 if level == outer {
                     return Ok(at);
@@ -272,7 +272,7 @@ impl Walk<'_> {
     }
 }
 
-/// Number of bytes before the next quote, backslash or control character; eight at a time.
+/// Number of bytes before the next quote, backslash or control character. Checks eight bytes at a time.
 fn plain(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);

@@ -4,13 +4,13 @@
 //! {"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x...","latest"]}
 //! ```
 //!
-//! Members may be in any order, with any whitespace. Everything else goes to the slow path, the JSON parser of
-//! `rpc/dispatch/dispatcher.py`: other or repeated members, escapes, ids that are not plain integers, parameters that
-//! are not strings, booleans or objects of strings. `tests/unit/native/test_messages.py` compares both.
-//! `eth_sendRawTransaction` parameters are decoded to bytes.
+//! Members may be in any order, with any whitespace. All other requests go to the slow path, the JSON parser of
+//! `rpc/dispatch/dispatcher.py`. These are requests with other or repeated members, escapes, ids that are not plain
+//! integers, or parameters other than strings, booleans and objects of strings. `tests/unit/native/test_messages.py`
+//! compares both. `eth_sendRawTransaction` parameters are decoded to bytes.
 
 const SENDS: &[u8] = b"eth_sendRawTransaction";
-/// Ids with more digits may be read as another number by some clients.
+/// Maximum digits of an id. Some clients read longer integers as another number.
 const ID_DIGITS: usize = 15;
 
 /// A plain request.
@@ -33,11 +33,11 @@ pub enum Params<'a> {
 pub enum Param<'a> {
     Word(&'a [u8]),
     Truth(bool),
-    /// An object such as a call: names and strings in order. The last of repeated names counts.
+    /// An object such as a call: names and strings in order. Of repeated names, the last one counts.
     Fields(Vec<(&'a [u8], &'a [u8])>),
 }
 
-/// Parse a plain request; None if the text is anything else.
+/// Parse a plain request. Returns None for any other text.
 pub fn parse(text: &[u8]) -> Option<Request<'_>> {
     let mut reader = Reader { text, at: 0 };
     let (mut id, mut method, mut params, mut has_version) = (None, None, None, false);
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         self.space();
         let rest = &self.text[self.at..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        // `1.5` and `1e3` stop at a character that `next` rejects
+        // for `1.5` and `1e3`, `next` then rejects the following character
         self.at += end;
         let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
         is_plain.then(|| &rest[..end])
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether `expected` follows directly.
+    /// Return whether `expected` is the next character.
     fn ends(&mut self, expected: u8) -> bool {
         self.space();
         let is_here = self.text.get(self.at) == Some(&expected);
@@ -181,7 +181,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// Number of leading plain characters, scanned sixteen at a time: transactions and call data are long.
+/// Number of leading plain characters. Checks sixteen at a time, because transactions and call data are long.
 fn plain(text: &[u8]) -> usize {
     let (chunks, _) = text.as_chunks::<16>();
     let are_plain = |chunk: &&[u8; 16]| chunk.iter().fold(true, |plain, byte| plain & is_plain(*byte));

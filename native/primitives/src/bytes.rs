@@ -1,10 +1,10 @@
 //! Integers and byte strings in database records.
 //!
-//! Called for every trie node from other crates, hence `#[inline]`.
+//! Functions are `#[inline]`, because other crates call them for every trie node.
 
 use crate::errors::{Error, Result};
 
-/// Reads from the front; returns an error instead of panicking at the end.
+/// Reads from the front. Returns an error instead of panicking at the end.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -21,7 +21,7 @@ impl Cancellation {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Let `cancel` end the work of this thread.
+    /// From now on, `cancel` ends the work of this thread.
     pub fn enter(&self) {
         GIVEN_UP.set(Some(self.clone()));
     }
@@ -41,7 +41,7 @@ fn is_given_up() -> bool {
     GIVEN_UP.with_borrow(|given_up| given_up.as_ref().is_some_and(|flag| flag.0.load(Ordering::Relaxed)))
 }
 
-/// The instant `seconds` from now; a far future for absurd values.
+/// The instant `seconds` from now. For huge values, an instant in the far future.
 pub fn after(seconds: f64) -> Instant {
     let bounded = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 86_400.0 };
     Instant::now() + Duration::from_secs_f64(bounded)

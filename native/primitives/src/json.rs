@@ -1,7 +1,6 @@
 //! DATA, QUANTITY and decimal numbers as JSON text, appended to a buffer.
 //!
-//! Each function takes the literal text before the value, up to the colon. So comma, name and colon are written in one
-//! copy.
+//! Each function takes the literal text before the value (comma, name and colon), so that one copy writes all of it.
 
 use alloy_primitives::{Address, U256, hex};
 

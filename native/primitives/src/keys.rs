@@ -12,7 +12,7 @@ pub fn recover_key(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<[u8; 6
     Ok(uncompressed(&recover("signature", digest.0, r_s, id)?))
 }
 
-/// Recover a curve point; `place` names the signature in errors.
+/// Recover a curve point. `place` names the signature in error messages.
 pub fn recover(place: &str, digest: [u8; 32], r_s: &[u8; 64], id: RecoveryId) -> Result<PublicKey> {
     let out_of_range = || Error::decode(place, "r or s is out of range");
     if r_s[..32] == [0; 32] || r_s[32..] == [0; 32] {
@@ -49,7 +49,7 @@ pub fn secret_key(secret: &[u8]) -> Result<SecretKey> {
     SecretKey::from_byte_array(bytes).map_err(|_| Error::decode("private key", "not a number of the curve's order"))
 }
 
-/// Convert to a fixed length, or fail.
+/// Convert bytes to an array of fixed length. Fails if the length differs.
 pub fn fixed<const N: usize>(what: &str, bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| Error::decode(what, format_args!("{N} bytes expected, got {}", bytes.len())))
 }

@@ -1,8 +1,8 @@
-//! Memory that the glibc allocator keeps after `free`; no-op with other allocators.
+//! Returns memory that the glibc allocator holds after `free`. Does nothing with other allocators.
 //!
 //! Each thread has a heap. glibc releases the end of a heap when a large block in it is freed, but an idle thread frees
-//! nothing. `note_heap` allocates a small block in the heap of a thread. `give_back` enlarges and shrinks each such
-//! block, which frees a large block there; any thread may do that.
+//! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back`, in any thread, enlarges and
+//! shrinks each such block, which frees a large block in its heap.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
@@ -12,7 +12,7 @@ mod allocator {
     use std::sync::{Mutex, PoisonError};
 
     const SMALL: usize = 64;
-    /// Above the size at which glibc trims a heap (64 KiB).
+    /// A block size above the threshold at which glibc trims a heap (64 KiB).
     const LARGE: usize = 256 << 10;
     /// Bytes that stay at the end of a heap after trimming.
     const MIN_TRIM_BYTES: c_int = 128 << 10;
@@ -70,7 +70,7 @@ mod allocator {
     pub fn give_back() {}
 }
 
-/// Let each heap keep up to `max_bytes` of freed memory; more is returned at once.
+/// Let each heap hold up to `max_bytes` of freed memory. More is returned to the system at once.
 pub fn keep(max_bytes: usize) {
     allocator::keep(max_bytes);
 }

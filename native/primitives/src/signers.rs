@@ -46,7 +46,7 @@ mod simd {
     }
 }
 
-/// Signatures per group: eight take two to three times as long as one.
+/// Number of signatures that are recovered together. Eight take only two to three times as long as one.
 pub fn recovered_at_once() -> usize {
     simd::recovered_at_once()
 }
@@ -57,7 +57,7 @@ pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
     addresses(keys, signatures)
 }
 
-/// Addresses of recovered keys; libsecp256k1 decides where a key is None.
+/// Addresses of recovered keys. If a key is None, libsecp256k1 decides.
 fn addresses(keys: Vec<Option<[u8; 64]>>, signatures: &[Signed]) -> Vec<Result<Address>> {
     let address = |(key, signed): (Option<[u8; 64]>, &Signed)| match key {
         Some(key) => Ok(Address::from_raw_public_key(&key)),

@@ -25,10 +25,9 @@ pub struct Payload {
     /// Key of the enclave that sealed it.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of a created group, or None when the group is unknown. For a flexible group, all recipients of the
-    /// payload.
+    /// Members of a created group; None when the group is unknown. For a flexible group, all recipients of the payload.
     pub members: Option<Vec<Bytes>>,
-    /// For a flexible group: the version of the member list that the payload was made for.
+    /// For a flexible group: the version of the member list for which the payload was made.
     pub version: Option<B256>,
 }
 
@@ -52,7 +51,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Start from the stored state; `groups` are states kept in memory.
+    /// Create a batch. It starts from the stored states; `groups` holds states in memory.
     pub fn new(db: Arc<Database>) -> Self {
         Batch { db, groups: B256Map::default(), codes: Layers::default(), writes: PrivateWrites::default() }
     }
@@ -74,7 +73,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The state of a group after the transactions so far, on top of a public state.
+    /// The state of a group after the transactions so far, on a public state.
     pub fn state(&mut self, group: B256, number: u64, public: &StateData) -> Result<StateData> {
         self.ensure(group, number)?;
         let live = &self.groups[&group];
@@ -86,7 +85,7 @@ impl Batch {
         self.writes.markers.extend(markers);
     }
 
-    /// Run payloads of one block in order; further calls for the same block continue after them.
+    /// Run payloads of one block in order. Further calls for the same block continue after them.
     pub fn run_block(
         &mut self,
         public: &StateData,
@@ -117,7 +116,7 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            // one block may be run in several calls
+            // one block may be run in several calls, so add to its entry
             match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
                 Some(states) => {
                     states.roots.extend(roots);
@@ -200,7 +199,7 @@ impl Batch {
         })
     }
 
-    /// Make code that is not written yet visible to later transactions.
+    /// Make new code visible to later transactions before it is written.
     fn keep_codes(&mut self, codes: &[(B256, revm::state::Bytecode)]) {
         let mut all = self.codes.first().map_or_else(B256Map::default, |layer| layer.codes.clone());
         for (hash, code) in codes {
@@ -221,7 +220,7 @@ impl Live {
     }
 }
 
-/// The sender of a valid transaction, or the reason why it cannot run.
+/// Check a transaction. Returns its sender, or the reason why it cannot run.
 fn judge(payload: &Payload, decoded: &Decoded, rules: Rules) -> std::result::Result<Address, String> {
     let fields = &decoded.tx.fields;
     if !fields.value.is_zero() {

@@ -2,8 +2,8 @@
 //!
 //! A group starts with two contracts: the proxy, which members call, and the management contract behind it. Nodes read
 //! the storage slots of the contract, which are the same at every member. A payload names the version of the member
-//! list it was made for, and must be sealed for that whole list. So a sender cannot leave a member out, and all members
-//! agree whether a transaction sent during a change of the list runs.
+//! list for which it was made, and must be sealed for that whole list. So a sender cannot leave out a member. If a
+//! transaction is sent while the list changes, all members agree whether it runs.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ fn runtime(name: &str) -> Bytes {
 /// Members of a group, as its contract lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// False while the group is locked and runs management transactions only.
+    /// False while the group is locked. A locked group runs only management transactions.
     pub is_open: bool,
     pub version: B256,
     pub keys: Vec<B256>,
@@ -66,7 +66,7 @@ pub fn membership(view: &View) -> Result<Option<Membership>> {
     Ok(Some(Membership { is_open, version, keys }))
 }
 
-/// Whether a transaction creates its group, or the reason why it cannot run.
+/// Check a transaction of a flexible group. Returns whether it creates the group, or the reason why it cannot run.
 pub fn check(
     view: &View,
     fields: &Unsigned,
@@ -76,7 +76,7 @@ pub fn check(
     let is_management = fields.to == Some(PROXY);
     let Some(found) = membership(view)? else {
         let adds = is_management && fields.data.get(..4).is_some_and(|name| ADD.iter().any(|add| add == name));
-        // a state that already exists belongs to a group of another type
+        // if a state exists already, it belongs to a group of another type
         return Ok(match adds && view.root == EMPTY_ROOT && version.is_zero() {
             true => Ok(true),
             false => Err("its group does not exist".into()),
@@ -110,7 +110,7 @@ pub fn found(db: &mut ExecDb) -> Result<()> {
     db.set_storage(&PROXY, U256::ZERO, U256::from_be_slice(MANAGEMENT.as_slice()))
 }
 
-/// A payload of a flexible group: the transaction, and the version of the member list it was made for.
+/// A payload of a flexible group: the transaction, and the version of the member list for which it was made.
 pub struct Versioned {
     pub tx: Bytes,
     pub version: B256,

@@ -1,4 +1,4 @@
-//! Private transactions: every group of participants has its own state beside the public one.
+//! Private transactions: every privacy group has its own state besides the public state.
 //!
 //! | file           | content                                                          |
 //! |----------------|------------------------------------------------------------------|
@@ -7,7 +7,7 @@
 //! | group.rs       | addresses of contracts that a group creates                      |
 //! | marker.rs      | the public transaction that refers to a private one              |
 //! | run.rs         | executes one transaction on the state of its group               |
-//! | trace.rs       | executes one again with a tracer                                 |
+//! | trace.rs       | executes a transaction again with a tracer                       |
 //! | batch.rs       | executes the transactions of some blocks and collects the writes |
 
 pub mod batch;

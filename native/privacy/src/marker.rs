@@ -10,7 +10,8 @@ use ophion_storage::store::{Marker, Snapshot};
 
 use crate::flexible;
 
-/// A legacy transaction without a chain id. Its data is the payload key, and the handover key if there is one.
+/// Sign a marker: a legacy transaction without a chain id. Its data is the payload key, and the handover key if there
+/// is one.
 pub fn signed_marker(
     secret: &[u8],
     nonce: u64,
@@ -32,7 +33,7 @@ pub fn signed_marker(
     U256::from_be_slice(&signature[..32]).encode(&mut payload);
     U256::from_be_slice(&signature[32..64]).encode(&mut payload);
     let raw = listed(&payload);
-    // the signer knows the sender: cache it, so that it is not recovered from the signature
+    // the sender is known here, so cache it to avoid recovering it from the signature
     sender_cache::sender_of(keccak256(&raw), || Ok(Address::from_raw_public_key(&keys::public_key(&key))))?;
     Ok(raw)
 }
@@ -53,8 +54,8 @@ fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     }
 }
 
-/// The markers of a block: transactions to the privacy precompile with a key as data. With flexible groups enabled,
-/// their markers too.
+/// The markers of a block: transactions to the privacy precompile whose data is a key. Includes markers of flexible
+/// groups if these are enabled.
 pub fn markers_in(
     snapshot: &Snapshot,
     block: &B256,

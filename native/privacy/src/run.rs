@@ -1,8 +1,8 @@
 //! Executes one private transaction on the state of its group.
 //!
-//! It reads the group's state first, then the public state after the block, and changes only the group's. It pays
-//! nothing and needs no balance. The gas limit is the one in the signed transaction, so all members get the same
-//! result.
+//! A private transaction reads the state of its group first, then the public state after the block. It changes only the
+//! state of the group. It pays no fees and needs no balance. Its gas limit is part of the signed transaction, so all
+//! members get the same result.
 
 use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256, keccak256};
 use ophion_execution::call::outcome::refusal_text;
@@ -25,10 +25,11 @@ use revm::state::{AccountInfo, Bytecode, EvmState};
 use crate::flexible;
 use crate::transaction::Unsigned;
 
-/// Upper limit of the gas of a private transaction. A constant, because all members must agree on it.
+/// Maximum gas of a private transaction. A constant, because all members must agree on it.
 pub const MAX_PRIVATE_GAS: u64 = 1_000_000_000;
 
-/// Creates the transaction's contract at the group's address; contracts created by contracts use the standard rule.
+/// Computes the address of the contract that a private transaction creates. Contracts created by contracts use the
+/// standard rule.
 #[derive(Default)]
 pub struct Placing {
     pub address: Option<Address>,
@@ -66,7 +67,7 @@ pub struct Machine<'a> {
     evm: Evm<Placing>,
 }
 
-/// The configuration of a block without the checks that do not apply to private transactions.
+/// The configuration of a block, without checks that do not apply to private transactions.
 pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -84,7 +85,7 @@ pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     TxEnv {
         caller: sender,
         gas_limit: fields.gas_limit.min(MAX_PRIVATE_GAS),
-        // Visible to contracts only, since nothing is paid. Bounded, because revm multiplies it.
+        // Only visible to contracts, since no fees are paid. Limited, because revm multiplies it.
         gas_price: fields.gas_price.min(u128::from(u64::MAX)),
         kind: fields.to.map_or(TxKind::Create, TxKind::Call),
         data: fields.data.clone(),
@@ -93,7 +94,7 @@ pub fn private_tx_env(fields: &Unsigned, sender: Address) -> TxEnv {
     }
 }
 
-/// The state of a group, with an account for the sender, which has its own nonce in every group.
+/// The state of a group, with an account for the sender. An account has its own nonce in every group.
 pub fn private_db(view: View, env: &BlockEnv, sender: &Address) -> Result<ExecDb> {
     let is_known = view.trie_account(&keccak256(sender))?.is_some();
     let mut db = ExecDb::new(view, env.ancestors());
@@ -114,12 +115,12 @@ impl<'a> Machine<'a> {
         Machine { env, evm: machine::build(env, db, private_cfg(env), Placing::default()) }
     }
 
-    /// The current state. Drops the database of the previous transaction with its changes.
+    /// The current state. Drops the database of the previous transaction and its changes.
     pub fn view(&mut self) -> &mut View {
         &mut machine::db(&mut self.evm).view
     }
 
-    /// Run a transaction with the right nonce, and update the trie if it succeeds. `founds`: it creates a flexible
+    /// Run a transaction with the right nonce, and update the trie if it succeeds. With `founds`, it creates a flexible
     /// group, whose contracts are installed first.
     pub fn run(
         &mut self,
@@ -166,8 +167,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The first account of the public state that a transaction would change. A contract created at an address that has a
-/// public balance is private, and has no balance.
+/// Find the first account of the public state that a transaction would change, which is not allowed. A contract created
+/// at an address with a public balance is private and has no balance.
 fn public_change(view: &View, changes: &mut EvmState, own: &[Address]) -> Result<Option<Address>> {
     let Some(public) = &view.public else { return Err(Error::Storage("the state is not private".into())) };
     for (address, account) in changes.iter_mut() {

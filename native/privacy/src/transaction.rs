@@ -1,5 +1,5 @@
-//! The private transaction: a list of twelve items, signed over all but its signature; or, with the prefix 0x02, a list
-//! of fourteen items with EIP-1559 fees, as web3j makes it.
+//! The private transaction. Legacy: a list of twelve items, the last three of them the signature. With EIP-1559 fees:
+//! the prefix 0x02 and a list of fourteen items, as web3j makes it.
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
@@ -115,7 +115,8 @@ impl Unsigned {
         self.restriction.encode(out);
     }
 
-    /// The hash to sign. In a legacy transaction, chain id, 0 and 0 stand between data and privateFrom.
+    /// The hash to sign. For a legacy transaction with a chain id, the list has chain id, 0 and 0 between data and
+    /// privateFrom.
     pub fn signing_hash(&self, chain_id: Option<u64>) -> B256 {
         let mut payload = Vec::with_capacity(256 + self.data.len());
         self.encode_head(&mut payload);
@@ -127,7 +128,7 @@ impl Unsigned {
         keccak256(self.enveloped(&payload))
     }
 
-    /// The list of these items, after the type byte if there is one.
+    /// Encode a list with these items, after the type byte if there is one.
     fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + 10);
         if self.dynamic_fee.is_some() {
@@ -149,7 +150,7 @@ impl Unsigned {
         Ok(PrivateTx { fields: self, v, r, s })
     }
 
-    /// The group that it belongs to; None when its group id is not 32 bytes long.
+    /// The group to which it belongs; None when its group id is not 32 bytes long.
     pub fn group(&self) -> Option<B256> {
         match &self.recipients {
             Recipients::Group(id) => B256::try_from(&id[..]).ok(),
@@ -220,7 +221,7 @@ impl PrivateTx {
         self.fields.enveloped(&payload)
     }
 
-    /// Chain id and parity. Legacy: 27 and 28 have no chain id; values from 37 on have one.
+    /// Chain id and parity from v. Legacy: 27 and 28 have no chain id; values from 37 on have one.
     fn parity(&self) -> Result<(Option<u64>, bool)> {
         let v = u128::try_from(self.v).map_err(|_| wrong("v", "too large"))?;
         if let Some(fee) = &self.fields.dynamic_fee {
@@ -265,7 +266,7 @@ pub struct Decoded {
     pub sender: Option<Address>,
 }
 
-/// Up to so many are decoded sequentially: waking other cores costs as much.
+/// Up to this number, transactions are decoded on one core, because waking other cores takes as long.
 const FEW: usize = 4;
 
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
@@ -275,7 +276,7 @@ pub fn decode(raw: &[u8]) -> Result<Decoded> {
     Ok(Decoded { tx, hash, sender })
 }
 
-/// Decode many in parallel; results keep the order.
+/// Decode many transactions in parallel. Results are in the same order.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
     let one = |raw: &R| decode(raw.as_ref());
     if raws.len() <= FEW { raws.iter().map(one).collect() } else { raws.par_iter().map(one).collect() }

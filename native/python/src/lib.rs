@@ -1,4 +1,4 @@
-//! Python bindings: classes, conversions and release of the GIL. No logic; no other crate depends on Python.
+//! Python bindings: classes, conversions and release of the GIL, without logic. No other crate depends on Python.
 //!
 //! | folder     | contents                                                         |
 //! |------------|------------------------------------------------------------------|
@@ -24,10 +24,10 @@ mod wire;
 
 use pyo3::prelude::*;
 
-/// The type stub this extension was built with.
+/// The type stub with which this extension was built.
 const STUB: &str = include_str!("../../../src/ophion/_native.pyi");
 
-/// Whether a type stub has the same declarations as `STUB`; comments and docstrings may differ.
+/// Return whether a type stub has the same declarations as `STUB`. Comments and docstrings may differ.
 #[pyfunction]
 #[pyo3(signature = (stub, /))]
 fn keeps(stub: &str) -> bool {

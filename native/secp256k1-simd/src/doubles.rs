@@ -110,7 +110,8 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     c
 }
 
-/// Initial values of the sums of a product or of a square. Those of a square are doubled before squares of limbs are added.
+/// Initial values of the sums of a product or of a square. The sums of a square are doubled before the squares of limbs
+/// are added.
 const fn starts(is_square: bool) -> [u64; 10] {
     let mut out = [0u64; 10];
     let mut i = 0;
@@ -140,7 +141,7 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     let (low, high) = halves(double(c[9]), fold);
     out[4] = plus(out[4], low);
     add(&mut out, 0, double(plus(high, all(start(0, 1)))), fold);
-    // constants of the halves that were added to each limb
+    // the constants of the halves that were added to each limb
     let offsets = [start(2, 0), start(1, 2), start(1, 1), start(1, 1), start(1, 1)];
     for (limb, offset) in out.iter_mut().zip(offsets) {
         *limb = plus(*limb, all(offset));

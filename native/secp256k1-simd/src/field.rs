@@ -130,7 +130,7 @@ impl Field {
         Loose(self.0)
     }
 
-    /// 2^TIMES times the number, at most eight times, so that the result may be subtracted.
+    /// 2^TIMES times the number, at most eight times, so that the result can be subtracted from `SIXTEEN_P`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn doubled<const TIMES: u32>(&self) -> Loose {
@@ -152,7 +152,7 @@ impl Field {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn root(&self) -> Self {
-        // addition chain over the runs of ones in the exponent: 223, 22 and 2
+        // addition chain over the runs of ones in the exponent, of lengths 223, 22 and 2
         let ones_2 = self.squared().times(self);
         let ones_3 = ones_2.squared().times(self);
         let ones_6 = ones_3.squared_times(3).times(&ones_3);
@@ -189,7 +189,7 @@ impl Loose {
         Loose(out)
     }
 
-    /// `other`: a sum of at most eight fields.
+    /// The difference. `other` is a sum of at most eight fields.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn minus(&self, other: &Self) -> Self {
@@ -210,7 +210,7 @@ impl Loose {
         Loose(out)
     }
 
-    /// `16 p - self` in the lanes whose bits are set. Same bound as the operand of `minus`.
+    /// `16 p - self` in the lanes whose bits are set. The bound is that of the operand of `minus`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn negated_where(&self, lanes: u8) -> Self {

@@ -22,8 +22,8 @@ pub fn is_supported() -> bool {
     super::doubles::is_supported() && is_x86_feature_detected!("avx512ifma")
 }
 
-/// `sum` plus the low 52 bits of a b. Inline assembly instead of the intrinsic: `field.rs` enables only the features that
-/// both multipliers need, and the compiler does not inline a function with more features into it.
+/// `sum` plus the low 52 bits of a b. Uses inline assembly, not the intrinsic: `field.rs` enables only the features
+/// that both multipliers need, and the compiler does not inline a function that needs more features.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn low(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {

@@ -1,8 +1,10 @@
-//! Recovery of secp256k1 signers with AVX-512, eight signatures at a time (docs/decisions/0134-simd-sender-recovery.md).
+//! Recovery of secp256k1 signers with AVX-512, eight signatures at a time
+//! (docs/decisions/0134-simd-sender-recovery.md).
 //!
-//! This is a fast path. The slow path is libsecp256k1, one signature at a time; results are equal to its results.
-//! `recover` returns None for every signature that libsecp256k1 has to decide: r or s out of range, an x without a
-//! point, equal or opposite points in a sum, a result off the curve. Signatures are public, so timing is not hidden.
+//! This is a fast path. The slow path is libsecp256k1, one signature at a time; both give the same results. `recover`
+//! returns None for every signature that libsecp256k1 has to decide: r or s out of range, an x without a point, equal
+//! or opposite points in a sum, a result that is not on the curve. Signatures are public, so the code need not run in
+//! constant time.
 //!
 //! | path                        | processor                     | eight signatures | test against libsecp256k1     |
 //! |-----------------------------|-------------------------------|------------------|-------------------------------|
@@ -32,7 +34,7 @@ pub struct Signature {
     pub digest: U256,
     pub r: U256,
     pub s: U256,
-    /// True where the y coordinate of its point is odd.
+    /// Whether the y coordinate of its point is odd.
     pub parity: bool,
 }
 
@@ -41,7 +43,7 @@ pub fn is_supported() -> bool {
     doubles::is_supported()
 }
 
-/// Recover uncompressed public keys; None where libsecp256k1 has to decide.
+/// Recover uncompressed public keys. None means that libsecp256k1 has to decide.
 pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
     FAST_PATH.map_or_else(|| vec![None; signatures.len()], |recover| recover(signatures))
 }

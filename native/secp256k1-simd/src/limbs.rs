@@ -10,7 +10,7 @@ pub const MASK: u64 = (1 << 52) - 1;
 pub const TOP_MASK: u64 = (1 << 48) - 1;
 /// 2^256 modulo p.
 pub const FOLD: u64 = 0x1_0000_03d1;
-/// 2^260 modulo p: the value of one unit of a sixth limb.
+/// 2^260 modulo p: the value of one unit in a sixth limb.
 pub const FOLD_LIMB: u64 = FOLD << 4;
 /// Limbs of 16 p. Up to eight `Field`s can be subtracted from it limb by limb.
 pub const SIXTEEN_P: [u64; 5] = [0xf_fffe_ffff_fc2f << 4, MASK << 4, MASK << 4, MASK << 4, TOP_MASK << 4];
@@ -29,7 +29,7 @@ pub fn limbs_of(n: &[u64; 4]) -> [u64; 5] {
 /// The number below p that the limbs of a `Field` represent.
 pub fn reduced(limbs: [u64; 5]) -> [u64; 4] {
     let [a, b, c, d, e] = limbs;
-    // fold the part above 2^256 once, then subtract p if the number is not below it
+    // fold the part above 2^256 once, then subtract p if the number is at least p
     let mut words = [0u64; 4];
     let high = e >> 48;
     let e = e & TOP_MASK;
@@ -63,7 +63,7 @@ pub fn plus(a: __m512i, b: __m512i) -> __m512i {
     _mm512_add_epi64(a, b)
 }
 
-/// Carry the bits above the 52nd of each limb into the next one; the last limb keeps them.
+/// Carry the bits above the 52nd of each limb into the next limb. The last limb keeps them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 pub fn carry(limbs: &mut [__m512i]) {

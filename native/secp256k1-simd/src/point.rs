@@ -1,7 +1,7 @@
 //! Points of secp256k1, eight at a time, in Jacobian coordinates: (X, Y, Z) stands for (X / Z^2, Y / Z^3).
 //!
-//! The formulas ignore the exceptions of the group law. Adding equal or opposite points makes Z zero, and it stays zero, so
-//! the caller checks Z at the end. Only the point at infinity, with which every sum starts, is tracked by a bit per lane.
+//! The formulas ignore the exceptional cases of the group law. Adding equal or opposite points makes Z zero, and Z
+//! stays zero, so the caller checks Z at the end. Every sum starts with the point at infinity; a bit per lane marks it.
 
 use core::arch::x86_64::*;
 
@@ -22,7 +22,7 @@ pub struct Point {
     x: Field,
     y: Field,
     pub z: Field,
-    /// Lanes that hold the point at infinity, whatever their coordinates are.
+    /// Lanes that hold the point at infinity. Their coordinates have no meaning.
     pub infinite: u8,
 }
 
@@ -49,8 +49,8 @@ impl Point {
         self.z = z;
     }
 
-    /// Add a point in the lanes of `present`, negated in the lanes of `negated`. `scale` is the common Z that this sum
-    /// omits and the other point does not.
+    /// Add a point in the lanes of `present`, negated in the lanes of `negated`. `scale` is a common Z that the
+    /// coordinates of this sum do not include.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn add(&mut self, other: &Affine, negated: u8, present: u8, scale: Option<&Field>) {
@@ -102,7 +102,7 @@ impl Point {
         h
     }
 
-    /// (x, y) where Z is not zero; `inverse` is the inverse of Z.
+    /// (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn affine(&self, inverse: &Field) -> Affine {
         let square = inverse.squared();
@@ -110,13 +110,13 @@ impl Point {
     }
 }
 
-/// Multiples of one point per lane, on an isomorphic curve where no entry needs a Z.
+/// Multiples of one point per lane, on an isomorphic curve on which all entries have Z = 1.
 pub struct Multiples {
     x: [Limbs; ENTRIES],
     /// x times beta: the same multiples of lambda times the point.
     x_beta: [Limbs; ENTRIES],
     y: [Limbs; ENTRIES],
-    /// Z of all entries.
+    /// The common Z of all entries.
     pub scale: Field,
 }
 
@@ -127,7 +127,7 @@ impl Multiples {
         let one = Field::one();
         let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
         let mut entries = [sum; ENTRIES];
-        // factor of Z from the previous entry to each
+        // for each entry, its Z divided by the Z of the previous entry
         let mut ratios = [one; ENTRIES];
         sum.double();
         entries[1] = sum;
@@ -190,7 +190,7 @@ impl Digits {
         }
     }
 
-    /// Index into a table of the multiples 1 to COUNT, always within it.
+    /// Index into a table of the multiples 1 to COUNT. It is always in range.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn index<const COUNT: usize>(&self) -> __m512i {

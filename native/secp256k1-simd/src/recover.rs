@@ -1,7 +1,8 @@
 //! Computes Q = (s R - z G) / r, the public key of a signature (r, s) over z. R is the point of the curve with x = r.
 //!
-//! The curve's endomorphism splits s / r into two halves; -z / r is split into two numbers of 128 bits. So four sums of
-//! multiples share 128 doublings. Multiples of R come from a table per group, those of G and 2^128 G from a static table.
+//! The curve's endomorphism splits s / r into two halves, and -z / r is split into two numbers of 128 bits. So four
+//! sums of multiples can share 128 doublings. Multiples of R come from a table per group, those of G and 2^128 G from a
+//! static table.
 
 use std::sync::LazyLock;
 
@@ -80,8 +81,8 @@ impl Factors {
     }
 }
 
-/// Recover uncompressed public keys. None where libsecp256k1 has to decide, where the processor lacks the instructions,
-/// and in a last group of fewer than `min_signatures`.
+/// Recover uncompressed public keys. None means that libsecp256k1 has to decide, that the processor lacks the
+/// instructions, or that the last group has fewer than `min_signatures`.
 pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u8; 64]>> {
     let mut keys = vec![None; signatures.len()];
     if !is_supported() {
@@ -139,7 +140,7 @@ fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[
     let mut inverted = sum.z.numbers().map(U256::from_limbs);
     BY_PRIME.inverses(&mut inverted);
     let affine = sum.affine(&Field::of(&inverted.map(U256::into_limbs)));
-    // An exception of the group law has made Z zero, and so x and y; (0, 0) is not on the curve.
+    // in an exceptional case of the group law, Z and so x and y are zero, and (0, 0) is not on the curve
     let is_on_curve = equal(&affine.y.squared(), &right_side(&affine.x));
     let (x, y) = (affine.x.numbers(), affine.y.numbers());
     (exists & is_on_curve & !sum.infinite, std::array::from_fn(|lane| [x[lane], y[lane]]))
@@ -212,7 +213,7 @@ mod tests {
         signatures.iter().map(recover_one).collect()
     }
 
-    /// Whether the processor has this path; otherwise prints why the test is skipped.
+    /// Return whether the processor has this path. If not, print why the test is skipped.
     fn runs_here() -> bool {
         if !is_supported() {
             eprintln!("skipped: this processor lacks the instructions of {}", module_path!());
@@ -255,8 +256,8 @@ mod tests {
         assert!((900..1_100).contains(&count), "half of all numbers are an x of the curve: {count}");
     }
 
-    /// Numbers at the edges of every range. Points are small multiples of the generator, so that sums meet equal and
-    /// opposite points.
+    /// Numbers at the limits of every range. Points are small multiples of the generator, so that sums contain equal
+    /// and opposite points.
     #[test]
     fn exceptions_of_the_group_law_give_the_same_keys_or_none() {
         if !runs_here() {

@@ -6,7 +6,7 @@ use crate::limbs::PRIME;
 
 uint! {
 pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
-/// 2^512 modulo the order: converts a product out of Montgomery form.
+/// 2^512 modulo the order: converts a product from Montgomery form.
 const SQUARE: U256 = 0x9d671cd581c69bc5e697f5e45bcd07c6741496c20e7cf878896cf21467d7d140_U256;
 /// The curve has an endomorphism: lambda times (x, y) is (beta x, y). Two short vectors (a, b) with a + b lambda = 0:
 /// (A1, -B1) and (A2, A1); and A1 and B1 divided by the order, times 2^384.
@@ -34,7 +34,7 @@ impl Modulus {
         a.mul_redc(b, self.number, self.reduce)
     }
 
-    /// Replace each number (below the modulus) by its inverse, with one inversion; zero stays zero.
+    /// Replace each number (below the modulus) by its inverse, with a single inversion. Zero stays zero.
     pub fn inverses(self, numbers: &mut [U256]) {
         // for each number, the product of all nonzero numbers before it
         let mut before = Vec::with_capacity(numbers.len());
@@ -73,7 +73,7 @@ pub struct Half {
 }
 
 impl Half {
-    /// Two's complement; None when it does not fit.
+    /// Convert from two's complement; None when the number does not fit.
     fn of(number: U256) -> Option<Self> {
         let is_negative = number.bit(255);
         let size = if is_negative { number.wrapping_neg() } else { number };

@@ -27,7 +27,8 @@ fn cipher_and_mac(shared: &[u8; 32], iv: &[u8; IV]) -> (Cipher, Hmac<Sha256>) {
     (cipher, Hmac::new(&authentication.into()))
 }
 
-/// Encrypts a message. `ephemeral` and `iv` must be random and used once. `data` is authenticated, but not included.
+/// Encrypts a message. `ephemeral` and `iv` must be random and used only once. `data` is authenticated but not part of
+/// the output.
 pub fn encrypt(to: &PublicKey, ephemeral: &SecretKey, iv: [u8; IV], message: &[u8], data: &[u8]) -> Vec<u8> {
     let (mut cipher, mut mac) = cipher_and_mac(&keys::agree(ephemeral, to), &iv);
     let mut out = Vec::with_capacity(message.len() + OVERHEAD);

@@ -15,7 +15,7 @@ pub const MAX_SIZE: usize = 2048;
 /// Random bytes that one handshake needs.
 pub const ENTROPY: usize = 3 * 32 + 16 + 1 + MAX_PADDING;
 
-/// Padding distinguishes EIP-8 messages from the older ones of fixed size.
+/// Minimum padding. It distinguishes EIP-8 messages from older messages of fixed size.
 const MIN_PADDING: usize = 100;
 const MAX_PADDING: usize = MIN_PADDING + 199;
 

@@ -1,4 +1,4 @@
-//! Encoding and encryption of peer-to-peer messages. Uses no sockets, no clock, no random source and no Python.
+//! Encoding and encryption of peer-to-peer messages. Needs no sockets, no clock, no random source and no Python.
 //!
 //! ```text
 //! handshake   RLPx handshake: node ids and session secrets (EIP-8)
@@ -8,8 +8,8 @@
 //! rlp         splits lists into their items
 //! ```
 //!
-//! All input is untrusted. A function returns a value or an `Error` that names the invalid field; it never panics.
-//! Buffers are bounded before their bytes arrive.
+//! All input is untrusted. A function returns a value or an `Error` that names the invalid field; it never panics. The
+//! size of a buffer is limited before its bytes arrive.
 
 mod ecies;
 mod error;

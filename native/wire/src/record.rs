@@ -22,7 +22,7 @@ pub struct Record<'a> {
 
 const SCHEME: &[u8] = b"\x82v4";
 
-/// Signs a record. `pairs` may have any order; adds the identity scheme and the public key.
+/// Signs a record. `pairs` may have any order. The identity scheme and the public key are added.
 pub fn sign(secret: &[u8], sequence: u64, pairs: &[Pair<'_>]) -> Result<Vec<u8>> {
     let secret = keys::secret(secret)?;
     let public = alloy_rlp::encode(&keys::public_of(&secret).serialize()[..]);
@@ -91,7 +91,7 @@ pub fn read(record: &[u8]) -> Result<Record<'_>> {
 fn verify(key: &PublicKey, signature: &[u8; 64], digest: [u8; 32]) -> Result<()> {
     let wrong = |_| Error::at("record signature", "it does not verify");
     let mut signature = Signature::from_compact(signature).map_err(wrong)?;
-    // A high s is valid too, but the library accepts only a low one.
+    // a high s is valid too, but the library accepts only a low s
     signature.normalize_s();
     SECP256K1.verify_ecdsa(Message::from_digest(digest), &signature, key).map_err(wrong)
 }

@@ -14,13 +14,13 @@ use crate::{Error, Result};
 
 type Cipher = ctr::Ctr128BE<aes::Aes256>;
 
-/// Maximum message size, also after decompression: a frame has a size field of three bytes.
+/// Maximum message size, also after decompression. The size field of a frame has three bytes.
 pub const MAX_MESSAGE: usize = (1 << 24) - 1;
 
-/// Initial message size limit, which holds for Hello, the first message.
+/// Initial limit on the message size. It applies to Hello, the first message.
 pub const FIRST_MESSAGE: usize = 2048;
 
-/// Bytes buffered after the first message until compression is set.
+/// Maximum bytes buffered after the first message, until compression is set.
 const MAX_WAITING: usize = 1 << 20;
 
 /// The list [0, 0], the same in every frame header.
@@ -38,7 +38,7 @@ pub type Message = (u8, Content);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Payload(Vec<u8>),
-    /// The size of a payload over the limit of its message id. It was not decompressed.
+    /// Size of a payload above the limit of its message id. The payload was not decompressed.
     Oversized(usize),
 }
 
@@ -96,7 +96,7 @@ impl Egress {
         }
         let start = out.len();
         out.resize(start + snap::raw::max_compress_len(payload.len()), 0);
-        // Fails only for a buffer that is too small or an input of 4 GiB.
+        // fails only if the buffer is too small or the input has 4 GiB
         let size = snap::raw::Encoder::new().compress(payload, &mut out[start..]).unwrap_or(0);
         out.truncate(start + size);
     }
@@ -144,7 +144,7 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
 enum Part {
     /// The header and its tag.
     Header { bytes: [u8; 32], filled: usize },
-    /// The body. It is decrypted as it arrives, but not used before its tag is verified.
+    /// The body. It is decrypted as it arrives, but used only after its tag is verified.
     Body { body: Vec<u8>, size: usize },
     /// The tag of a body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
@@ -159,7 +159,7 @@ pub struct Ingress {
     /// None until the caller sets it after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
-    /// Size limits of message ids with a limit below `max_message`.
+    /// Maximum sizes of message ids, if below `max_message`.
     max_sizes: HashMap<u8, usize>,
     /// Bytes received after the first message.
     waiting: Vec<u8>,
@@ -197,7 +197,7 @@ impl Ingress {
         self.max_message = size.min(MAX_MESSAGE);
     }
 
-    /// Limits the payloads of one message id, after decompression. A larger one arrives as `Content::Oversized`.
+    /// Limits the payload size of one message id after decompression. A larger payload arrives as `Content::Oversized`.
     pub fn set_max_size(&mut self, id: u8, size: usize) {
         self.max_sizes.insert(id, size);
     }
@@ -217,7 +217,7 @@ impl Ingress {
     }
 
     /// Reads received bytes and returns the complete messages, in order. The first message is returned alone, because
-    /// it decides on compression: later bytes wait until `set_compressed`. After an error every further call fails.
+    /// it decides about compression: later bytes wait until `set_compressed`. After an error, every further call fails.
     pub fn feed(&mut self, data: &[u8]) -> Result<Vec<Message>> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -253,7 +253,7 @@ impl Ingress {
         Ok(())
     }
 
-    /// Reads up to the end of the current part of the frame or of the data.
+    /// Reads to the end of the current part of the frame, or to the end of the data.
     fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Message>> {
         match &mut self.part {
             Part::Header { bytes, filled } => {
@@ -299,7 +299,7 @@ impl Ingress {
         check(&self.mac.header(&header), &tag, "frame header")?;
         self.cipher.apply_keystream(&mut header);
         let size = usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2]);
-        // The message id has up to two bytes.
+        // a message id has up to two bytes
         if size == 0 || size > self.max_message.saturating_add(2) {
             return Err(Error::at("frame", format!("a size of {size} bytes, at most {} are taken", self.max_message)));
         }
@@ -312,7 +312,7 @@ impl Ingress {
         if self.is_compressed() {
             match self.decompress(id, payload) {
                 Ok(content) => return Ok((id, content)),
-                // A peer that disconnects before it reads our Hello does not compress yet.
+                // a peer that disconnects before it has read our Hello does not compress yet
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
             }
@@ -365,7 +365,7 @@ fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     size
 }
 
-/// Grows the buffer by doubling, but not beyond the size of the whole body.
+/// Grows the buffer by doubling, but never beyond the size of the whole body.
 fn reserve_body(body: &mut Vec<u8>, needed: usize, whole: usize) {
     if body.capacity() < needed {
         let target = needed.max(body.capacity() * 2).min(whole);

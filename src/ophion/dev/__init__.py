@@ -1,7 +1,7 @@
 """Development nodes: snapshots, time, mining on demand, impersonation and state edits.
 
-Only a development network without peers has these parts. All its blocks are this node's own. So the engine
-(`DevEngine`) checks no header and fills in the values that a test has set.
+Only a development network without peers has these parts. Its node makes every block itself. So the engine (`DevEngine`)
+checks no header and fills in the values that a test has set.
 
     rpc/methods/dev_* ──> DevNode ──┬─> DevSealer   when to make blocks: at once, by interval, on demand
                                     ├─> DevClock    timestamp of the next block

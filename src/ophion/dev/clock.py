@@ -9,7 +9,7 @@ from ophion.runtime.clock import Clock
 
 
 class TimestampTooLow(OphionError):
-    """The timestamp of a block is below its parent's."""
+    """A block's timestamp is below that of its parent."""
 
     def __init__(self, timestamp: int, last: int) -> None:
         self.last = last
@@ -17,19 +17,19 @@ class TimestampTooLow(OphionError):
 
 
 class ClockState(Struct, frozen=True):
-    """The part of a snapshot that belongs to the clock."""
+    """Fields of the clock that a snapshot saves."""
 
     offset: float
     wall: float
-    """Wall time of the snapshot, from which time continues after a revert."""
+    """Wall time at which the snapshot was taken. After a revert, the clock continues from here."""
     exact: int | None
     interval: int | None
 
 
 class DevClock:
-    """The wall clock with an offset, unless the timestamp of the next block is set.
+    """The wall clock plus an offset. A test can set the timestamp of the next block instead.
 
-    Reading the time does not consume that timestamp; `on_block` does.
+    `now` does not clear a timestamp that a test has set; `on_block` clears it.
     """
 
     def __init__(self, clock: Clock, last: int = 0) -> None:
@@ -43,7 +43,7 @@ class DevClock:
         """Timestamp of the head."""
 
     def now(self) -> float:
-        """Timestamp of a block made now."""
+        """Return the timestamp that a block made now gets."""
         if self.exact is not None:
             return float(self.exact)
         if self.interval is not None:
@@ -51,42 +51,42 @@ class DevClock:
         return self.shifted()
 
     def shifted(self) -> float:
-        """Wall time plus offset."""
+        """Return the wall time plus the offset."""
         return self._clock.now() + self.offset
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
     def increase(self, seconds: int) -> int:
-        """Advance the clock; returns the total offset."""
+        """Advance the clock; return the total offset in seconds."""
         self.offset += seconds
         return round(self.offset)
 
     def set_time(self, timestamp: float) -> int:
-        """Set the current time; returns the seconds by which the clock has advanced."""
+        """Set the current time; return by how many seconds the clock advanced."""
         moved = max(0, round(timestamp - self.shifted()))
         self.offset = timestamp - self._clock.now()
         self.exact = None
         return moved
 
     def set_next(self, timestamp: int, allow_equal: bool = True) -> None:
-        """Set the timestamp of the next block; the clock continues from it."""
+        """Set the timestamp of the next block; after that block the clock continues from this time."""
         if timestamp < self.last or (timestamp == self.last and not allow_equal):
             raise TimestampTooLow(timestamp, self.last)
         self.exact = timestamp
 
     def on_block(self, timestamp: int) -> None:
-        """Note that a block with this timestamp is the new head."""
+        """Record the timestamp of the new head."""
         if self.exact is not None:
             self.offset = timestamp - self._clock.now()
             self.exact = None
         self.last = timestamp
 
     def state(self) -> ClockState:
-        """The state to save in a snapshot."""
+        """Return the fields to save in a snapshot."""
         return ClockState(self.offset, self._clock.now(), self.exact, self.interval)
 
     def restore(self, state: ClockState, last: int) -> None:
-        """Continue from the time of the snapshot."""
+        """Set the clock back to the time of the snapshot, from where it runs on."""
         self.offset = state.offset + state.wall - self._clock.now()
         self.exact, self.interval, self.last = state.exact, state.interval, last

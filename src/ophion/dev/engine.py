@@ -1,4 +1,4 @@
-"""`DevEngine`: headers with the values that a test has set."""
+"""`DevEngine`: makes headers with the values that a test has set."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ophion.primitives.types import Address, Hash32
 
 
 class NextHeader(Struct):
-    """Values that a test has set; None leaves a field to the protocol rules."""
+    """Header values that a test has set. With None, the protocol rules choose the value."""
 
     base_fee: int | None = None
-    """For the next block only."""
+    """Applies to the next block only."""
     prev_randao: Hash32 | None = None
-    """For the next block only."""
+    """Applies to the next block only."""
     gas_limit: int | None = None
-    """For all blocks from now on."""
+    """Applies to all blocks from the next one on."""
     blob_base_excess: int | None = None
 
 
 class DevEngine(PowEngine):
-    """Engine of a development network without peers: every block is this node's own.
+    """Engine of a development network without peers, whose node makes every block itself.
 
-    `is_merged` makes blocks as after the merge: no reward, no difficulty.
+    With `is_merged`, blocks are as after the merge: no reward, no difficulty.
     """
 
     def __init__(self, spec: ChainSpec, equal_timestamps: bool, is_merged: bool) -> None:
@@ -44,25 +44,25 @@ class DevEngine(PowEngine):
         """Accept any genesis."""
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Accept every header: all are this node's own."""
+        """Accept every header, because this node made it."""
 
     def rewards(self, header: HashedHeader, ommers: object) -> list[tuple[Address, int]]:
-        """No rewards after the merge."""
+        """Return no rewards after the merge."""
         return [] if self._is_merged else super().rewards(header, ())
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer the longer chain, since blocks may have no difficulty."""
+        """Prefer the longer chain. Difficulty cannot decide, because blocks may have none."""
         return tip.header.number > head.header.number
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """The header by the protocol rules, with the values that a test has set."""
+        """Make the header by the protocol rules, then apply the values that a test has set."""
         header = super().prepare(parent, wishes, chain)
         asked = self.next
         changes: dict[str, object] = {}
         if self._dev_spec.fork_of(header).has(Milestone.SHANGHAI):
             changes["mix_hash"] = asked.prev_randao or keccak256(parent.hash + self.branch.to_bytes(4, "big"))
         if self._is_merged and parent.number == 0:
-            # The first block has the base fee of the genesis, as in other development nodes.
+            # Block 1 has the base fee of the genesis block, as in other development nodes.
             changes["base_fee_per_gas"] = parent.header.base_fee_per_gas
         if asked.base_fee is not None and header.base_fee_per_gas is not None:
             changes["base_fee_per_gas"] = asked.base_fee
@@ -75,5 +75,5 @@ class DevEngine(PowEngine):
         return replace(header, **changes) if changes else header
 
     def on_block(self) -> None:
-        """Clear the values that were for the next block only."""
+        """Clear the values that apply to the next block only."""
         self.next.base_fee = self.next.prev_randao = self.next.blob_base_excess = None

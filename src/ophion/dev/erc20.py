@@ -1,6 +1,6 @@
-"""Finds the storage slot of a token's balance or allowance, and changes it.
+"""Finds the storage slot of a token balance or allowance, and sets it.
 
-A trace of the call lists the slots that it reads. The right slot is the one that changes the result of the call.
+An access list of the call names the slots that the call reads. The right slot is the one that changes the result.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _DEADLINE_S = 5.0
 
 
 class SlotNotFound(OphionError):
-    """No slot determines the result of the token."""
+    """No storage slot decides the result of the token's call."""
 
     def __init__(self, token: Address, what: str) -> None:
         super().__init__(f"No storage slot of token 0x{token.hex()} decides its {what}")
 
 
 def balance_change(dev: DevNode, token: Address, account: Address, amount: int) -> list[AccountOverride]:
-    """The change that sets the token balance of an account."""
+    """Return the state change that sets the token balance of an account."""
     return _change(dev, token, _BALANCE_OF + account.rjust(32, b"\0"), amount, "balanceOf")
 
 
 def allowance_change(
     dev: DevNode, token: Address, owner: Address, spender: Address, amount: int
 ) -> list[AccountOverride]:
-    """The change that sets the token allowance of a spender."""
+    """Return the state change that sets the allowance of a spender."""
     data = _ALLOWANCE + owner.rjust(32, b"\0") + spender.rjust(32, b"\0")
     return _change(dev, token, data, amount, "allowance")
 

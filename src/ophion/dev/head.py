@@ -23,14 +23,14 @@ _BLOCKS_PER_COMMIT = 256
 
 
 class UnknownHead(OphionError):
-    """There is no such block to return to."""
+    """The block to rewind to does not exist."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"There is no block {number} on this chain to go back to")
 
 
 class HeadControl:
-    """Head and state of the chain. The caller holds `DevSealer.head_lock`."""
+    """Changes head and state of the chain. The caller holds `DevSealer.head_lock`."""
 
     def __init__(self, chain: Chain, importer: Importer, builder: Builder) -> None:
         self._chain = chain
@@ -41,7 +41,7 @@ class HeadControl:
 
     @property
     def edited_root(self) -> Hash32 | None:
-        """Root of the edited state of the head; None when it was not edited."""
+        """Return the root of the head's edited state; None when no edit was made."""
         header = self._chain.head.header
         return self._chain.edited_roots.get((header.number, header.state_root))
 
@@ -61,7 +61,7 @@ class HeadControl:
         chain.rewind(tip)
 
     def _register(self, header: HashedHeader, root: Hash32 | None) -> None:
-        """Make `root` the state of the head; None restores the root of its header."""
+        """Make `root` the state of the head; None restores the root in the header."""
         key, roots = (header.number, header.header.state_root), self._chain.edited_roots
         if root is None or root == header.header.state_root:
             if roots.pop(key, None) is not None:
@@ -72,7 +72,7 @@ class HeadControl:
         roots[key] = root
 
     async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
-        """Make a committed block the head again, with its edited state."""
+        """Make an earlier block the head again, with the given edited state."""
         chain = self._chain
         total_difficulty = chain.total_difficulty(head.hash)
         if total_difficulty is None:
@@ -92,14 +92,14 @@ class HeadControl:
         chain.rewind(tip)
 
     async def rewind_to(self, number: int) -> None:
-        """As `rewind`, by number; edits of that block stay."""
+        """Make the block with this number the head; its edited state stays."""
         found = self._chain.canonical(number) if 0 <= number <= self._chain.head.number else None
         if found is None:
             raise UnknownHead(number)
         await self.rewind(found, self._chain.edited_roots.get((number, found.header.state_root)))
 
     async def add_empty(self, count: int, wishes: BlockPreferences, interval: int) -> None:
-        """Add empty blocks, `interval` seconds apart; far faster than one at a time."""
+        """Add empty blocks, `interval` seconds apart, much faster than by making each block alone."""
         while count > 0:
             share = min(count, _BLOCKS_PER_COMMIT)
             await self._importer.run(partial(self._stage_empty, share, wishes, interval))

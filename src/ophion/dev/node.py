@@ -1,4 +1,4 @@
-"""`DevNode`: cheat codes of a development node."""
+"""`DevNode`: the cheat codes of a development node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ophion.wallet.unsigned import UnsignedTransaction
 
 
 class Snapshot(Struct, frozen=True):
-    """Everything that a revert restores."""
+    """The values that a revert restores."""
 
     head: HashedHeader
     edited_root: Hash32 | None
@@ -46,12 +46,12 @@ class Identity(Struct, frozen=True):
 
     preset: str | None = None
     instance_id: Hash32 = bytes(32)
-    """Differs from run to run; tools store their manifests under it."""
+    """Random for each run; tools store their manifests under this id."""
     client_version: str | None = None
 
 
 class DevNode:
-    """Operations of the dev methods on one chain. Belongs to the event loop."""
+    """The operations behind the dev methods, for one chain. Used on the event loop only."""
 
     def __init__(
         self,
@@ -112,11 +112,11 @@ class DevNode:
             return self._last_snapshot
 
     def snapshots(self) -> dict[int, HashedHeader]:
-        """Heads of the existing snapshots."""
+        """Return the head of each existing snapshot, by id."""
         return {number: snapshot.head for number, snapshot in self._snapshots.items()}
 
     async def revert(self, number: int) -> bool:
-        """Return to a snapshot, and delete it and all later ones. False when it does not exist."""
+        """Return to a snapshot, and delete this snapshot and all later ones. Returns False when the id is unknown."""
         async with self.sealer.head_lock:
             snapshot = self._snapshots.get(number)
             if snapshot is None:
@@ -138,9 +138,9 @@ class DevNode:
     # --- blocks ---------------------------------------------------------------------------------
 
     async def mine(self, count: int = 1, interval: int | None = None, is_first_normal: bool = False) -> None:
-        """Mine blocks; the first ones include the pending transactions. `interval` is the seconds between them.
+        """Mine `count` blocks, `interval` seconds apart. Pending transactions go into the first blocks.
 
-        The interval applies to the first block too, counted from now, unless `is_first_normal`.
+        The first block too is `interval` seconds after the current time, unless `is_first_normal`.
         """
         async with self.sealer.head_lock:
             made = 0
@@ -157,34 +157,34 @@ class DevNode:
                 self.clock.increase(interval * (count - made))
 
     async def mine_at(self, timestamp: int | None) -> None:
-        """Mine one block, with this timestamp if given."""
+        """Mine one block, with this timestamp if one is given."""
         async with self.sealer.head_lock:
             if timestamp is not None:
                 self.clock.set_next(timestamp)
             await self.sealer.make_block_locked()
 
     def set_automine(self, is_on: bool) -> None:
-        """Mine each transaction at once, or only on demand."""
+        """Switch automatic mining on or off. When off, blocks are mined on demand."""
         self.sealer.set_mode(is_on, 0.0 if is_on else self.sealer.interval_s)
 
     def set_interval(self, seconds: float) -> None:
-        """Mine a block every `seconds`; 0 stops it."""
+        """Mine a block every `seconds`; 0 stops interval mining."""
         self.sealer.set_mode(False, seconds)
 
     # --- state ----------------------------------------------------------------------------------
 
     async def edit(self, *changes: AccountOverride) -> None:
-        """Change accounts; the state of `latest` shows it at once."""
+        """Change accounts; queries of `latest` see the change at once."""
         async with self.sealer.head_lock:
             await self.head.edit(changes)
 
     async def change(self, make: Callable[[], Sequence[AccountOverride]]) -> None:
-        """As `edit`, for changes that depend on the current state."""
+        """Compute changes from the current state and apply them as `edit` does, under one lock."""
         async with self.sealer.head_lock:
             await self.head.edit(make())
 
     async def set_chain_id(self, chain_id: int) -> None:
-        """Change the chain id from the next transaction on."""
+        """Change the chain id; it applies from the next transaction on."""
         async with self.sealer.head_lock:
             self._use_chain_id(chain_id)
             self.chain.rewind(self.chain.tip)
@@ -195,11 +195,11 @@ class DevNode:
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
 
     def announce(self) -> None:
-        """Recompute prices and pending block after a change of clock or next header."""
+        """Recompute gas prices and the pending block after the clock or a value of the next header has changed."""
         self.chain.rewind(self.chain.tip)
 
     def set_coinbase(self, coinbase: Address) -> None:
-        """Change the beneficiary from the next block on."""
+        """Change the beneficiary; it applies from the next block on."""
         self._assembler.settings.coinbase = coinbase
         self.announce()
 
@@ -211,18 +211,18 @@ class DevNode:
         self.announce()
 
     def check_time(self, timestamp: int) -> None:
-        """Raise `TimestampTooLow` for a time before the head."""
+        """Raise `TimestampTooLow` if the time is before that of the head."""
         if timestamp < self.clock.last:
             raise TimestampTooLow(timestamp, self.clock.last)
 
     # --- impersonation --------------------------------------------------------------------------
 
     def impersonates(self, address: Address) -> bool:
-        """Whether transactions of this account need no signature."""
+        """Return whether this account may send transactions without a signature."""
         return self.impersonates_all or address in self.impersonated
 
     def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
-        """A transaction of an impersonated account. Its address replaces `r`, so hashes differ by sender."""
+        """Return a transaction of an impersonated account. Its `r` holds the sender, so hashes differ by sender."""
         signature = sender.rjust(32, b"\0") if any(sender) else b"\x01".rjust(32, b"\0")
         raw = transaction.with_signature(signature + b"\x01".rjust(32, b"\0") + b"\0")
         return Transaction.impersonated(raw, sender)
@@ -230,14 +230,14 @@ class DevNode:
     # --- rewinding ------------------------------------------------------------------------------
 
     async def rollback(self, depth: int) -> None:
-        """Remove blocks from the chain, with their transactions."""
+        """Remove the last `depth` blocks and their transactions from the chain."""
         async with self.sealer.head_lock:
             self.engine.branch += 1
             await self.head.rewind_to(self.chain.head.number - depth)
             self.clock.set_time(self.chain.head.timestamp)
 
     async def reorg(self, depth: int, blocks: Sequence[tuple[Transaction, ...]]) -> None:
-        """Replace the last blocks by as many others, with these transactions."""
+        """Replace the last `depth` blocks by as many new ones with these transactions."""
         async with self.sealer.head_lock:
             height = self.chain.head.number
             self.engine.branch += 1
@@ -251,7 +251,7 @@ class DevNode:
             self.pool.readmit(waiting)
 
     async def reset(self) -> None:
-        """Return to the genesis and clear all settings."""
+        """Return to the genesis block and clear all settings."""
         async with self.sealer.head_lock:
             self._snapshots.clear()
             self.engine.next = NextHeader()
@@ -272,12 +272,12 @@ class DevNode:
         return True
 
     def drop_all(self, sender: Address | None = None) -> None:
-        """Remove all transactions from the pool, or those of one sender."""
+        """Remove all transactions from the pool, or only those of one sender."""
         items = self.pool.transactions()
         hashes = tuple(item.hash for item in items if sender is None or item.sender == sender)
         self.pool.drop(hashes, DropReason.STALE)
 
     async def idle(self) -> None:
-        """Return once no block is being made."""
+        """Wait until no block is being made."""
         async with self.sealer.head_lock:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""`DevSealer`: when a development node makes blocks."""
+"""`DevSealer`: decides when a development node makes blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BUILD_DEADLINE_S = 5.0
 
 
 class DevSealer(InstantSealer):
-    """Makes blocks at once, by interval, or on demand."""
+    """Makes blocks automatically for each transaction, at an interval, or on demand."""
 
     def __init__(self, assembler: Assembler, is_automatic: bool, interval_s: float) -> None:
         super().__init__(assembler)
@@ -23,7 +23,7 @@ class DevSealer(InstantSealer):
         self._changed = asyncio.Event()
 
     def set_mode(self, is_automatic: bool, interval_s: float) -> None:
-        """Change when blocks are made."""
+        """Choose between automatic, interval and manual mining."""
         self.is_automatic, self.interval_s = is_automatic, interval_s
         self._changed.set()
 
@@ -61,12 +61,12 @@ class DevSealer(InstantSealer):
             return await super()._seal()
 
     async def make_block(self) -> None:
-        """Make one block with the transactions of the pool, even if there are none."""
+        """Make one block with the transactions of the pool; the block may be empty."""
         async with self.head_lock:
             await self.make_block_locked()
 
     async def make_block_locked(self) -> None:
-        """As `make_block`, for a caller that holds the lock."""
+        """Make one block, as `make_block`; the caller already holds the lock."""
         assembler = self._assembler
         started_at = self._clock.monotonic()
         built = await assembler.assemble(_BUILD_DEADLINE_S)

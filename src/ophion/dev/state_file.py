@@ -1,7 +1,7 @@
 """Dumps of accounts in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
 
-A dump holds the accounts of the head and the block environment, without blocks and transactions. Loading adds the
-accounts to the current state, and empty blocks until the chain has the dump's block number.
+A dump holds the accounts of the head and the block environment, but no blocks and no transactions. Loading a dump first
+adds empty blocks up to the dump's block number. Then it sets the accounts in the current state.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadStateFile(OphionError):
-    """A dump that cannot be read."""
+    """A state dump cannot be decoded."""
 
 
 def dump(dev: DevNode) -> dict[str, Any]:
-    """The state of the head in Anvil's format."""
+    """Return the state of the head in Anvil's format."""
     header, state = dev.chain.head.header, dev.queries.head_state
     return {
         "block": {
@@ -79,12 +79,12 @@ def _slots(state: State, address: bytes) -> Iterator[tuple[str, str]]:
 
 
 def packed(document: dict[str, Any]) -> bytes:
-    """A dump as `anvil_dumpState` returns it."""
+    """Encode a dump as `anvil_dumpState` returns it."""
     return gzip.compress(orjson.dumps(document), 6, mtime=0)
 
 
 def unpacked(content: bytes) -> dict[str, Any]:
-    """Decode a dump from a file or a request, compressed or not."""
+    """Decode a dump from a file or a request; it may be compressed."""
     try:
         if content[:2] == _GZIP_MAGIC:
             inflating = zlib.decompressobj(wbits=31)

@@ -6,8 +6,8 @@
     datadir           the data directory: lock, layout, key, database; node_key_file reads and writes keys
     foreign_data      refuses data directories of other clients
     build             constructs and connects chain, pool and producer
-    listeners         builds each service with a port; web_interface builds that of the web interface
-    services          builds the public interface from them
+    listeners         builds each service with a port; web_interface builds the web interface
+    services          builds the public interface from these services
     peering           builds the services that connect to other nodes
     launch, node      start to stop: options, data directory, key, chain, services, signals
     dev_preset        `ophion dev` as a list of ordinary options

@@ -1,4 +1,4 @@
-"""The text that a terminal shows when a node has started."""
+"""The startup text for a terminal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Summary(Struct, frozen=True):
     """Facts about a running node."""
 
     endpoints: Mapping[str, str]
-    """URLs by service."""
+    """URL of each service."""
     network: str
     chain_id: int
     accounts: Sequence[DevAccount]
-    """Accounts of the development network with public keys; empty on other networks."""
+    """Accounts of the development network, whose private keys are public; empty on other networks."""
     is_mining: bool
     head: int
     data_path: Path
@@ -28,7 +28,7 @@ class Summary(Struct, frozen=True):
 
 
 def banner(summary: Summary) -> str:
-    """Return the text to show."""
+    """Return the startup text."""
     return "\n".join(_lines(summary)) + "\n"
 
 

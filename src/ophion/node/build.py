@@ -1,7 +1,6 @@
-"""Constructs chain, pool and producer and connects them, for nodes and for tests.
+"""Constructs and connects chain, pool and producer, for nodes and for tests.
 
-The order of `listen` calls decides the order in which components process a new head: queries first, then the pool, then
-all others.
+Components process a new head in the order of the `listen` calls: queries first, then the pool, then all others.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _BLOBS_PER_TRANSACTION = 6
 
 
 class Core(Struct, frozen=True):
-    """A node without its public interface."""
+    """Chain, pool, producer and consensus of a node, without its public interface."""
 
     chain: Chain
     importer: Importer
@@ -66,11 +65,11 @@ class Core(Struct, frozen=True):
     mining: MiningControl
     permissions: Permissions
     proposals: LocalProposals | None = None
-    """Members to vote for or against; None where there is no proof of authority."""
+    """Votes that this node casts for or against members; None without proof of authority."""
     bft: BftDriver | None = None
-    """Consensus of an IBFT 2.0 or QBFT network."""
+    """The consensus driver of an IBFT 2.0 or QBFT network."""
     dev: DevNode | None = None
-    """Cheat codes of a development network."""
+    """The cheat codes of a development network."""
 
 
 def build_core(
@@ -84,14 +83,14 @@ def build_core(
     data_path: Path | None = None,
     permissions: Permissions | None = None,
 ) -> Core:
-    """Build chain, pool and producer of one network. Local transactions are saved in `data_path`, where it is given."""
+    """Build chain, pool and producer of one network. If `data_path` is given, local transactions are saved there."""
     spec = genesis.spec
     permissions = permissions or Permissions()
     _check_production(config, spec)
     engine = engine_for(spec, equal_timestamps=config.miner.equal_timestamps)
     node_clock, dev = clock, None
     if config.has_cheat_codes:
-        # imported on use: other networks do not need it
+        # imported here: only development networks need it
         from ophion.node.dev_core import DevBuild
 
         dev = DevBuild(config, spec, clock, entropy)
@@ -104,7 +103,7 @@ def build_core(
     keeps_revert_data = config.access.revert_reason_enabled
     permissions.use_contracts(config.permissions, chain)
     if data_path is not None and config.permissions.is_used:
-        # imported here: a node without rules starts faster
+        # imported here, so that a node without permission rules starts faster
         from ophion.permissions.audit import NAME, AuditLog
 
         permissions.record_changes(AuditLog(data_path / NAME, node_clock, lanes.write), chain)
@@ -137,7 +136,7 @@ def build_core(
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
-        # imported here: networks without it start faster
+        # imported here, so that other networks start faster
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine
@@ -145,7 +144,7 @@ def build_core(
 
         assert isinstance(engine, CliqueEngine)
 
-        # not a secret: it only varies the delay of out-of-turn signers between nodes
+        # not a secret: it only varies how long out-of-turn signers wait
         randomness = Random(entropy.token(16))
         parameters = spec.clique or CliqueParameters()
         sealer = CliqueSealer(assembler, engine, parameters, node_key, proposals, randomness)
@@ -156,7 +155,7 @@ def build_core(
 
 
 def pool_head(queries: Queries) -> PoolHead:
-    """Return the facts about the head that the pool needs."""
+    """Return the values of the head that the pool needs."""
     spec = queries.spec
     following = queries.next_block().header
     fork = spec.fork_of(following)
@@ -175,7 +174,7 @@ def pool_head(queries: Queries) -> PoolHead:
 
 
 def _blob_limit(fork: Fork, block_limit: int) -> int:
-    """Return the blob limit of one transaction: the limit of a block, and less from Osaka on (EIP-7594)."""
+    """Return how many blobs one transaction may have: as many as a block, fewer from Osaka on (EIP-7594)."""
     return min(block_limit, _BLOBS_PER_TRANSACTION) if fork.has(Milestone.OSAKA) else block_limit
 
 
@@ -187,12 +186,12 @@ def _check_production(config: NodeConfig, spec: ChainSpec) -> None:
 
 
 def _is_authority(spec: ChainSpec) -> bool:
-    """Whether a known validator set produces the blocks."""
+    """Return whether validators or signers produce the blocks (proof of authority)."""
     return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None
 
 
 def _earner(spec: ChainSpec, engine: Engine, node_address: Address) -> Callable[[Header], Address]:
-    """Return the address that earns the fees of an unsealed block of this node."""
+    """Return a function that finds who earns the fees of a block that this node has not sealed yet."""
     if spec.engine is EngineKind.CLIQUE:
         return lambda draft: node_address
     return lambda draft: engine.beneficiary(HashedHeader(draft, draft.parent_hash))
@@ -207,7 +206,7 @@ def _bft(
     proposals: LocalProposals,
     lanes: Lanes,
 ) -> BftDriver:
-    # imported here: networks without it start faster
+    # imported here, so that networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.producer.bft_driver import BftDriver, BftTuning
 
@@ -232,7 +231,7 @@ def _mining(
     lanes: Lanes,
     entropy: Entropy,
 ) -> MiningControl:
-    """Return the proof-of-work producer; None after the merge."""
+    """Return the proof-of-work producer; None on a merged chain."""
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)

@@ -1,7 +1,7 @@
 """Imports modules that clients will need, after the node has started.
 
-A node answers its first request as soon as it can. Modules that this answer does not need are imported afterwards, one
-at a time with pauses, so that a request waits for one of them at most. Modules for rare requests (traces, permissions,
+A node answers its first request as early as it can. Modules that this answer does not need are imported afterwards, one
+at a time with pauses. So a request waits for one import at most. Modules for rare requests (traces, permissions,
 private transactions, the web interface) are imported at first use.
 """
 
@@ -21,7 +21,7 @@ _PAUSE_S: Final = 0.02
 
 
 class CacheWarmup:
-    """A service that imports modules for some tenths of a second and then idles."""
+    """A service that imports modules during the first tenths of a second and then idles."""
 
     name = "warming"
 

@@ -124,19 +124,21 @@ class NodeConfig(Options):
 
     @property
     def speaks_tls(self) -> bool:
-        """Whether any connection may use TLS: a service with TLS, or enclaves that find each other."""
+        """Return whether any connection may use TLS: a service with TLS, or connections between enclaves."""
         services = (self.http_tls, self.websocket_tls, self.graphql_tls, self.metrics_tls)
         return self.privacy.enabled or any(service.enabled for service in services)
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Accounts with funds and known keys; the development network has some."""
+        """Return the accounts with funds and public keys; empty unless this is a development network."""
         own = self.dev.accounts if self.network.name is not None else None
         return self.network.accounts if own is None else own
 
     @property
     def has_cheat_codes(self) -> bool:
-        """Whether clients may edit the chain: a development network without peers whose services offer the methods."""
+        """Return whether clients may edit the chain: a development network without peers, with cheat-code methods
+        enabled.
+        """
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         return any(is_on and not CHEAT_CODES.isdisjoint(groups) for is_on, groups in services)
 
@@ -172,7 +174,9 @@ class NodeConfig(Options):
             )
 
     def exposed_signers(self) -> list[str]:
-        """Flags of the services through which other machines can sign for the dev accounts without a token."""
+        """Return the flags of the services through which other machines could sign for the dev accounts without a
+        token.
+        """
         if not self.network.dev_unlocked:
             return []
         services = (

@@ -1,10 +1,10 @@
-"""Copies of the database: a backup of a running node, and compaction in place.
+"""Copies the database: a backup of a running node, or compaction in place.
 
     database ── read transaction ──> pipe ── rate limit ──> file ──> fsync ──> check ──> rename
 
-The copy is a snapshot without free pages. A running node continues, but cannot reuse pages that it frees before the
-copy is complete, so its file may grow meanwhile. The copy gets its final name after it is on disk and checked: if this
-process is killed, there is a whole copy or none.
+The copy is a snapshot without free pages. A running node continues meanwhile. Its file may grow, because it cannot
+reuse pages freed before the copy is complete. The copy gets its final name once it is on disk and checked: if this
+process is killed, the copy is either complete or absent.
 """
 
 from __future__ import annotations
@@ -39,39 +39,38 @@ from ophion.runtime.operator_files import force_directory
 
 _PIECE: Final = 1 << 20
 _FORCED_EVERY: Final = 32 << 20
-"""Bytes between two fsync calls: larger writes would make the node wait for the disk."""
+"""Bytes between two fsync calls. With more, the node would wait for the disk."""
 _SPARE: Final = 16 << 20
 _MAX_FINDINGS: Final = 10
 
 
 class CopyStep(Enum):
-    """A step of a copy that reports progress."""
+    """A step of a copy, for progress reports."""
 
     COPYING = auto()
-    """Counted in bytes."""
+    """Progress is counted in bytes."""
     CHECKING = auto()
-    """Counted in entries."""
+    """Progress is counted in entries."""
 
 
 OnProgress = Callable[[CopyStep, int, int], None]
-"""Called with the step, the amount done and the total; an exception stops the copy."""
+"""Called with the step, the amount done and the total. If it raises, the copy stops."""
 
 
 class Copied(Struct, frozen=True):
-    """A completed copy."""
+    """Result of a completed copy."""
 
     number: int
     hash: bytes
     size: int
-    """Bytes of the file."""
+    """Size of the file in bytes."""
 
 
 def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
-    """Copy the database of a data path, also of a running node, to a new data path.
+    """Copy the database of a data path to a new data path. The node may be running.
 
-    The durable votes of a validator are left out.
-
-    `bytes_a_second` is 0 for no limit. After a `StorageError` the target does not exist.
+    The copy leaves out the durable votes of a validator. `bytes_a_second` is 0 for no limit. After a `StorageError` the
+    target does not exist.
     """
     source = DataDirectory.beside_a_node(data_path)
     _expect_nothing(target)
@@ -95,7 +94,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
 
 
 def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Copied]:
-    """Replace the database by a copy without free pages; return the old size and the copy.
+    """Replace the database by a copy without free pages. Returns the old size and the copy.
 
     No other process may use the database.
     """
@@ -108,7 +107,7 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
         try:
             copied = _copy(directory.store(read_only=True), new, 0, True, on_progress)
             directory.close_store()
-            # its content belongs to the old file; the next process recreates it
+            # LMDB's lock file belongs to the old database; the next process creates a new one
             (database / LOCK_FILE).unlink(missing_ok=True)
             (new / DATA_FILE).replace(database / DATA_FILE)
             force_directory(database)
@@ -136,7 +135,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
 
 
 def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
-    """Check chain, states and private payloads; return at most that many lines about damage."""
+    """Check chain, states and private payloads; return at most `most` lines that describe damage."""
     found = store.check(most, lambda done, total: on_progress(CopyStep.CHECKING, done, total))
     for key in damaged_payloads(store, most - len(found)):
         found.append(
@@ -147,11 +146,11 @@ def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
 
 
 def _forget_votes(folder: Path) -> None:
-    """Remove the durable votes: the validator will have voted again before the copy is used.
+    """Remove the durable votes from a copy. When the copy is used, the validator will have voted since.
 
-    A validator without votes waits until it cannot contradict itself. One with outdated votes would not wait.
+    A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
     """
-    # imported here: it needs all of consensus
+    # imported here: this module imports all of consensus
     from ophion.producer.vote_store import MEMORY_KEY, without_votes
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
@@ -163,12 +162,12 @@ def _forget_votes(folder: Path) -> None:
 
 
 def _pour(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[[int], None]) -> None:
-    """Write the database through a pipe into a file, which allows counting and rate limiting."""
+    """Write the database into a file through a pipe, where bytes are counted and the rate is limited."""
     read_end, write_end = os.pipe()
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
         with open(
             read_end, "rb", buffering=0
-        ) as pipe:  # closed before the executor waits, so that a failure ends both sides
+        ) as pipe:  # closes the pipe before the executor waits, so that a failure ends both sides
             pouring = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=_for_its_owner) as file:
                 _write(pipe, file, bytes_a_second, on_bytes)
@@ -205,7 +204,7 @@ def _force(file: BinaryIO, start: int, end: int) -> None:
     file.flush()
     os.fsync(file.fileno())
     if hasattr(os, "posix_fadvise"):
-        # drop the pages from the page cache, which the node needs
+        # the node needs the page cache, so drop the pages of the copy
         os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
 
 
@@ -223,14 +222,14 @@ def _expect_room(folder: Path, needed: int) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what an interrupted attempt left."""
+    """Remove files of an interrupted attempt."""
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
     folder.mkdir(exist_ok=True)
 
 
 def _remove(partial: Path) -> None:
-    """Remove our own files only."""
+    """Remove the files that a copy writes, and no others."""
     for name in (f"database/{DATA_FILE}", f"database/{LOCK_FILE}", "database/DATABASE_METADATA.json", "lock"):
         (partial / name).unlink(missing_ok=True)
     for folder in (partial / "database", partial):
@@ -240,7 +239,7 @@ def _remove(partial: Path) -> None:
 
 @contextmanager
 def _held(database: Path, kind: int) -> Iterator[None]:
-    """Hold the copy lock: compaction would change the file while it is copied."""
+    """Hold the copy lock, because compaction would replace the file during a copy."""
     descriptor = os.open(database, os.O_RDONLY)
     try:
         try:

@@ -1,4 +1,4 @@
-"""The data directory of a node, used by one process at a time.
+"""The data directory of a node. Only one process at a time may use it.
 
 <data-path>/key                               the node's private key
 <data-path>/lock                              held by the process that uses the directory
@@ -58,10 +58,10 @@ class DataConfig(Options):
         try:
             str(self.data_path).encode()
         except UnicodeEncodeError:
-            # LMDB needs the path as text
+            # LMDB accepts a path only as text
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            # not Path.is_file, which raises without permission
+            # not Path.is_file, which raises when permission is missing
             if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
@@ -72,12 +72,12 @@ class DataConfig(Options):
 
     @property
     def key_file(self) -> Path:
-        """The key file in use."""
+        """Return the path of the key file in use."""
         return self.node_private_key_file or self.data_path / "key"
 
 
 class DataDirectory:
-    """An open data directory. Holds the lock until it is closed; a context manager."""
+    """An open data directory; a context manager. Holds the lock until closed."""
 
     def __init__(self, path: Path, lock: int | None) -> None:
         self.path = path
@@ -86,10 +86,10 @@ class DataDirectory:
 
     @classmethod
     def open(cls, path: Path) -> DataDirectory:
-        """Open and lock a directory for reading and writing; it is created when missing."""
+        """Open and lock a directory for reading and writing. Creates a missing directory."""
         refuse_foreign_data(path)
         with _explained(path):
-            # files of this process are readable by their owner only
+            # only the owner may read files that this process writes
             os.umask(_OTHERS)
             path.mkdir(parents=True, exist_ok=True)
             _close_to_others(path)
@@ -97,7 +97,7 @@ class DataDirectory:
 
     @classmethod
     def open_existing(cls, path: Path) -> DataDirectory:
-        """Open a directory that must hold a chain; works on read-only media."""
+        """Open a directory that already holds a chain. Works on read-only media."""
         refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
@@ -107,12 +107,12 @@ class DataDirectory:
             except OSError as error:
                 if error.errno not in _UNWRITABLE:
                     raise
-            # Read-only media need no lock.
+            # Read-only media cannot be locked and need no lock.
             return cls(path, None)
 
     @classmethod
     def beside_a_node(cls, path: Path) -> DataDirectory:
-        """Open a directory that a node may be using, to read its database."""
+        """Open a directory to read its database while a node may be using it."""
         refuse_foreign_data(path)
         if not (path / "database" / DATA_FILE).exists():
             raise StorageError(f"There is no chain in {path}.")
@@ -127,7 +127,7 @@ class DataDirectory:
         return load_or_create_key(config.key_file, password_file=config.node_private_key_password_file)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
-        """Return the database; it is opened at the first call and closed with the directory."""
+        """Return the database. The first call opens it; closing the directory closes it."""
         if self._store is None:
             with _explained(self.path):
                 if not read_only:
@@ -141,7 +141,7 @@ class DataDirectory:
         return self._store
 
     def close_store(self) -> None:
-        """Close the database and keep the directory."""
+        """Close the database; the directory stays open."""
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -163,7 +163,7 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path) -> None:
-    """Set modes 0700 and 0600, also in directories of earlier versions; links are skipped."""
+    """Set modes 0700 and 0600, also on files of earlier versions. Symbolic links are skipped."""
     for place in (path, path / "database"):
         if place.is_symlink() or not place.is_dir():
             continue
@@ -176,13 +176,13 @@ def _close_to_others(path: Path) -> None:
 def _tighten(path: Path) -> None:
     mode = path.stat().st_mode
     if mode & _OTHERS:
-        # owned by another user: use it as it is
+        # another user owns the file: leave its mode
         with suppress(PermissionError):
             path.chmod(mode & ~_OTHERS & 0o7777)
 
 
 def refuse_in_use(path: Path) -> None:
-    """Raise `StorageError` where a process uses this directory. It may be missing; nothing is written."""
+    """Raise `StorageError` if a process uses this directory. The directory may be missing; nothing is written."""
     with suppress(OSError):
         os.close(_taken(path, os.O_RDONLY))
 
@@ -195,7 +195,7 @@ def _locked(path: Path, flags: int) -> int:
 
 
 def _taken(path: Path, flags: int) -> int:
-    # not through a link, because the file is truncated
+    # does not follow links, because the file is truncated
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -210,7 +210,7 @@ def _taken(path: Path, flags: int) -> int:
 
 
 def _check_layout(database: Path, write: bool) -> None:
-    """Refuse a database of another layout before anything opens it, and mark a new one."""
+    """Refuse a database of another layout before it is opened; write the layout version of a new one."""
     metadata = database / "DATABASE_METADATA.json"
     try:
         content = metadata.read_bytes()
@@ -239,16 +239,16 @@ def _version(content: bytes, metadata: Path) -> int:
 
 
 def compaction_of(database: Path) -> Path:
-    """Directory in which `ophion storage compact` writes the new database."""
+    """Return the directory in which `ophion storage compact` writes the new database."""
     return database / "compacted"
 
 
 def forget_compaction(database: Path) -> None:
-    """Remove what a killed compaction left, which may be as large as the database."""
+    """Remove the files of a killed compaction, which may be as large as the database."""
     folder = compaction_of(database)
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # missing, or it holds other files
+    with suppress(OSError):  # the directory is missing or holds other files
         folder.rmdir()
 
 
@@ -269,7 +269,7 @@ def _mark(metadata: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into one line."""
+    """Turn errors of the file system into one-line errors."""
     try:
         yield
     except OSError as error:

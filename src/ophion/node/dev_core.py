@@ -1,4 +1,4 @@
-"""Components of a development node with cheat codes that replace the standard ones."""
+"""The components that a development node with cheat codes uses in place of the standard ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_STATE_BYTES = 1024 * 1024 * 1024
 
 
 class DevBuild:
-    """Builds engine and clock first, the rest when the chain is open."""
+    """Builds engine and clock first, and the other components after the chain is open."""
 
     def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
         self._config = config
@@ -50,7 +50,7 @@ class DevBuild:
         """Priority fee to suggest to clients; None uses that of recent blocks."""
 
     def relax(self, chain: Chain) -> None:
-        """Disable the rules that hinder tests."""
+        """Disable the validation rules that hinder tests."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
         self.clock.last = chain.head.timestamp
@@ -81,7 +81,7 @@ class DevBuild:
 
 
 class DevFiles:
-    """Reads and writes the state file of a development node and writes its keys for tools; a service."""
+    """A service that reads and writes the state file of a development node, and writes the keys for tools."""
 
     name = "development files"
 
@@ -91,7 +91,7 @@ class DevFiles:
         self._chain_id = chain_id
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Read the state file at start and write it at stop; an unreadable file stops the node."""
+        """Read the state file at start and write it at stop. An unreadable file stops the node."""
         dev = self._config.dev
         if dev.load_state is not None:
             await self._load(dev.load_state)
@@ -115,7 +115,7 @@ class DevFiles:
             raise ConfigError(f"--load-state: {path}: {error.message}") from error
 
     def _keys(self) -> dict[str, object]:
-        """Return accounts and chain in the format of Anvil."""
+        """Return accounts and chain settings in Anvil's format."""
         config, header = self._config, self._node.chain.genesis.header
         return {
             "available_accounts": [data(account.address) for account in config.accounts],

@@ -1,4 +1,4 @@
-"""The genesis of a development network with a preset."""
+"""Builds the genesis of a development network with a preset."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DEPLOYER_CODE = (
     "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
     "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
 )
-"""The CREATE2 deployer that tools expect at its address on every chain."""
+"""Code of the CREATE2 deployer. Tools expect it at the same address on every chain."""
 
 
 def preset_genesis(config: NodeConfig) -> Genesis:
-    """Return the development network, changed by the options of `DevConfig`."""
+    """Return the genesis of the development network, changed by the options of `DevConfig`."""
     dev, fork = config.dev, config.network.dev_fork or DEFAULT_DEV_FORK
     document = dev_document(fork)
     alloc = {account.address.hex(): {"balance": str(account.balance)} for account in config.accounts}

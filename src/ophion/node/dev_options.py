@@ -1,4 +1,4 @@
-"""Options of the development network beyond those of its chain."""
+"""Options of the development network, except those of its chain."""
 
 from __future__ import annotations
 
@@ -87,19 +87,19 @@ class DevConfig(Options):
 
     @property
     def is_used(self) -> bool:
-        """Whether the genesis differs from that of the built-in network."""
+        """Return whether the options change the genesis of the built-in network."""
         given = (self.preset, self.mnemonic, self.account_count, self.balance, self.timestamp, self.gas_limit)
         others = (self.base_fee, self.code_size_limit)
         return any(one is not None for one in (*given, *others)) or self.derivation_path != _DEFAULT_PATH
 
     @property
     def is_merged(self) -> bool:
-        """Whether blocks have neither reward nor difficulty."""
+        """Return whether blocks have neither reward nor difficulty, as after the merge."""
         return self.preset is not None
 
     @property
     def client_version(self) -> str | None:
-        """Client version that tools expect before they use cheat codes; None for this node's own."""
+        """Return the client version that tools expect before they use cheat codes; None for Ophion's own."""
         if self.preset is None:
             return None
         name = _ANVIL_VERSION if self.preset is DevPreset.ANVIL else _HARDHAT_VERSION
@@ -107,7 +107,7 @@ class DevConfig(Options):
 
     @property
     def accounts(self) -> tuple[DevAccount, ...] | None:
-        """Accounts of the configured mnemonic; None uses those of the network."""
+        """Return the accounts of the configured mnemonic; None for the accounts of the network."""
         chosen = (self.preset, self.mnemonic, self.account_count, self.balance)
         if all(one is None for one in chosen) and self.derivation_path == _DEFAULT_PATH:
             return None

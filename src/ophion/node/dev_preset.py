@@ -1,6 +1,6 @@
-"""`ophion dev`: a development chain with everything switched on.
+"""`ophion dev`: a development chain with all interfaces switched on.
 
-The preset is a list of ordinary options. Settings on the command line, in the environment or in a file win over it, and
+The preset is a list of ordinary options. Settings on the command line, in the environment or in a file override it.
 `--print-command` shows the equivalent command line.
 """
 
@@ -28,7 +28,7 @@ _LOCAL_PAGES = ",".join(
         "moz-extension://*",
     )
 )
-"""Not all origins: an unrelated page in the developer's browser must not control the node."""
+"""Only local origins: a foreign page in the developer's browser must not control the node."""
 
 DEV_OPTIONS = (
     "--network=dev",
@@ -49,7 +49,7 @@ DEV_OPTIONS = (
     "--durable-commits=false",
     "--temporary-data=true",
 )
-"""The host allow list keeps its default, because everything listens on loopback."""
+"""The host allow list keeps its default, because all services listen on loopback."""
 
 PRESET_OPTIONS = ("--rpc-tx-feecap=0", "--miner-coinbase=0x0000000000000000000000000000000000000000")
 """Options that a preset adds."""
@@ -70,11 +70,11 @@ _LEFT_OUT_WITH = {
         "nat-method",
     ),
 }
-"""Options of the preset that are omitted if one of these options is given."""
+"""For an option of the preset: the options that, when given, remove it."""
 
 
 def with_tokens(loaded: Loaded[NodeConfig], tokens: Iterable[str]) -> Loaded[NodeConfig]:
-    """Add options of the `dev` command in the node's spelling; options already given stay."""
+    """Add options of the `dev` command in the node's spelling. Options that are already given stay as they are."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
     for token in tokens:
@@ -84,10 +84,10 @@ def with_tokens(loaded: Loaded[NodeConfig], tokens: Iterable[str]) -> Loaded[Nod
 
 
 def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
-    """Add the options of the preset that are not set."""
+    """Add those options of the preset that are not given."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
-    # cheat codes are for chains that no other node follows
+    # cheat codes are only for chains that no other node follows
     has_peers = any(name in given for name in _LEFT_OUT_WITH["p2p-enabled"])
     if "p2p-enabled" in given:
         has_peers = loaded.config.peers.enabled
@@ -106,7 +106,7 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
 
 
 def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
-    """Whether the main switch of an option is off, so that it would only cause a warning."""
+    """Return whether the main switch of an option is off. The option would then only cause a warning."""
     if spec.declaration.needs is None:
         return False
     flag, wanted = spec.declaration.needs

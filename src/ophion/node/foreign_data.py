@@ -1,6 +1,6 @@
 """Recognises data directories of other Ethereum clients.
 
-A node that starts on such a directory would write its own database between the files of the other client, begin at
+A node that started on such a directory would write its own database beside the other client's files. It would begin at
 block 0 and, with the validator key found there, seal a second block 1.
 """
 
@@ -16,13 +16,13 @@ _GUIDE = "docs/migration/README.md"
 
 
 class ForeignLayout(Struct, frozen=True):
-    """The data directory of one other client: any of these patterns identifies it."""
+    """The data directory of one other client. One matching pattern identifies it."""
 
     client: str
     patterns: tuple[str, ...]
-    """Globs below the data path."""
+    """Glob patterns below the data path."""
     export: str
-    """Command of that client that writes its blocks as RLP; DIR stands for the data path."""
+    """Command of the other client that exports its blocks as RLP; DIR stands for the data path."""
 
 
 _GETH_EXPORT = "geth --datadir=DIR export chain.rlp"
@@ -58,20 +58,22 @@ FOREIGN_LAYOUTS = (
 
 
 def find_foreign_data(path: Path) -> tuple[ForeignLayout, Path] | None:
-    """Find the data of another client in a directory: its layout and the file that shows it. Reads names only."""
+    """Find the data of another client in a directory. Returns its layout and the file that matched. Reads file names
+    only.
+    """
     for layout in FOREIGN_LAYOUTS:
         for pattern in layout.patterns:
             try:
                 found = next(iter(sorted(path.glob(pattern))), None) if "*" in pattern else path / pattern
                 if found is not None and found.exists():
                     return layout, found
-            except OSError:  # a directory that cannot be read, or no directory: the caller reports that
+            except OSError:  # not a directory or not readable: the caller reports that
                 continue
     return None
 
 
 def refuse_foreign_data(path: Path) -> None:
-    """Raise `StorageError` where the directory holds the data of another client; nothing is written."""
+    """Raise `StorageError` if the directory holds the data of another client. Nothing is written."""
     found = find_foreign_data(path)
     if found is None:
         return

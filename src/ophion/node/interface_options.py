@@ -15,7 +15,7 @@ MEBIBYTE = 2**20
 
 
 class ApiGroup(Enum):
-    """API groups that can be enabled for each service."""
+    """The API groups, which can be enabled for each service."""
 
     ADMIN = "admin"
     ANVIL = "anvil"
@@ -41,7 +41,7 @@ class ApiGroup(Enum):
 
 
 CHEAT_CODES = frozenset({ApiGroup.ANVIL, ApiGroup.EVM, ApiGroup.HARDHAT})
-"""Groups of methods that edit a development chain."""
+"""API groups whose methods edit a development chain."""
 
 DEFAULT_GROUPS = (ApiGroup.ETH, ApiGroup.NET, ApiGroup.WEB3)
 
@@ -49,7 +49,7 @@ _WILDCARDS = frozenset({"*", "all"})
 
 
 def names_list(noun: str) -> Callable[[Any], None]:
-    """Return a check for lists of names in which `*`, `all` and `none` must be the only entry."""
+    """Return a check of a list of names: `*`, `all` and `none` must be the only entry."""
 
     def check(names: Sequence[str]) -> None:
         if len(names) < 2:
@@ -157,7 +157,7 @@ class GraphqlConfig(ListenerConfig):
 
 
 def _percentile(text: str) -> int:
-    """Read a whole number, also with the decimal point that Besu writes: 50.0."""
+    """Read a whole number. Besu writes it with a decimal point (50.0), which is accepted too."""
     whole, _, fraction = text.partition(".")
     return read_int(text if fraction.strip("0") else whole)
 

@@ -3,8 +3,8 @@
     options ─> checks, genesis, ports ─> data directory and lock ─┬─> key, database (a thread) ─┬─> run (node.py)
                                                                   └─> modules ──────────────────┘
 
-Problems with options are reported before anything is opened. A thread then opens key and database, which waits for the
-disk, while the modules are imported, which takes most of the start time.
+Problems with options are reported before anything is opened. Then a thread opens key and database and waits for the
+disk. Meanwhile the main thread imports modules, which takes most of the start time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
     if problems:
         raise ConfigError(problems)
     for number in stop_signals():
-        # until the services run, a signal is handled like Ctrl-C
+        # before the services run, a signal has the same effect as Ctrl-C
         signal.signal(number, _interrupt)
     _configure_logs(config)
     log.info("Setting logging level to %s", config.logs.level.name)
@@ -63,7 +63,7 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
 def _launch(loaded: Loaded[NodeConfig]) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
-        # before the ports: the other client may still run and hold them
+        # before the port check, because the other client may still run and use the ports
         refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
@@ -85,7 +85,7 @@ def _launch(loaded: Loaded[NodeConfig]) -> int | None:
 
 @contextmanager
 def _last_words(config: NodeConfig) -> Iterator[None]:
-    """Log the error that ends a node to the log file too; standard error shows it anyway."""
+    """Write the error that ends a node to the log file too; standard error shows it in any case."""
     try:
         yield
     except Exception as error:
@@ -111,7 +111,7 @@ def _checked_genesis(config: NodeConfig) -> Genesis:
 
 
 def _preset_genesis(config: NodeConfig) -> Genesis:
-    # imported on use: other nodes do not need it
+    # imported here: only development nodes with a preset need it
     from ophion.node.dev_genesis import preset_genesis
 
     return preset_genesis(config)
@@ -122,13 +122,13 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # a second node with the same options: report the shared data path rather than the ports
+            # a second node with the same options: report the data path in use rather than the ports
             refuse_in_use(loaded.config.data.data_path)
         raise
 
 
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool]:
-    """Open key and database, forced to disk."""
+    """Open key and database, and force both to disk."""
     found = directory.key(config.data)
     directory.store(config.storage)
     return found
@@ -161,7 +161,7 @@ def _configure_logs(config: NodeConfig) -> None:
 
 @contextmanager
 def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
-    """Yield the data path: the given one, or a temporary directory."""
+    """Yield the data path: the configured one, or a temporary directory."""
     if not _is_temporary(loaded):
         yield loaded.config.data.data_path
         return

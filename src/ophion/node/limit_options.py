@@ -1,6 +1,6 @@
 """Limits that all services of the public interface share.
 
-Limits of one service (connections, bodies, batches, frames) are in interface_options, those of GraphQL in
+Limits of one service (connections, bodies, batches, frames) are in interface_options; limits of GraphQL are in
 ophion.graphql.limits.
 """
 

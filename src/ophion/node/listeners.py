@@ -1,4 +1,4 @@
-"""Builds each service with a port, with its authentication and TLS."""
+"""Builds each service that has a port, with its authentication and TLS."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
 
 PAGE_CLIENTS: Final = 1024
-"""Connections to the web interface of one node."""
+"""Maximum number of connections to the web interface of one node."""
 _MESSAGE_FRAMES: Final = 4
-"""A WebSocket message may be as long as this many frames."""
+"""A WebSocket message may be as long as this number of frames."""
 
 
 def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
-    """Build the authentication of a service; None where it is off."""
+    """Build the authentication of a service; None when it is off."""
     settings = config.settings()
     if settings is None:
         return None
@@ -72,7 +72,7 @@ def json_rpc_port(
     measured: RequestMetrics | None,
     auth: AuthSetup | None,
 ) -> HttpService:
-    """JSON-RPC over HTTP."""
+    """Build the service for JSON-RPC over HTTP."""
     http, access, limits = config.http, config.access, config.limits
     settings = HttpSettings(
         host=http.host,
@@ -96,7 +96,7 @@ def json_rpc_port(
 
 
 def share_port(http: PortService, websocket: PortService) -> None:
-    """Take WebSocket clients on the port of JSON-RPC over HTTP too, where neither is encrypted."""
+    """Accept WebSocket clients on the port of JSON-RPC over HTTP too, unless one of the two uses TLS."""
     from ophion.rpc.transport.websocket.upgrade import UpgradableConnection
 
     assert isinstance(http, HttpService)
@@ -108,8 +108,8 @@ def share_port(http: PortService, websocket: PortService) -> None:
 def graphql_port(
     config: NodeConfig, context: RpcContext, shared: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
-    """GraphQL."""
-    # imported here: it reads a schema and files
+    """Build the GraphQL service."""
+    # imported here: importing it loads a schema and reads files
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
     graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits
@@ -131,7 +131,7 @@ def graphql_port(
 def websocket_port(
     config: NodeConfig, context: RpcContext, shared: SharedResources, measured: RequestMetrics | None
 ) -> WebSocketService:
-    """JSON-RPC over WebSocket."""
+    """Build the service for JSON-RPC over WebSocket."""
     websocket, access, limits = config.websocket, config.access, config.limits
     frame = websocket.max_frame_size or config.http.max_content_length
     settings = WebSocketSettings(
@@ -159,7 +159,7 @@ def websocket_port(
 
 
 def metrics_port(config: NodeConfig, metrics: NodeMetrics, shared: SharedResources) -> HttpService:
-    """Metrics for Prometheus."""
+    """Build the service that Prometheus reads metrics from."""
     from ophion.metrics.server import metrics_service
 
     metrics.declare()
@@ -169,7 +169,7 @@ def metrics_port(config: NodeConfig, metrics: NodeMetrics, shared: SharedResourc
 
 
 def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
-    """Metrics pushed to a gateway."""
+    """Build the service that pushes metrics to a push gateway."""
     from ophion.metrics.push import PushService
 
     metrics.declare()
@@ -177,7 +177,7 @@ def metrics_push(config: NodeConfig, metrics: NodeMetrics) -> PushService:
 
 
 def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedResources) -> HttpService:
-    """The embedded enclave, for tools and other nodes."""
+    """Build the HTTP service of the embedded enclave for tools and other nodes."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.application import enclave_service
 
@@ -188,7 +188,7 @@ def tools_port(config: NodeConfig, enclave: Enclave, port: int, shared: SharedRe
 def enclaves_port(
     config: NodeConfig, enclave: Enclave, port: int, clock: Clock, entropy: Entropy, shared: SharedResources
 ) -> HttpService:
-    """The embedded enclave, for enclaves of nodes that are not peers."""
+    """Build the service through which enclaves reach this enclave when their nodes are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.peer_application import peer_service
 
@@ -197,7 +197,7 @@ def enclaves_port(
 
 
 def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
-    """The service that connects to those enclaves."""
+    """Build the service that connects to enclaves of nodes that are not peers."""
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.enclave_http.http_peers import HttpEnclavePeers
 

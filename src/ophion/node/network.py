@@ -1,4 +1,4 @@
-"""The network of a node: the built-in development network, or that of a genesis file."""
+"""The network of a node: the built-in development network or the one in a genesis file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
 
 _MAX_GENESIS_BYTES = 1024 * 1024 * 1024
-"""Enough for some million accounts with storage."""
+"""Maximum size of a genesis file: some million accounts with storage."""
 
 _EXCLUSIVE = (
     "--network option and --genesis-file option can't be used at the same time.  Please refer to CLI reference for more"
@@ -94,17 +94,17 @@ class NetworkConfig(Options):
 
     @property
     def name(self) -> str | None:
-        """The built-in network, None for a genesis file."""
+        """Return the name of the built-in network; None for a genesis file."""
         return None if self.genesis_file is not None else self.network or DEV_NETWORK
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Funded accounts with public keys; only the development network has them."""
+        """Return the funded accounts with public keys; empty unless this is the development network."""
         return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
 
 
 def load_genesis(config: NetworkConfig) -> Genesis:
-    """Load the genesis that the options choose; `GenesisError` names the file and the problem."""
+    """Load the genesis that the options choose. A `GenesisError` names the file and the problem."""
     if config.genesis_file is None:
         return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.overrides)
     try:

@@ -1,4 +1,4 @@
-"""A node from start to stop: chain, services, signals.
+"""Runs a node from start to stop: chain, services, signals.
 
     directory, key, database (launch.py) ─> chain, pool, producer (build.py) ─> services ─> run
                             stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
     """Run a node in an open directory until a signal stops it; return the signal's number."""
-    # worker threads run Python too; with the default switch interval the event loop would wait 5 ms for each
+    # worker threads run Python too, and with the default of 5 ms the event loop would wait that long for each
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key))
@@ -164,7 +164,7 @@ def _network(
 ) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
-    # imported here: a node without peers starts faster
+    # imported here, so that a node without peers starts faster
     from ophion.node.peering import build_network
 
     return build_network(config, core, key, data_path, lanes, clock, entropy, permissions.node_rules, enclave)

@@ -118,7 +118,7 @@ def load_or_create_key(
 
 
 def new_key(entropy: Entropy) -> PrivateKey:
-    """Draw a random key; a number outside the curve order (one in 2^128) is drawn again."""
+    """Draw a random key. A number outside the curve order (one in 2^128) is drawn again."""
     while True:
         try:
             return PrivateKey(entropy.token(32))
@@ -127,7 +127,7 @@ def new_key(entropy: Entropy) -> PrivateKey:
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file, in full or not at all; `KeyFileError` when it cannot be written."""
+    """Write a small file completely or not at all. Raises `KeyFileError` when that fails."""
     try:
         write_whole(path, text, mode)
     except OSError as error:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class PeerNetwork(Struct, frozen=True):
-    """The services of a node with peers."""
+    """The services that connect a node to its peers."""
 
     eth: EthProtocol
     sync: Synchroniser
@@ -52,7 +52,7 @@ class PeerNetwork(Struct, frozen=True):
 
     @property
     def services(self) -> tuple[Service, ...]:
-        """In start order: the eth protocol runs before the first connection."""
+        """Return the services in start order: the eth protocol runs before the first connection."""
         return (self.eth, self.sync, self.peers)
 
 
@@ -67,10 +67,10 @@ def build_network(
     rules: NodeRules | None = None,
     enclave: Enclave | None = None,
 ) -> PeerNetwork:
-    """Build all peer services; block production pauses while peers are far ahead."""
+    """Build all peer services. Block production pauses while peers are far ahead."""
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
-    # not a secret: it chooses the peers that get whole transactions
+    # not a secret: it only selects the peers that get whole transactions
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
@@ -108,10 +108,10 @@ def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotoco
 
 
 def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy) -> tuple[Subprotocol, ...]:
-    """Return the protocol of embedded enclaves, where there is one."""
+    """Return the protocol between embedded enclaves; empty when the node has no embedded enclave."""
     if enclave is None:
         return ()
-    # imported here: most nodes have none
+    # imported here: most nodes have no enclave
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.peers.priv.protocol import PrivProtocol
 
@@ -119,7 +119,7 @@ def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entro
 
 
 def _mark(eth: EthProtocol) -> ChainMark:
-    """Return the chain's entry in node records and the check of other nodes' entries."""
+    """Return this chain's entry for node records, with the check of other nodes' entries."""
 
     def is_ours(item: rlp.Item) -> bool:
         head = eth.chain.head
@@ -146,23 +146,23 @@ def build_peers(
 ) -> PeerService:
     """Build the peer service.
 
-    `peers` is the table shared with the sub-protocols, `rules` decide which nodes are permitted, `chain` is the entry
-    of the chain in node records. `bootnodes` are those of the genesis file, used where no option gives any. `is_member`
-    returns whether a node is a validator.
+    `peers` is the peer table that the sub-protocols share. `rules` decide which nodes are permitted. `chain` is the
+    chain's entry in node records. `bootnodes` come from the genesis file and apply when no option sets bootnodes.
+    `is_member` returns whether a node is a validator.
     """
     settings = peer_settings(config, data_path, bootnodes)
     return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain, is_member)
 
 
 def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:
-    """Load the permission rules; static nodes and bootnodes must be permitted by them."""
+    """Load the permission rules. They must permit the static nodes and the bootnodes."""
     settings = peer_settings(config.peers, data_path, spec.bootnodes)
     bootnodes, static = (settings.bootnodes, settings.static) if config.peers.enabled else ((), ())
     return Permissions.open(config.permissions, data_path, key.public_key, (*bootnodes, *static), bootnodes)
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
-    """Read the options; `ConfigError` for an unusable static nodes file or unusable bootnodes of a genesis file."""
+    """Read the options. Raises `ConfigError` if the static nodes file or bootnodes of the genesis are invalid."""
     chosen = config.static_nodes_file
     static = read_static_nodes(data_path / NAME if chosen is None else chosen, must_exist=chosen is not None)
     return PeerSettings(

@@ -1,8 +1,8 @@
 """Checks the ports of all services before a node creates or opens anything.
 
-A second node on one machine collides with the first on every default port. It does not choose other ports by itself: a
-client that knows the default port would talk to the wrong node. Only the web interface takes a free port, because users
-follow the address that is printed.
+A second node on one machine collides with the first on every default port. It does not choose other ports by itself,
+because a client that knows the default port would reach the wrong node. Only the web interface moves to a free port:
+users follow the printed address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class PortsTaken(OphionError):
-    """Ports of services are in use."""
+    """Other processes, or two services of this node, use the same ports."""
 
 
 class _RequestedPort(Struct, frozen=True):
@@ -30,13 +30,13 @@ class _RequestedPort(Struct, frozen=True):
     port: int
 
     def meets(self, other: _RequestedPort) -> bool:
-        """Whether both need the same address and port."""
+        """Return whether both would listen on the same address and port."""
         is_same_host = self.host == other.host or self.host in _ANYWHERE or other.host in _ANYWHERE
         return self.port == other.port and is_same_host
 
 
 def check_ports(config: NodeConfig) -> None:
-    """Raise `PortsTaken` with a line for each port in use, or shared by two services of this node."""
+    """Raise `PortsTaken` with a line for each port that is in use or configured twice."""
     requested = [one for one in _requested_ports(config) if one.port]
     found = []
     for number, one in enumerate(requested):
@@ -75,13 +75,13 @@ def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Whether the port is in use. Other problems are reported when the service starts."""
+    """Return whether the port is in use. The service itself reports other problems when it starts."""
     try:
-        # as bytes, which avoids importing the idna codec
+        # bytes avoid the import of the idna codec
         places = socket.getaddrinfo(host.encode() or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in places:
             with socket.socket(family, kind, protocol) as one:
-                # as the services do: closed connections of the last run do not count
+                # as the services do, so that closed connections of the last run do not count as in use
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:
                     one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

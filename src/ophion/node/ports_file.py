@@ -1,7 +1,7 @@
 """Files in the data path that name the ports and addresses of a running node.
 
-`ophion.ports` has one `name=port` a line, as a Java properties file. With --besu-conventions the node also writes
-`besu.ports` and `besu.networks`, which scripts for Besu wait for. All are removed when the node stops.
+`ophion.ports` has one `name=port` on each line, as in a Java properties file. With --besu-conventions the node also
+writes `besu.ports` and `besu.networks`, which scripts for Besu wait for. All are removed when the node stops.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ BESU_PORTS, BESU_NETWORKS = "besu.ports", "besu.networks"
 
 
 def write_ports(data_path: Path, ports: Mapping[str, int]) -> None:
-    """Write the ports file in one step."""
+    """Write the ports file atomically."""
     _write(data_path / NAME, "The ports this node listens on; removed when it stops.", ports)
 
 
 def remove_ports(data_path: Path) -> None:
-    """Remove the ports file; it may be gone already."""
+    """Remove the ports file; it may be missing."""
     (data_path / NAME).unlink(missing_ok=True)
 
 
@@ -32,7 +32,7 @@ def write_besu_files(data_path: Path, ports: Mapping[str, int], global_ip: str, 
 
 
 def remove_besu_files(data_path: Path) -> None:
-    """Remove the files under the names of Besu; they may be gone already."""
+    """Remove the files under the names of Besu; they may be missing."""
     for name in (BESU_PORTS, BESU_NETWORKS):
         (data_path / name).unlink(missing_ok=True)
 
@@ -41,7 +41,7 @@ def _write(path: Path, comment: str, properties: Mapping[str, object]) -> None:
     lines = [f"# {comment}", *(f"{name}={value}" for name, value in properties.items())]
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # through no link
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)  # does not follow links
     with os.fdopen(descriptor, "w") as file:
         file.write("\n".join(lines) + "\n")
     os.replace(beside, path)

@@ -1,4 +1,4 @@
-"""Builds private transactions from a core, its options and an enclave."""
+"""Builds the private transactions component from a core, its options and an enclave."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def check_forks(spec: ChainSpec) -> None:
 
 
 def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
-    """Warning for a network where a marker costs more than a fresh key has.
+    """Return a warning if a marker costs more than a new account can pay; else None.
 
-    No reason to stop: clients may make markers themselves (`priv_distributeRawTransaction`).
+    The node still starts: clients may make markers themselves (`priv_distributeRawTransaction`).
     """
     has_fees = Milestone.LONDON in spec.forks.blocks and not spec.zero_base_fee and not spec.fixed_base_fee
     if not has_fees or config.privacy.marker_key_file is not None:
@@ -52,7 +52,7 @@ def unpayable_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
 
 
 def check_states(store: Store) -> None:
-    """Raise `StorageError` where states are missing: private transactions may need any of them."""
+    """Raise `StorageError` if states were pruned. Private transactions may need any of them."""
     if has_dropped_states(store):
         raise StorageError(
             "--privacy-enabled needs the state of every block, and in this database some have been dropped"
@@ -61,7 +61,7 @@ def check_states(store: Store) -> None:
 
 
 def check_no_private_states(store: Store) -> None:
-    """Raise `StorageError` where pruning would remove states that private states depend on."""
+    """Raise `StorageError` if private states exist. Pruning would remove public states that they depend on."""
     if PrivateLedger(store).groups(bytes(HASH_LENGTH), 1) and not has_dropped_states(store):
         raise StorageError(
             "This database holds private states, which are built on the states of old blocks: --state-history would"
@@ -71,7 +71,7 @@ def check_no_private_states(store: Store) -> None:
 
 
 def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
-    """Build private transactions on this chain with this enclave."""
+    """Build private transactions for this chain and this enclave."""
     chosen, queries = config.privacy, core.queries
     rules = (chosen.always_increments, chosen.flexible, chosen.max_gas)
     follower = PrivateExecutor(core.chain, enclave, lanes, chosen.precompile, *rules)

@@ -1,7 +1,7 @@
 """Options of authentication and TLS.
 
 Tokens come from this node (a credentials file, as in Pantheon 1.2) or from an external issuer with a public key. All
-files are checked before anything starts.
+files are checked before the node starts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.runtime.options import Options, option
 
 
 class AuthConfig(Options):
-    """Authentication of one service; `label` is its name in messages."""
+    """Authentication of one service; `label` is the service's name in messages."""
 
     label: ClassVar[str]
 
@@ -72,12 +72,12 @@ class AuthConfig(Options):
         try:
             found = doubts(read_users(self.credentials_file))
         except OphionError:
-            return  # reported by problems()
+            return  # problems() has reported it
         for doubt in found:
             yield f"{self.credentials_file}: {doubt}."
 
     def settings(self) -> AuthSettings | None:
-        """Return the settings of authentication; None where it is off."""
+        """Return the authentication settings; None when authentication is off."""
         if not self.enabled:
             return None
         return AuthSettings(self.credentials_file, self.public_key_file, self.algorithm, self.open_methods)
@@ -136,7 +136,7 @@ class TlsConfig(Options):
                 yield str(error)
 
     def settings(self) -> TlsSettings | None:
-        """Return the TLS settings; None where TLS is off."""
+        """Return the TLS settings; None when TLS is off."""
         if not self.enabled:
             return None
         return TlsSettings(

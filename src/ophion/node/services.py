@@ -86,22 +86,22 @@ class Interface(Struct, frozen=True):
 
     services: tuple[Service, ...]
     listening: dict[str, PortService]
-    """Those with a port, by the name `net_services` uses."""
+    """The services with a port, by the name that `net_services` uses."""
     peers: PeerService | None = None
-    """Connections with other nodes, where the node has any."""
+    """The peer service; None for a node without peers."""
 
     @property
     def enode(self) -> Enode | None:
-        """The enode URL of this node."""
+        """Return the enode URL of this node."""
         return None if self.peers is None else self.peers.local_enode
 
     async def open(self) -> None:
-        """Open all ports; JSON-RPC last, so that a client that reaches it reaches the others too."""
+        """Open all ports. JSON-RPC opens last, so that a client that reaches it can reach all services."""
         for service in reversed(self.listening.values()):
             await service.open()
 
     def ports(self) -> dict[str, int]:
-        """Actual ports by the names of the ports file."""
+        """Return the actual ports by their names in the ports file."""
         enode = self.enode
         ports = {}
         if enode is not None:
@@ -110,7 +110,7 @@ class Interface(Struct, frozen=True):
         return ports | {_PORT_NAMES[name]: service.port for name, service in self.listening.items()}
 
     def urls(self) -> dict[str, str]:
-        """URLs of the services, for the banner."""
+        """Return the URLs of the services for the banner."""
         shown = ((*_SHOWN_NAMES[name], service) for name, service in self.listening.items())
         urls = {
             title: f"{scheme}{'s' if one.is_encrypted else ''}://{one.host}:{one.port}{path}"
@@ -133,7 +133,7 @@ def build_interface(
     privacy: Privacy | None = None,
     pruning: PruningRounds | None = None,
 ) -> Interface:
-    """Build the services that the options enable, on one set of methods."""
+    """Build the services that the options enable. All use the same set of RPC methods."""
     peers = None if network is None else network.peers
 
     def sync_status() -> SyncStatus | None:
@@ -168,7 +168,7 @@ def build_interface(
 
     @cache
     def metrics() -> NodeMetrics:
-        """Created at first use, by an option or by `debug_metrics`."""
+        """Return the metrics. They are created when an option or `debug_metrics` first needs them."""
         from ophion.metrics.node_metrics import NodeMetrics, Watched
 
         database = data_path / "database" / "data.mdb"
@@ -237,11 +237,11 @@ def _listeners(
     metrics: Callable[[], NodeMetrics],
     listening: dict[str, PortService],
 ) -> list[Service]:
-    """Build the services for clients; those with a port are added to `listening`."""
+    """Build the services for clients, and add those with a port to `listening`."""
 
     @cache
     def http_auth() -> AuthSetup | None:
-        """Shared by JSON-RPC and GraphQL: the same token protects both."""
+        """Return the authentication that JSON-RPC and GraphQL share, so that one token works for both."""
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes
@@ -254,7 +254,7 @@ def _listeners(
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, shared, requests)
         if config.has_cheat_codes and config.http.enabled:
-            # development tools expect one port for both
+            # development tools use one port for both
             share_port(listening["jsonrpc"], listening["ws"])
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, shared, http_auth())
@@ -272,7 +272,7 @@ def _listeners(
         # imported here: few nodes need it
         from ophion.node.web_interface import page_port
 
-        # last, because it reads the ports of the others
+        # built last, because it reads the ports of the other services
         listening["page"] = page_port(config, genesis, shared, listening, context.peers)
     for one in listening.values():
         one.waits_to_open = True
@@ -306,7 +306,7 @@ def _rpc_limits(config: NodeConfig) -> RpcLimits:
 def _private_services(
     privacy: Privacy | None, lanes: Lanes, clock: Clock, entropy: Entropy, max_filters: int
 ) -> tuple[PrivateFilters | None, PrivateSubscriptions | None]:
-    """Filters and subscriptions of private logs, where there are any."""
+    """Build filters and subscriptions for private logs; none without private transactions."""
     if privacy is None:
         return None, None
     # imported here: few nodes need it
@@ -319,12 +319,12 @@ def _private_services(
 
 
 def _sync_text(status: SyncStatus | None) -> bytes:
-    """Return the notification of `syncing` subscriptions."""
+    """Return the notification text for `syncing` subscriptions."""
     return b"false" if status is None else orjson.dumps(status.fields())
 
 
 def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) -> dict[str, Endpoint]:
-    """Return the open ports in the order of Pantheon 1.2: the peer port comes before metrics."""
+    """Return the open ports in the order of Pantheon 1.2, which lists the peer port before metrics."""
     found = {name: Endpoint(one.host, one.port) for name, one in listening.items() if name != "page"}
     enode = None if peers is None else peers.local_enode
     if enode is None:
@@ -334,7 +334,7 @@ def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) 
 
 
 def _keyring(config: NodeConfig) -> Keyring | None:
-    """Return the public keys of the development network where --dev-unlocked-accounts is set."""
+    """Return the publicly known keys of the development network if --dev-unlocked-accounts is set."""
     network = config.network
     if not network.dev_unlocked:
         return None

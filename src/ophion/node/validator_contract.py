@@ -1,4 +1,4 @@
-"""Gives the QBFT engine access to the validator contract (consensus.md 3.6)."""
+"""Lets the QBFT engine read the validator contract (consensus.md 3.6)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _RULE: Final = "validators of the contract"
 
 
 def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -> None:
-    """Let an engine with a validator contract call it; `state_after` includes blocks being imported."""
+    """Give the engine a function that calls the validator contract. `state_after` includes blocks being imported."""
     if chain.spec.qbft is None:
         return
-    # loaded here because networks without it start faster
+    # imported here, so that networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.consensus.bft.validators import GET_VALIDATORS, decode_addresses
 
@@ -36,7 +36,7 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
         with translated():
             outcome = call(state_after(header), env, request, (), _DEADLINE_S)
         if outcome.kind != "returned":
-            # a timeout depends on this machine, not on the block
+            # a timeout says nothing about the block: it depends on this machine
             text = f"0x{contract.hex()} did not answer: {outcome.kind} {outcome.reason}"
             raise InvalidHeader(_RULE, text, transient=outcome.kind == "timeout")
         try:

@@ -1,7 +1,7 @@
 """The public interface: JSON-RPC 2.0 over HTTP and WebSocket.
 
     bytes -> transport -> dispatch -> methods -> services -> chain, pool, producer
-                 \\<- bytes, spliced from what the extension rendered
+                 \\<- bytes that the extension rendered
 
     endpoints    HTTP and WebSocket services of a node: paths, methods of each port, health
     methods      the methods, one file per topic
@@ -11,11 +11,11 @@
     schema       declaration of methods: registry, wire types, schemas, OpenRPC
     tls          certificates and handshakes
     transport    sockets: HTTP, WebSocket, connection limits, slow readers, streamed answers
-    errors       every code and text, and the table from exceptions to them
+    errors       all error codes and texts, and the mapping from exceptions to errors
 
-Each package imports only packages below it (pyproject.toml). The transport knows only the form of JSON-RPC errors:
-it serves GraphQL and metrics too.
+Each package imports only packages below it (pyproject.toml). The transport knows of JSON-RPC only the form of errors,
+because it serves GraphQL and metrics too.
 
-A handler is a plain function where it can answer at once. Results that the extension renders (blocks, receipts, logs)
-stay bytes from Rust to the socket.
+A handler that can answer at once is a plain function; the others are coroutines. Results that the extension renders
+(blocks, receipts, logs) stay bytes from Rust to the socket.
 """

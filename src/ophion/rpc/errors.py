@@ -1,7 +1,7 @@
 """All error responses of the interface, and the mapping from exceptions to them; GraphQL uses the same codes.
 
-Codes and messages are those of json-rpc.md 2; several conditions share -32000. Handlers raise domain errors or one of
-the `Fault`s below. `as_rpc_error` maps every exception of a handler, so an exception has the same code everywhere. An
+Codes and messages follow json-rpc.md 2; several conditions share -32000. Handlers raise domain errors or one of the
+`Fault`s below. `as_rpc_error` maps every exception of a handler, so an exception has the same code in all methods. An
 unmapped exception is a bug: the dispatcher logs it and answers `Internal error`.
 """
 
@@ -31,16 +31,16 @@ from ophion.primitives.revert_reason import revert_reason
 from ophion.runtime.lanes import DeadlineExceeded, LaneFull
 
 NULL: Final = b"null"
-"""Id of a response to a request without id."""
+"""Id in the response to a request whose id is missing or unreadable."""
 STOPS: Final = (KeyboardInterrupt, SystemExit)
-"""Exceptions that end the process. All others end a request, also a panic of the extension (a `BaseException`)."""
+"""Exceptions that end the process. All others end only a request, even a panic of the extension (a `BaseException`)."""
 
 INVALID_PARAMS_CODE: Final = -32602
 INTERNAL_ERROR_CODE: Final = -32603
 SERVER_ERROR_CODE: Final = -32000
 REVERTED_CODE: Final = 3
 LIMIT_EXCEEDED_CODE: Final = -38026
-"""Code for limits that the specification leaves to the node."""
+"""Error code when a request exceeds a limit that the specification leaves to the node."""
 
 
 class Fault(Struct, frozen=True):
@@ -121,7 +121,7 @@ def invalid_params(detail: str | None = None) -> RpcError:
 
 
 def reverted(output: bytes) -> RpcError:
-    """Return error 3 with the revert bytes as data and, if they are in a Solidity format, the reason in the message."""
+    """Return error 3 with the revert bytes as data. The message includes the reason if Solidity encoded one."""
     reason = revert_reason(output)
     message = f"execution reverted: {reason}" if reason else "execution reverted"
     return RpcError(REVERTED_CODE, message, "0x" + output.hex())
@@ -145,7 +145,7 @@ POOL_REASONS: Final[Mapping[str, Fault]] = {
     "tip-above-fee": TIP_ABOVE_FEE,
     "fee-cap": FEE_CAP_EXCEEDED,
 }
-"""Errors by the reason for which the pool rejects a transaction."""
+"""Error for each reason for which the pool rejects a transaction."""
 
 
 def _pool_rejected(error: PoolRejected) -> RpcError:
@@ -162,7 +162,7 @@ _LIMIT: Final = "limit: "
 
 
 def is_limit(error: OphionError) -> bool:
-    """Whether a search hit a limit; other storage errors are database failures."""
+    """Return whether a search hit a limit. Other storage errors mean a database failure."""
     return error.message.startswith(_LIMIT)
 
 
@@ -181,7 +181,7 @@ def _itself(error: RpcError) -> RpcError:
     return error
 
 
-# for subclasses the order matters: the first matching entry applies
+# the first matching entry applies, so subclasses come before their base class
 _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
     (RpcError, _itself),
     (PoolRejected, _pool_rejected),
@@ -211,8 +211,8 @@ def as_rpc_error(error: BaseException) -> RpcError | None:
 def let_go(error: BaseException | None) -> None:
     """Clear the traceback of an error that has become a response.
 
-    The traceback holds frames, the frames hold request data, and one of them holds the error. That cycle would keep up
-    to some hundred thousand objects of a large request until the garbage collector runs.
+    Traceback, frames and error form a reference cycle, and the frames hold request data. Without this, a large
+    request's objects (some hundred thousand) would stay until the garbage collector runs.
     """
     while error is not None and (error.__traceback__ is not None or error.__context__ is not None):
         error.__traceback__ = None
@@ -221,7 +221,7 @@ def let_go(error: BaseException | None) -> None:
 
 
 def failure(id_text: bytes, error: RpcError) -> bytes:
-    """Return an error response; `data` only if there is any."""
+    """Return an error response; it has `data` only if the error has data."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data

@@ -7,16 +7,16 @@
     decoding         raw transactions decoded on threads of the extension
     eager_coroutine  coroutines that start at once
     fair_scheduler   time slices of the event loop for connections
-    block_priority   requests wait while the node works on its own block
+    block_priority   lets requests wait while the node works on its own block
     chunked_body     long replies in pieces
     memory_budget    limit on the bytes that all clients make the node hold
-    principal        user of the token behind the current request
+    principal        user of the current request's token
     supervisor       services: start order, orderly stop, fail-fast
     options          command line, environment and file, declared once
-    operator_files   small files written by hand
+    operator_files   small files that operators write by hand
     logs, log_file   log lines, levels, rotation; terminal_text: escapes for untrusted text
     memory           returns freed memory to the system
-    http_client      the one HTTP client; json_rpc_client: JSON-RPC on top of it
+    http_client      the HTTP client of all packages; json_rpc_client: JSON-RPC on top of it
     metrics          counters, gauges, timers
 
 All Python objects of a node belong to one event loop; threads only run Rust. Code above this package needs no lock.

@@ -1,6 +1,6 @@
 """Batches small jobs: jobs that arrive while a batch runs form the next batch.
 
-A single job starts at once. Under load the jobs share the cost of the switch to a thread and back.
+A single job starts at once. Under load, the jobs of a batch share the cost of switching to a thread and back.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ B = TypeVar("B")
 
 
 class Batches(Generic[A, B]):
-    """Jobs of one kind, run in a lane."""
+    """Batches jobs of one kind and runs them in a lane."""
 
     def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
-        """`work` returns one result per job; an exception among the results is raised to the caller of that job."""
+        """Create the batches. `work` returns one result per job. If a result is an exception, the caller of that job
+        gets it.
+        """
         self._lane = lane
         self._work = work
         self._most = most
@@ -31,7 +33,7 @@ class Batches(Generic[A, B]):
         return await self.submit(piece)
 
     def submit(self, piece: A) -> asyncio.Future[B]:
-        """Like `do`, as a future."""
+        """Same as `do`, but returns a future."""
         waiter: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, waiter))
         if not self._is_running:
@@ -47,7 +49,7 @@ class Batches(Generic[A, B]):
         try:
             job = self._lane.submit(lambda: self._work(pieces))
         except LaneFull as error:
-            # no later batch would start for the jobs behind these
+            # also fail the jobs that wait behind this batch, because no later batch would start
             waiters += [waiter for _, waiter in self._waiting]
             self._waiting, self._is_running = [], False
             for waiter in waiters:

@@ -1,11 +1,12 @@
-"""`BlockPriority`: requests wait while the node's own block is on the event loop.
+"""`BlockPriority`: lets requests wait while the event loop works on the node's own block.
 
-Between its due time and its announcement a block returns to the loop about a dozen times: from a lane, into consensus,
-to the next lane. Under thousands of transactions a second, reading the sockets alone delays each step by milliseconds.
-Code that serves clients checks `is_on` and defers what has arrived. It waits only while the block is on the loop, not
-while a lane works on it.
+Between its due time and its announcement, a block returns to the event loop about a dozen times: from a lane, into
+consensus, to the next lane. With thousands of transactions a second, socket reads alone delay each of these steps by
+milliseconds. So code that serves clients checks `is_on` and defers new input. The deferral lasts only while the event
+loop works on the block, not while a lane does.
 
-The lane that finishes a stage of the block turns the priority on; the next stage turns it off. It expires by itself.
+The lane that finishes a stage of the block turns the priority on; the next stage turns it off. A priority that is not
+turned off expires.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from time import perf_counter
 from typing import Final
 
 MAX_PRIORITY_S: Final = 0.01
-"""Upper limit of one period, whatever happens to the block."""
+"""Maximum duration of one priority period, even if the block takes longer."""
 
 
 class BlockPriority:
-    """Priority on one event loop. Any thread may turn it on or off: it is one number."""
+    """Priority on one event loop. Thread-safe, because the state is a single number."""
 
     __slots__ = ("_longest_s", "_until", "begun")
 
@@ -27,7 +28,7 @@ class BlockPriority:
         self._longest_s = longest_s
         self._until = 0.0
         self.begun: Callable[[], None] = _ignore
-        """Called in the thread that turns it on, for listeners that do not poll."""
+        """Called in the thread that turns the priority on, for listeners that do not poll."""
 
     def begin(self) -> None:
         """Turn the priority on."""
@@ -35,14 +36,14 @@ class BlockPriority:
         self.begun()
 
     def end(self) -> None:
-        """Turn it off."""
+        """Turn the priority off."""
         self._until = 0.0
 
     @property
     def is_on(self) -> bool:
-        """Whether deferrable work should wait."""
+        """Return whether deferrable work should wait."""
         return self._until > 0.0 and perf_counter() < self._until
 
 
 def _ignore() -> None:
-    """Ignore the start of a priority period."""
+    """Default of `begun`: do nothing."""

@@ -1,8 +1,8 @@
-"""Finished replies sent piece by piece, because each piece costs work: compression or encryption.
+"""Sends finished replies piece by piece, because compressing or encrypting each piece takes time.
 
-Encryption runs on the event loop: more than 100 ms for the longest reply. A long reply on an encrypted connection
-therefore leaves in portions. The next portion is encrypted when the client has read the previous one and the scheduler
-(`FairScheduler`) grants time.
+Encryption runs on the event loop and takes more than 100 ms for the longest reply. So a long reply on an encrypted
+connection is sent in portions. The next portion is encrypted when the client has read the previous one and the
+`FairScheduler` grants time.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Final, TypeAlias
 from ophion.runtime.fair_scheduler import FairScheduler
 
 Piece: TypeAlias = bytes | memoryview
-"""A part of a reply; a memoryview where a copy would be expensive."""
+"""A part of a reply. It is a memoryview if a copy would be expensive."""
 
 PORTION_BYTES: Final = 64 * 1024
-"""Bytes encrypted in one step: four TLS records."""
+"""Bytes that are encrypted in one step: four TLS records."""
 _PORTION_S: Final = 100e-6
-"""Cost of that step in seconds, copies included."""
+"""Duration of one encryption step in seconds, including copies."""
 _RANK: Final = 1.0
-"""Rank behind ordinary requests (`Share.rank`)."""
+"""Scheduling rank: after ordinary requests (`Share.rank`)."""
 _PIECE_BYTES: Final = 128 * 1024
-"""Bytes compressed in one step: about a millisecond of work."""
+"""Bytes that are compressed in one step, which takes about a millisecond."""
 
 
 class Whole:
-    """A finished reply in pieces; releases each piece when it is handed out."""
+    """A finished reply, returned piece by piece. Each piece is released once it is returned."""
 
     def __init__(self, parts: Sequence[Piece], piece_bytes: int = _PIECE_BYTES) -> None:
         self._parts = deque(parts)
         self._piece_bytes = piece_bytes
         self.weight = sum(map(len, parts))
-        """Bytes not handed out yet."""
+        """Bytes that `next` has not returned yet."""
 
     async def next(self) -> bytes | None:
-        """Joins small parts and cuts large ones."""
+        """Return the next piece; None after the last. Joins small parts and cuts large ones."""
         found: list[Piece] = []
         remaining = self._piece_bytes
         while self._parts and remaining:
@@ -52,13 +52,13 @@ class Whole:
         return b"".join(found) or None
 
     def close(self) -> None:
-        """Drop the rest."""
+        """Drop the remaining pieces."""
         self._parts.clear()
         self.weight = 0
 
 
 class Portions:
-    """A reply for an encrypted connection."""
+    """A reply for an encrypted connection, in portions."""
 
     first = b""
 
@@ -69,7 +69,7 @@ class Portions:
 
     @property
     def weight(self) -> int:
-        """Bytes not encrypted yet."""
+        """Return the number of bytes that are not encrypted yet."""
         return self._whole.weight
 
     async def next(self) -> bytes | None:
@@ -83,11 +83,11 @@ class Portions:
         return await self._whole.next()
 
     def work(self) -> None:
-        """Called by the scheduler; the client may have disconnected."""
+        """Release the waiting `next`; called by the scheduler. The client may have disconnected."""
         if self._turn is not None and not self._turn.done():
             self._scheduler.spend(_PORTION_S)
             self._turn.set_result(None)
 
     def close(self) -> None:
-        """Drop the rest."""
+        """Drop the remaining portions."""
         self._whole.close()

@@ -1,7 +1,7 @@
 """Time and randomness: the only module that reads the system's clock and random source.
 
-All other code receives a `Clock` or an `Entropy`, so that tests control both. There are three times: chain time (whole
-seconds in headers), wall time (`now`), and monotonic time for durations and deadlines.
+All other code receives a `Clock` or an `Entropy`, so that tests control both. There are three kinds of time: chain time
+(whole seconds in headers), wall time (`now`), and monotonic time for durations and deadlines.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ class Clock(Protocol):
     """Source of time."""
 
     def now(self) -> float:
-        """Wall time: seconds since 1970, UTC."""
+        """Return the wall time: seconds since 1970, UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment; never goes back. For durations and deadlines."""
+        """Return seconds since an arbitrary start; never decreases. For durations and deadlines."""
 
 
 class Entropy(Protocol):
-    """Source of unpredictable bytes: keys, filter ids, first nonces of a search."""
+    """Source of unpredictable bytes, for keys, filter ids and start nonces of mining."""
 
     def token(self, size: int) -> bytes: ...
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The system clock."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class SystemClock:
 
 
 class SystemEntropy:
-    """The machine's random source."""
+    """The system's random source."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class SystemEntropy:
 
 
 class ManualClock(Struct):
-    """A clock that only moves when a test moves it."""
+    """A clock that moves only when a test advances it."""
 
     wall: float = 1_700_000_000.0
     elapsed: float = 0.0

@@ -1,8 +1,9 @@
-"""Decodes raw transactions and recovers their senders: on a thread of the extension in a node, inline in tests.
+"""Decodes raw transactions and recovers their senders: in a node on a thread of the Rust extension, in tests inline.
 
-The thread never takes the interpreter's lock. Recovering eight senders together takes two to three times as long as
-recovering one, so transactions that arrive within a millisecond go to it together. The thread signals finished work
-through a file descriptor: one wake-up for all that is ready, a few microseconds per transaction on the loop.
+The thread never takes the GIL. Recovering eight senders together takes only two to three times as long as recovering
+one. So transactions that arrive within a millisecond are submitted together. The thread signals finished work through a
+file descriptor, with one wake-up for all finished transactions. The event loop spends a few microseconds per
+transaction.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from ophion.native.transactions import Decoder, Transaction, decode_transactions
 from ophion.runtime.block_priority import BlockPriority
 
 Decoded: TypeAlias = list[Transaction | str]
-"""Each transaction, or the reason why its bytes are none."""
+"""For each raw transaction: the decoded transaction, or the reason why it is invalid."""
 
 _MAX_COLLECTED: Final = 32
-"""Submissions collected in one step; the loop serves others before the rest."""
+"""Maximum submissions collected in one step. The loop runs other tasks before it collects more."""
 
 _HELD_S: Final = 0.001
 """Maximum time that a transaction waits for others."""
 
 
 class Decoding(Protocol):
-    """Decodes submissions and returns them in the order of arrival; those with blobs may come later."""
+    """Decodes submissions and returns them in order of arrival. Transactions with blobs may be returned later."""
 
     def listen(self, ready: Callable[[], None]) -> None:
-        """Set the callback for finished submissions; it runs on the loop of the submitter."""
+        """Set the callback for finished submissions. It runs on the event loop of the submitter."""
 
     def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
         """Decode the transactions of an arrival; raises `RuntimeError` after `close`."""
 
     def collect(self) -> tuple[list[Any], Decoded]:
-        """Return finished arrivals, or some of them, with all their transactions; signals again for the rest."""
+        """Return some finished arrivals and all their transactions. If more are finished, signals again."""
 
     def close(self) -> None:
         """Accept no more submissions."""
@@ -46,17 +47,17 @@ class ThreadDecoding:
     """Decoding in a running node."""
 
     def __init__(self, block_priority: BlockPriority | None = None) -> None:
-        """While `block_priority` is on nothing is collected."""
+        """Create the decoder. While `block_priority` is on, nothing is collected."""
         self._block_priority = BlockPriority() if block_priority is None else block_priority
         self._ready: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
         self._count = 0
-        """Submissions so far."""
+        """Number of submissions so far."""
         self._held_at = 0.0
-        """Time since which submissions wait for others; 0 when none wait."""
+        """Time at which the oldest held submission arrived; 0 when none are held."""
         self._is_starting = False
-        """Whether the next loop step flushes them."""
+        """Whether the next loop step submits the held transactions."""
 
     def listen(self, ready: Callable[[], None]) -> None:
         self._unhook()
@@ -75,7 +76,7 @@ class ThreadDecoding:
                 self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # hooked
 
     def _start(self, decoder: Decoder, seen: int) -> None:
-        """Flush what is held, unless the last loop step has brought more."""
+        """Submit the held transactions, unless more arrived in the last loop step."""
         if self._held_at and self._count != seen and perf_counter() - self._held_at < _HELD_S:
             asyncio.get_running_loop().call_soon(self._start, decoder, self._count)
             return
@@ -84,7 +85,7 @@ class ThreadDecoding:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        """The extension's decoder; the first use starts its thread."""
+        """Return the extension's decoder. The first use starts its thread."""
         return Decoder()
 
     def collect(self) -> tuple[list[Any], Decoded]:
@@ -95,7 +96,7 @@ class ThreadDecoding:
         self._unhook()
 
     def _hook(self) -> None:
-        """Attach to the loop of the first submission, or of another loop."""
+        """Register with the current event loop, at the first submission and when the loop changes."""
         self._unhook()
         if self._is_closed or self._ready is None:
             raise RuntimeError("decoding has ended")
@@ -106,11 +107,11 @@ class ThreadDecoding:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
-        self._is_starting, self._held_at = False, 0.0  # reset here: the thread does not signal an ended loop
+        self._is_starting, self._held_at = False, 0.0  # the thread does not signal a loop that has ended
 
 
 class InlineDecoding:
-    """Decoding in a test: inline, announced in the next loop step."""
+    """Decoding for tests: runs inline and calls back in the next loop step."""
 
     def __init__(self) -> None:
         self._ready: Callable[[], None] | None = None

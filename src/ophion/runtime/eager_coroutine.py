@@ -1,4 +1,4 @@
-"""Coroutines that start in the step that creates them; a result that is ready needs no task."""
+"""Coroutines that start at once. A result that is ready needs no task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def driven(started: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """Run a coroutine up to its first wait; return its result, or a task for the rest."""
+    """Run a coroutine up to its first wait. Returns its result if it is done, else a task that continues it."""
     try:
         first = started.send(None)
     except StopIteration as stop:
@@ -21,24 +21,24 @@ def driven(started: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -
 
 
 async def awaited(answer: T | Awaitable[T]) -> T:
-    """Return a result that is ready or will be."""
+    """Return a value, or the result of an awaitable."""
     return await answer if isinstance(answer, Awaitable) else answer
 
 
 @coroutine
 def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any, Any, Any]:
-    """The rest of a started coroutine, as an awaitable for a task."""
+    """Continue a started coroutine, as an awaitable for a task."""
     while True:
         try:
             sent = yield waited_for
         except GeneratorExit:
-            started.close()  # it may be done already: abandoned coroutines end in any order
+            started.close()  # may be closed already, because abandoned coroutines end in any order
             raise
         except BaseException as error:  # noqa: BLE001  # cancellation travels into the handler
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)
-        # clear both: the traceback of an error refers to this frame and would keep alive what the coroutine has held
+        # the traceback of an error refers to this frame and would keep the coroutine's objects alive
         waited_for = None
         try:
             waited_for = advance()

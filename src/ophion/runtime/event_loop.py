@@ -1,11 +1,11 @@
 """Loads asyncio and uvloop without OpenSSL, for processes without TLS.
 
-Both import `ssl`: 4.4 of 38 MB, and a twentieth of the start time. They use it only for encrypted connections. asyncio
-runs without it; uvloop reads ten names at import and uses them when it gets a TLS context. This module provides a
-stand-in with these names.
+Both import `ssl`, which takes 4.4 of 38 MB and a twentieth of the start time. They use it only for encrypted
+connections. asyncio runs without `ssl`. uvloop reads ten of its names at import but uses them only with a TLS context.
+This module provides a replacement with these names.
 
-A process that gets a TLS context anyway refuses it, so nothing is sent in clear by mistake. Other code can import the
-real `ssl` later.
+With the replacement, a TLS context raises an error, so that no data is sent unencrypted by mistake. Other code can
+import the real `ssl` later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBERS: Final = ("SSL_ERROR_WANT_READ", "SSL_ERROR_WANT_WRITE", "SSL_ERROR_SYS
 
 
 def load_without_tls() -> None:
-    """Load asyncio and uvloop without OpenSSL; does nothing when `ssl` is already loaded."""
+    """Load asyncio and uvloop without OpenSSL. Does nothing when `ssl` is already loaded."""
     with left_out("ssl"):
         import asyncio  # noqa: F401
     with left_out("ssl", _names()):
@@ -30,7 +30,7 @@ def load_without_tls() -> None:
 
 
 def _names() -> ModuleType:
-    """Stand-in for `ssl` with the names that uvloop reads at import. Other names come from the real module."""
+    """Return a replacement for `ssl` with the names that uvloop reads. Other names come from the real module."""
     names = ModuleType("ssl")
     names.SSLContext = type("SSLContext", (), {})  # type: ignore[attr-defined]
     for name in _MAKERS:

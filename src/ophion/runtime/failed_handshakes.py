@@ -1,7 +1,8 @@
-"""Counts failed TLS handshakes by reason, and logs some, for operators with wrong client certificates.
+"""Counts failed TLS handshakes by reason, and logs some of them, so that operators notice wrong client certificates.
 
-Any client can cause failures at any rate, so most are only counted. A line is logged for the first, second, fourth, ...
-failure of each reason, and for the next one after a pause: a client that fails all day must not hide a new one.
+Any client can cause failures at any rate, so most are only counted. A line is logged for the first, second, fourth, …
+failure of each reason, and for the first failure after a pause. Otherwise a client that fails all day would hide a new
+failing client.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Final
 logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 60.0
-"""After this time the next failure is logged whatever its number."""
+"""After this time without a log line, the next failure is logged in any case."""
 _MAX_REASONS: Final = 32
-"""Reasons with a counter of their own; OpenSSL has some hundred, clients cause about ten."""
+"""Maximum reasons with their own counter. OpenSSL has some hundred reasons; clients cause about ten of them."""
 _ALERT: Final = "ALERT_"
 
 
 class FailedHandshakes:
-    """Failed handshakes of one service."""
+    """Counts the failed handshakes of one service."""
 
     def __init__(self, service: str) -> None:
         self._service = service
@@ -39,7 +40,7 @@ class FailedHandshakes:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the reason of a failed handshake as text; alerts from the client are marked."""
+    """Return the reason of a failed handshake as text. Alerts sent by the client are marked."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate of the client is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:

@@ -1,11 +1,11 @@
-"""Time slices of the event loop: how long it works for one connection before it serves others.
+"""Fair scheduler: divides the time of the event loop between connections.
 
-A connection works at arrival as long as the current loop step has time. After that, new work waits. The limit is wall
-time, because reading many sockets takes longer than what is measured here. Each step gives a part of its time to
-waiting work: first connections that sent little and used little time recently, then those that sent much, last those
-that use most of the loop. An ordinary request therefore overtakes any number of busy connections.
+While the current loop step has time left, new input is processed at once. After that, it waits. The limit is wall time,
+because socket reads take longer than the time measured here. Each step gives part of its time to waiting connections.
+First come those that sent little and used little time recently, then those that sent much, last those that use most of
+the loop. So an ordinary request overtakes any number of busy connections.
 
-Long work that holds memory has a line of its own and runs one job at a time.
+Long jobs that hold memory have a queue of their own, which runs one job at a time.
 """
 
 from __future__ import annotations
@@ -20,33 +20,35 @@ from typing import Final, Protocol
 from ophion.runtime.block_priority import BlockPriority
 
 TURN_S: Final = 0.006
-"""Duration of a loop step before new work has to wait."""
+"""Time in one loop step after which new work has to wait."""
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
-"""Share of a step for waiting work, and for the line of long work."""
+"""Part of a step that is reserved for waiting connections, and for the queue of long jobs."""
 _MANY_WAITING: Final = 16
-"""From this many waiting connections on, each newcomer gets a small slice first."""
+"""If this many connections wait, a new one gets a small slice first."""
 _LITTLE: Final = 1024
-"""Bytes of an ordinary request."""
+"""Maximum size of an ordinary request in bytes."""
 _LIGHT_S: Final = 0.02
-"""A connection below this recent use does not count as busy."""
+"""A connection that used less time than this recently does not count as busy."""
 LAST: Final = 9.0
-"""Rank behind all others."""
+"""The rank that is served last."""
 _HALF_S: Final = 1.0
-"""Half-life of recorded use."""
+"""Half-life of the recorded time of a connection."""
 _MARK_S: Final = 0.002
-"""Maximum age of a reading of the thread's clock: each reading is a system call, as much as half a request."""
+"""Maximum age of a reading of the thread's CPU clock. Each reading is a system call and takes half as long as a
+request.
+"""
 
 
 class Worker(Protocol):
-    """A connection with work to do."""
+    """A connection that has work to do."""
 
     def work(self) -> None:
-        """Work for about `slice_s`; return whether work remains."""
+        """Work for about `slice_s`."""
 
 
 class Share:
-    """Recent use of the loop by one connection."""
+    """Recent use of the event loop by one connection."""
 
     __slots__ = ("_had_s", "_noted_at")
 
@@ -55,14 +57,14 @@ class Share:
         self._noted_at = 0.0
 
     def rank(self, size: int) -> float:
-        """Return the position in the order for a request of this size; lower is sooner."""
+        """Return the rank of a request of this size; a lower rank is served sooner."""
         if self._had_s < _LIGHT_S:
             return 0.0 if size <= _LITTLE else 1.0 + size * 1e-12
         had_s = self._recent(perf_counter())
         return 2.0 + had_s if had_s >= _LIGHT_S else 1.0 + size * 1e-12
 
     def note(self, spent_s: float, now: float) -> None:
-        """Record use in CPU time of this thread, so that other processes do not count."""
+        """Record CPU time of this thread. CPU time excludes the time of other processes."""
         self._had_s = self._recent(now) + spent_s
         self._noted_at = now
 
@@ -74,12 +76,12 @@ class FairScheduler:
     """Scheduler of one event loop."""
 
     def __init__(self, turn_s: float = TURN_S, slice_s: float = SLICE_S, priority: BlockPriority | None = None) -> None:
-        """While `priority` is on, new work waits and no waiting work runs."""
+        """Create a scheduler. While `priority` is on, all work waits."""
         self._turn_s = turn_s
         self._block_priority = BlockPriority() if priority is None else priority
         self._block_priority.begun = self._break_off
         self.slice_s = slice_s
-        """Time that one connection may work before it should yield."""
+        """Time that one connection may work before it should return."""
         self._waiting: list[tuple[float, int, Worker]] = []
         self._line: deque[Worker] = deque()
         self._first: Worker | None = None
@@ -87,29 +89,29 @@ class FairScheduler:
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.ends_at = 0.0
-        """Work may begin until then; afterwards `goes_on` decides."""
+        """New work may start until this time. After it, `goes_on` decides."""
 
     def __len__(self) -> int:
-        """Number of waiting connections."""
+        """Return the number of waiting connections."""
         return len(self._waiting) + len(self._line)
 
     @property
     def is_over(self) -> bool:
-        """Whether new work must wait."""
+        """Return whether new work must wait."""
         return perf_counter() >= self.ends_at and not self.goes_on()
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so many wait that each gets a smaller slice."""
+        """Return whether so many connections wait that each gets a smaller slice."""
         return len(self._waiting) > _MANY_WAITING
 
     def wait(self, worker: Worker, rank: float = 0.0) -> None:
-        """Queue a connection; the scheduler calls it when it has a slice."""
+        """Queue a connection. The scheduler calls its `work` when it gets a slice."""
         heapq.heappush(self._waiting, (rank, next(self._order), worker))
         self._renew_soon()
 
     def line_up(self, worker: Worker) -> None:
-        """Queue long work, which runs in order of arrival."""
+        """Queue a long job. Long jobs run in order of arrival."""
         if worker is self._first:
             self._line.appendleft(worker)
         else:
@@ -119,7 +121,8 @@ class FairScheduler:
     def end(self, begun: float, share: Share) -> None:
         """Record work that a connection has finished.
 
-        Counts no more than the CPU time of this thread since the last reading: other processes may have run in between.
+        The recorded time is at most the CPU time of this thread since the last reading, because other processes may
+        have run.
         """
         now = perf_counter()
         spent_s = now - begun
@@ -128,18 +131,19 @@ class FairScheduler:
         share.note(spent_s, now)
 
     def _mark(self, now: float) -> float:
-        """Read the thread's clock; return the CPU time since the last reading."""
+        """Read the thread's CPU clock; return the CPU time since the last reading."""
         before, self._marked_s, self._marked_at = self._marked_s, thread_time(), now
         return max(0.0, self._marked_s - before)
 
     def spend(self, seconds: float) -> None:
-        """Charge this step for work that is not measured."""
+        """Charge this step for work that the scheduler cannot measure."""
         self._renew_soon()
         self.ends_at -= seconds
 
     def goes_on(self) -> bool:
-        """Whether the step goes on after `ends_at`: that time may belong to an earlier step, because idle steps are not
-        counted."""
+        """Return whether new work may still start after `ends_at`. `ends_at` may be outdated, because idle steps do not
+        set it.
+        """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()
         return is_another
@@ -153,11 +157,11 @@ class FairScheduler:
             asyncio.get_running_loop().call_soon(self._renew)
 
     def _break_off(self) -> None:
-        """Called in any thread: new work waits from now on."""
+        """Make new work wait from now on. Called in any thread."""
         self.ends_at = 0.0
 
     def _renew(self) -> None:
-        """Start a step, first for waiting work."""
+        """Start a new step, with waiting connections first."""
         self._is_renewing = False
         if self._block_priority.is_on:
             self._renew_soon()
@@ -169,7 +173,7 @@ class FairScheduler:
         waiting, line, first = self._waiting, self._line, self.ends_at
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
-            if perf_counter() - now + first - self.ends_at > SHARE_S:  # including what they have begun (`spend`)
+            if perf_counter() - now + first - self.ends_at > SHARE_S:  # includes the time charged by `spend`
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

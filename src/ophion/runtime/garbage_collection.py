@@ -1,6 +1,7 @@
-"""When Python's cycle collector runs: not during start, seldom afterwards.
+"""Controls Python's garbage collector: off during start, rare afterwards.
 
-Nearly all objects of a start live as long as the process. Scanning them repeatedly took a tenth of the start time.
+Nearly all objects created during start live as long as the process. Scanning them repeatedly took a tenth of the start
+time.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ import gc
 from typing import Final
 
 _STARTING: Final = 500_000
-"""Above the allocations of any start; a long command is still collected."""
+"""Collection threshold during start: more objects than a start creates, but a long command is still collected."""
 _RUNNING: Final = (50_000, 20, 100)
 
 
 def while_starting() -> None:
-    """Defer collection during start."""
+    """Defer garbage collection during start."""
     gc.set_threshold(_STARTING)
 
 
 def settle_down() -> None:
-    """Freeze existing objects: no collection scans them again."""
+    """Exclude all existing objects from further collections."""
     gc.freeze()
     gc.set_threshold(*_RUNNING)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 client for one server: kept connections, bounded replies, one deadline for the whole request."""
+"""HTTP/1.1 client for one server: reused connections, bounded replies, one deadline for the whole request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class HttpError(Exception):
-    """The server sent no usable reply; the text says why."""
+    """The server sent no usable reply; the text gives the reason."""
 
 
 class HttpUnreachable(HttpError):
@@ -43,7 +43,7 @@ class HttpReply(Struct):
 
 
 class _ReplyReader:
-    """Callbacks of the parser, which collect one reply within bounds."""
+    """Parser callbacks that collect one reply within bounds."""
 
     def __init__(self, max_bytes: int) -> None:
         self.reply = HttpReply()
@@ -52,7 +52,7 @@ class _ReplyReader:
         """Whether the server closes the connection after this reply."""
         self.has_head = False
         self.ends_with_connection = True
-        """Whether neither a length nor chunks delimit the body."""
+        """Whether the body ends when the connection closes, because it has neither a length nor chunks."""
         self._max_bytes = max_bytes
 
     def on_message_begin(self) -> None:
@@ -84,17 +84,17 @@ class _ReplyReader:
 
 
 class HttpConnection:
-    """One connection, one request at a time."""
+    """One connection to the server, for one request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_reply_bytes: int) -> None:
         self.is_reusable = True
-        """Whether the connection is between two requests and the server keeps it open."""
+        """Whether the connection can be used for another request."""
         self._reader = reader
         self._writer = writer
         self._max_reply_bytes = max_reply_bytes
 
     async def exchange(self, message: bytes) -> HttpReply | None:
-        """Send a request and read its reply; None when the connection ends before its first byte.
+        """Send a request and read its reply. Returns None if the connection ends before the first byte of the reply.
 
         Raises `HttpError`.
         """
@@ -130,13 +130,13 @@ class HttpConnection:
         if not collected.is_complete and not (collected.has_head and collected.ends_with_connection):
             raise ValueError("the reply is incomplete")
         collected.reply.status = parser.get_status_code()
-        # not `parser.should_keep_alive`, which is False once a body has ended
+        # `parser.should_keep_alive` is False after the end of a body, so it cannot be used here
         is_open = parser.get_http_version() == "1.1" and not collected.is_last
         self.is_reusable = collected.is_complete and is_open and not has_surplus
         return collected.reply
 
     def abort(self) -> None:
-        """Close without waiting."""
+        """Close without waiting for the peer."""
         self._writer.close()
 
     async def close(self) -> None:
@@ -159,7 +159,9 @@ class HttpClient:
         timeout_s: float = 30.0,
         max_reply_bytes: int = _MAX_REPLY_BYTES,
     ) -> None:
-        """`pin`: SHA-256 of the server's certificate, where the TLS context does not verify it."""
+        """Create a client. `pin` is the SHA-256 hash of the server's certificate, if the TLS context does not verify
+        it.
+        """
         parts = urlsplit(url)
         self.url = url
         self.timeout_s = timeout_s
@@ -180,7 +182,7 @@ class HttpClient:
         return "\r\n".join([*lines, "Content-Length: "]).encode()
 
     async def connect(self) -> HttpConnection:
-        """Open a connection for the caller alone, without a deadline."""
+        """Open a connection that only the caller uses, without a deadline."""
         try:
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls)
         except OSError as error:
@@ -195,16 +197,16 @@ class HttpClient:
     async def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> HttpReply:
-        """Send a request over a kept or a new connection; `path` follows the path of the URL."""
+        """Send a request over an idle or a new connection. `path` is appended to the path of the URL."""
         message = b"%b%d\r\n\r\n%b" % (self.head(method, self._path + path, headers or {}), len(body), body)
-        # a task of its own: callers may run outside of a task, where `asyncio.timeout` fails
+        # `asyncio.timeout` needs a task, and callers may run outside of one
         return await asyncio.get_running_loop().create_task(self._request(message))
 
     async def _request(self, message: bytes) -> HttpReply:
         try:
             async with asyncio.timeout(self.timeout_s), self._slots:
                 while self._idle:
-                    # the server may have closed a kept connection: then nothing is received on it
+                    # an idle connection may be closed by the server; then the reply is None and another one is used
                     reply = await self._reply(self._idle.pop(), message)
                     if reply is not None:
                         return reply
@@ -232,7 +234,7 @@ class HttpClient:
 
 
 def _reason(error: OSError) -> str:
-    """Return the system's text: asyncio has its own for a connection, and for several addresses of one name."""
+    """Return the system's error text. asyncio's own text differs for a single connection and for several addresses."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     text = error.strerror or str(error) or type(error).__name__

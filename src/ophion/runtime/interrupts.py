@@ -1,7 +1,7 @@
-"""Effect of Ctrl-C before a command has begun: it ends the process at once, without a message.
+"""Makes Ctrl-C end the process at once and without a message, before a command has begun.
 
-Python raises `KeyboardInterrupt` wherever the program is. While modules load, that prints a traceback or is swallowed
-and the command goes on. Nothing needs cleanup yet, so the default action of the system applies.
+Python raises `KeyboardInterrupt` at any point of the program. While modules load, this exception prints a traceback or
+gets lost. There is nothing to clean up yet, so the system's default action is used instead.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from contextlib import contextmanager
 
 
 def end_at_once() -> None:
-    """Let Ctrl-C end the process; where it is ignored, as in the background of a shell, it stays ignored."""
+    """Let Ctrl-C end the process. If it is ignored, as in the background of a shell, it stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def raise_again() -> None:
-    """Let Ctrl-C raise an exception again: from now on there may be something to clean up."""
+    """Let Ctrl-C raise an exception again, because from now on there may be something to clean up."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Signals that stop the process: also a closed terminal, unless the process was started with nohup."""
+    """Return the signals that stop the process. A closed terminal is one, unless the process was started with nohup."""
     outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Block stop signals while modules load, where exceptions get lost."""
+    """Block stop signals while modules load, because exceptions would get lost there."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
     try:
         yield

@@ -17,7 +17,7 @@ _MAX_REPLY_BYTES: Final = 256 * 2**20
 
 
 class JsonRpcEndpoint:
-    """Address of a node, and the bearer token of every request."""
+    """Address of a node, with the bearer token for every request."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         parts = urlsplit(url)
@@ -47,14 +47,14 @@ class JsonRpcEndpoint:
 
 
 class JsonRpcConnection:
-    """One connection, one request at a time."""
+    """One connection to the node, for one request at a time."""
 
     def __init__(self, url: str, connection: HttpConnection, head: bytes) -> None:
         self._url = url
         self._connection = connection
         self._head = head
         self._is_between_requests = True
-        """False after an interrupted request: its late reply would be read as that of the next one."""
+        """False after an interrupted request, whose late reply would be taken for the reply to the next request."""
 
     async def call(self, method: str, *params: Any) -> Any:
         """Return the result of a method; raises `CommandError` with the node's own message."""

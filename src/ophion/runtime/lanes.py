@@ -1,26 +1,26 @@
-"""Lanes: threads for blocking Rust calls, so that the event loop never waits for one.
+"""Lanes: threads for blocking Rust calls, so that the event loop never blocks.
 
     write    one thread, first come first served: execute and commit. The database has one writer.
     build    one thread: build and check blocks on a snapshot, beside the writer.
     read     some threads: calls, proofs, log searches.
     trace    few threads: a trace needs far more memory than a call.
-    peers    few threads: reads for other nodes, and decoding of what they send. Each peer has one job at a time.
+    peers    few threads: reads for other nodes, and decoding of their messages. Each peer has one job at a time.
     parse    one thread: large requests of clients, before their method is known.
-    pack     one thread: compression of replies, a small piece per client at a time.
+    pack     one thread: compression of replies, one small piece at a time.
     private  one thread: private transactions, executed behind the chain.
-    private_backlog  two threads: private transactions that need more time, of established and of new groups.
+    private_backlog  two threads: slow private transactions, one thread for established and one for new groups.
     prune    one thread: search for states that can be deleted.
     files    one thread: the node's own small files (pool journal, permission lists).
     mine     one thread: proof of work, which uses further threads in Rust.
 
 A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `prune` and `files` serve the node itself,
-which waits for them. `read`, `trace` and `parse` serve clients. When their queue is full, single requests
-raise `LaneFull` and members of a batch wait for a slot (slots.py). The
-deadline of a job includes its time in the queue; a running Rust call has a deadline of its own. A cancelled job of
-`read` or `trace` (its client disconnected) stops soon, where the extension checks its deadline.
+which waits for them. `read`, `trace` and `parse` serve clients. When their queue is full, a single request raises
+`LaneFull`, and a request of a batch waits for a slot (slots.py). The deadline of a job includes its time in the queue;
+a running Rust call has a deadline of its own. When a client disconnects, its job in `read` or `trace` is cancelled and
+stops at the next deadline check of the extension.
 
 `decoding` (decoding.py) is a thread of the extension that decodes transactions and recovers senders. `block_priority`
-(block_priority.py) is on while the loop must serve a block first.
+(block_priority.py) is on while the loop must work on a block first.
 
 `InlineLanes` runs everything in the calling thread, for tests.
 """
@@ -77,22 +77,22 @@ class Lane(Protocol):
         """Run a job and return its result; raises `LaneFull` and `DeadlineExceeded`."""
 
     submitted: int
-    """Jobs admitted so far."""
+    """Number of jobs admitted so far."""
     rejected: int
-    """Jobs refused because the lane was full."""
+    """Number of jobs refused because the lane was full."""
     threads: int
     """Maximum number of running jobs."""
 
     @property
     def waiting(self) -> int:
-        """Jobs admitted and not finished."""
+        """Return the number of jobs that are admitted and not finished."""
 
 
 class ThreadLane:
-    """A lane of threads, started when first needed."""
+    """A lane with its own threads, which start when first needed."""
 
     def __init__(self, name: str, threads: int, limit: int | None, is_abortable: bool = False) -> None:
-        """`is_abortable`: running jobs may be abandoned; never for jobs that write."""
+        """Create a lane. With `is_abortable`, running jobs may be abandoned; jobs that write must not be."""
         self.name = name
         self._slots = Slots(limit)
         self._is_abortable = is_abortable
@@ -142,7 +142,7 @@ class ThreadLane:
     def _finished(self, cancellation: Cancellation | None, in_batch: bool, future: asyncio.Future[T]) -> None:
         self._slots.leave(in_batch)
         if not future.cancelled():
-            future.exception()  # no caller waits for the error of an abandoned job
+            future.exception()  # marks the error as retrieved: the job is abandoned and no caller waits for it
         elif cancellation is not None:
             cancellation.cancel()
 
@@ -231,7 +231,7 @@ class ThreadLanes:
         self.mine = ThreadLane("mine", 1, None)
 
     def close(self) -> None:
-        """Refuse new jobs and wait for running ones: a commit is never interrupted."""
+        """Refuse new jobs and wait for running ones, so that no commit is interrupted."""
         self.decoding.close()
         private = (self.private_backlog, self.private)
         reading = (self.mine, self.prune, *private, self.pack, self.parse, self.peers, self.trace, self.read)
@@ -259,4 +259,4 @@ class InlineLanes:
         self.mine = InlineLane("mine")
 
     def close(self) -> None:
-        """Does nothing: there are no threads."""
+        """Do nothing, because there are no threads."""

@@ -1,6 +1,7 @@
-"""Modules that a start does not need: left out, or loaded at first use.
+"""Leaves out modules that a start does not need, or loads them at first use.
 
-Packages import at the top what they rarely use. Half of what a start would load belongs to other packages.
+Third-party packages import rarely used modules at the top of their files. These are half of the modules that a start
+would load.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from types import ModuleType
 from typing import Any, Final
 
 _LOCK: Final = RLock()
-"""One lock for all: loading one of these modules may load another."""
+"""One lock for all modules, because loading one of them may load another."""
 
 
 @contextmanager
 def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
-    """Hide or replace a module while others are loaded; a module that is already loaded stays."""
+    """Hide or replace a module while other modules are loaded. A module that is already loaded stays."""
     modules: dict[str, Any] = sys.modules
     if name in modules:
         yield
@@ -34,8 +35,8 @@ def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
 def load_later(names: Iterable[str]) -> None:
     """Load these modules at first use of an attribute, not at import.
 
-    `LazyLoader` of the standard library does the same, but in Python 3.11 a second import counts as use, and a second
-    thread can see a half-loaded module.
+    The standard library's `LazyLoader` does the same. But in Python 3.11 it loads the module at a second import, and a
+    second thread can see a half-loaded module.
     """
     sys.meta_path.insert(0, _Finder(frozenset(names)))
 
@@ -54,16 +55,16 @@ class _Finder:
 
 
 class _Loader:
-    """Creates modules that load themselves with another loader."""
+    """Creates modules that load themselves later, with the original loader."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """A plain module."""
+        """Use the default module creation."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run yet."""
+        """Run nothing yet; the module loads itself later."""
         module.__class__ = _Later
 
 
@@ -74,7 +75,7 @@ class _Later(ModuleType):
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
-                # from here on this thread sees missing names as missing, and other threads wait
+                # from now on this thread gets AttributeError for missing names, and other threads wait
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

@@ -1,8 +1,8 @@
 """A log file with rotation by size.
 
-The handler writes to `node.log`. When it is full it becomes `node.log.1`, the previous one `node.log.2`, and so on; the
-oldest is deleted. Another program (logrotate) may rotate instead: a moved or removed file is reopened within a second.
-A full disk loses lines but does not stop the node; the next line that fits says how many.
+The handler writes to `node.log`. A full file becomes `node.log.1`, the previous `node.log.1` becomes `node.log.2`, and
+so on; the oldest is deleted. Another program such as logrotate may move or remove the file; the handler then opens a
+new one within a second. A full disk loses lines but does not stop the node; a later line reports how many were lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LogFile(logging.Handler):
     """Writes formatted records to a file and rotates it when it is full."""
 
     def __init__(self, path: Path, max_bytes: int, kept: int) -> None:
-        """`max_bytes` 0 means no limit; `kept` rotated files remain.
+        """Open the file. `max_bytes` is 0 for no limit; `kept` is the number of rotated files to keep.
 
         Raises `ConfigError` when the file cannot be written.
         """
@@ -79,7 +79,7 @@ class LogFile(logging.Handler):
         self._lost = 0
 
     def _look(self) -> None:
-        """Reopen when the path no longer names the open file."""
+        """Open a new file if the path no longer names the open one."""
         now = time.monotonic()
         if self._file is None or now - self._looked < _LOOKED_EVERY_S:
             return
@@ -93,7 +93,7 @@ class LogFile(logging.Handler):
         if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
             self._drop()
         else:
-            self._size = there.st_size  # copytruncate of logrotate shortens it
+            self._size = there.st_size  # logrotate's copytruncate shortens the file
 
     def _rotate(self) -> None:
         self._drop()
@@ -108,7 +108,7 @@ class LogFile(logging.Handler):
         return self._path if number == 0 else self._path.with_name(f"{self._path.name}.{number}")
 
     def _open(self) -> None:
-        # unbuffered: a logged line is in the file, whatever happens next
+        # unbuffered, so that a logged line is in the file even after a crash
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(descriptor, "ab", buffering=0)
         self._size = os.fstat(descriptor).st_size

@@ -1,9 +1,9 @@
-"""Log lines: one format, levels that change while the node runs, text or JSON.
+"""Log lines in one format, as text or JSON; levels can change while the node runs.
 
     2026-11-15 08:05:11.042+0000 | main | INFO  | importer | block imported number=12 txs=3 ms=4
 
-The columns are those of operations.md 8, which scripts parse. Levels have the names operators know (FATAL and TRACE
-included), mapped to Python's. Control characters in a message become visible escapes.
+The columns follow operations.md 8, because scripts parse them. Levels have the names of log4j, including FATAL and
+TRACE. Control characters in a message become visible escapes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROOT = "ophion"
 
 
 class LogLevel(Enum):
-    """Verbosity; each level includes those before it."""
+    """Verbosity. Each level includes the levels before it."""
 
     OFF = logging.CRITICAL + 10
     FATAL = logging.CRITICAL
@@ -40,7 +40,7 @@ class LogLevel(Enum):
 
     @classmethod
     def named(cls, name: str) -> LogLevel | None:
-        """Return the level with this name in any case; None when unknown."""
+        """Return the level with this name, ignoring case; None when unknown."""
         return cls.__members__.get(name.upper())
 
 
@@ -64,7 +64,7 @@ _RESET = "\x1b[0m"
 
 
 class TextFormatter(logging.Formatter):
-    """Columns separated by bars. Caches the time up to the second, which most lines of a burst share."""
+    """Columns separated by bars. Caches the formatted second, which most lines of a burst share."""
 
     def __init__(self, is_coloured: bool) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class EscapeFilter(logging.Filter):
-    """Escapes untrusted text for handlers with a formatter of the operator's choice."""
+    """Escapes untrusted text, for handlers whose formatter the operator has chosen."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -126,7 +126,7 @@ def configure(
     is_coloured: bool | None = None,
     target: TextIO | logging.Handler | None = None,
 ) -> None:
-    """Send log lines to a stream (default: standard output) or a handler; replaces an earlier setting."""
+    """Send log lines to a stream (default: standard output) or a handler. Replaces an earlier configuration."""
     if isinstance(target, logging.Handler):
         handler, is_terminal = target, False
     else:
@@ -141,7 +141,7 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.propagate = False
-    # no format shows the calling line, and finding it costs more than the rest of the record
+    # no format shows the calling line, and finding it takes longer than the rest of the record
     logging.logMultiprocessing = False
     logging.logProcesses = False
     set_level(level)
@@ -174,7 +174,7 @@ def configure_from_file(path: Path) -> None:
 
 
 def set_level(level: LogLevel, loggers: Iterable[str] | None = None) -> None:
-    """Change the level of the named loggers, or of all, which resets named ones."""
+    """Change the level of the named loggers, or of all loggers, including named ones."""
     if loggers is not None:
         for name in loggers:
             logging.getLogger(name).setLevel(level.value)

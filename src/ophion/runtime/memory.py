@@ -1,8 +1,9 @@
 """Returns freed memory to the system.
 
-The C library keeps a heap per thread; after some thousand large requests it holds most of what they used. The
-interpreter keeps free lists of tuples and floats, and whole arenas for one object. When the process has grown, this
-service clears the interpreter's lists on an idle loop, and trims the C heaps in a thread because that can take long.
+The C library has a heap per thread. After some thousand large requests, these heaps still hold most of the memory. The
+interpreter holds free lists of tuples and floats, and whole arenas for single objects. When the process has grown, this
+service clears the interpreter's lists while the loop is idle. It trims the C heaps in a thread, because that can take
+long.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from ophion.native.memory import give_back, keep_freed
 _EVERY_S: Final = 2.0
 _GROWN_BYTES: Final = 2 * 1024 * 1024
 _KEPT_BYTES: Final = 32 * 1024 * 1024
-"""Size of a large reply. With less, every reply of some megabytes gets all its pages from the system again, which costs
-more than making it (`eth_getLogs` took twice as long)."""
+"""Memory that the C heap does not return: the size of a large reply. With less, every reply of some megabytes would get
+its pages from the system again, which takes longer than making the reply (`eth_getLogs` took twice as long).
+"""
 _CALM_SHARE: Final = 0.1
-"""The loop is idle when it works for less than this share of the time."""
+"""The loop counts as idle when it works for less than this share of the time."""
 _COLLECTING_SHARE: Final = 0.005
-"""Share of the time that may go into collection."""
+"""Maximum share of the time that collections may take."""
 _STATUS: Final = Path("/proc/self/statm")
 
 
@@ -41,7 +43,7 @@ class Trimming:
         """Check until cancelled."""
         ready()
         keep_freed(_KEPT_BYTES)
-        # starts the thread now; later its heap would lie between those of requests
+        # starts the thread now, because later its heap would lie between those of requests
         await asyncio.to_thread(give_back)
         least = resident_bytes()
         rested_s = 0.0
@@ -64,7 +66,7 @@ def collect() -> float:
 
 
 def resident_bytes() -> int:
-    """Return the resident bytes of the process; 0 where the system does not say."""
+    """Return the resident memory of the process in bytes; 0 if the system does not report it."""
     try:
         pages = int(_STATUS.read_text().split()[1])
     except OSError:

@@ -1,13 +1,13 @@
-"""One limit on the bytes that all clients make the node hold, and eviction when it is exceeded.
+"""Limits the memory that all clients together make the node hold, and evicts clients above the limit.
 
-Each connection reports one number: half-read requests, unfinished messages, running requests, and replies that wait for
-the scheduler or for a slow reader. Connections have limits of their own, but thousands of them within these limits
-would exceed the memory. Above the budget the node disconnects clients: without a valid token before those with one,
-large holders before small ones, and among equals the oldest. A client with ordinary requests is served meanwhile.
+Each connection reports the bytes of its incomplete and running requests, and of replies that wait for the scheduler or
+for a slow reader. Each connection has limits of its own, but thousands of connections within these limits would exceed
+the memory. Above the budget the node disconnects clients: first those with large amounts, and among these first those
+without a valid token, oldest first. Clients with ordinary requests are served meanwhile.
 
-Other limits: the connection stops reading from a client that reads no replies and closes it after `write_timeout_s`; a
-WebSocket client with too many queued notifications is disconnected (websocket/policy.py); a streamed reply waits
-(streaming.py).
+Other limits protect against slow readers. A connection reads no more requests while the client reads no replies, and
+closes after `write_timeout_s`. A WebSocket client with too many queued notifications is disconnected
+(websocket/policy.py). A streamed reply waits (streaming.py).
 """
 
 from __future__ import annotations
@@ -19,34 +19,33 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 192 * 1024 * 1024
 LITTLE: Final = 64 * 1024
-"""A connection that holds no more than this is evicted last."""
+"""Connections that hold at most this many bytes are evicted last."""
 WORTH_NOTING: Final = 4 * 1024
-"""Smaller amounts are not recorded; connection limits bound them."""
+"""Smaller amounts are not recorded, because connection limits bound them."""
 
 
 class Holder(Protocol):
-    """A connection whose client makes the node hold bytes."""
+    """A connection that holds memory for its client."""
 
     def cut_off(self) -> None:
-        """Release the bytes; the connection may close."""
+        """Release the memory; the connection may close."""
 
 
 class Budget:
-    """Bytes held for the clients of all services of a node."""
+    """Counts the bytes held for the clients of all services of a node."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # in order of eviction: large without a token, large with one, small without, small with
+        # in order of eviction: large without a token, large with a token, small without, small with
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0
-        """Bytes of all connections."""
+        """Bytes that all connections hold."""
         self.cut_off = 0
-        """Connections evicted so far."""
+        """Number of connections evicted so far."""
 
     def weigh(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
-        """Update what a connection holds: record it above the threshold, release it below; return whether it is
-        recorded now."""
+        """Record the bytes of a connection if they exceed the threshold, else release them; return whether they do."""
         if size > WORTH_NOTING:
             self.note(holder, size, is_trusted)
         elif holder in self._place:
@@ -54,7 +53,9 @@ class Budget:
         return size > WORTH_NOTING
 
     def note(self, holder: Holder, size: int, is_trusted: bool = True) -> None:
-        """Record what a connection holds now. May evict others, and this one only when no other remains."""
+        """Record the bytes that a connection holds now. May evict other connections, and this one only when it is the
+        last.
+        """
         place = self._classes[(2 if size <= LITTLE else 0) + is_trusted]
         before = self._place.get(holder)
         if before is not None:
@@ -75,7 +76,7 @@ class Budget:
                 return
 
     def settle(self, holder: Holder) -> None:
-        """Release all that a connection holds; safe to repeat."""
+        """Release all bytes of a connection; may be called twice."""
         place = self._place.pop(holder, None)
         if place is not None:
             self.held -= place.pop(holder)

@@ -1,7 +1,7 @@
-"""Counters, gauges and timers, declared once; shown as Prometheus text or as the nested object of `debug_metrics`.
+"""Counters, gauges and timers, shown as Prometheus text or as the nested object of `debug_metrics`.
 
-A metric has a category and a name; with labels it is a family with one value per combination of label values. `watch`
-reads gauges and counters only when they are shown. A registry belongs to one node; there is no global one.
+A metric has a category and a name. With labels, it is a family with one value per combination of label values. Values
+set with `watch` are read only when they are shown. A registry belongs to one node; there is no global registry.
 
 Gauges and counters with the node's prefix are also shown with the prefix `besu_`, for existing dashboards.
 """
@@ -45,7 +45,7 @@ class Category(Enum):
 
 
 _UNTIMED = 15
-"""One in sixteen events of the smallest bucket is timed."""
+"""Number of events in the smallest bucket that are only counted after each timed one."""
 _WIDEST = 2**53
 _UNPREFIXED = frozenset({Category.ETHEREUM, Category.PROCESS, Category.JVM, Category.PYTHON})
 
@@ -66,7 +66,7 @@ class Counter:
         self._sources[labels] = source
 
     def watch_table(self, source: Callable[[], Mapping[Labels, float]]) -> None:
-        """Read all values at once, where the labels are not known in advance."""
+        """Read all values from one source when they are shown, for labels that are not known in advance."""
         self._table = source
 
     @property
@@ -75,7 +75,7 @@ class Counter:
         return {**self._counts, **table, **{labels: source() for labels, source in self._sources.items()}}
 
     def add(self, amount: float = 1, *labels: str) -> None:
-        """Add to the counter; labels in the declared order."""
+        """Add to the counter. Labels are in the declared order."""
         self._counts[labels] = self._counts.get(labels, 0) + amount
 
     def samples(self) -> Iterator[tuple[str, Labels, str, float]]:
@@ -114,8 +114,8 @@ class Gauge:
 class Durations:
     """Histogram of durations.
 
-    Reading the clock costs more than the rest for events of microseconds. Callers count each such event (`untimed`),
-    time one in sixteen, and let that one stand for the others.
+    For events of microseconds, reading the clock would take longer than the event. So callers time one event in sixteen
+    and only count the others (`untimed`). The timed event represents the others.
     """
 
     __slots__ = ("_buckets", "_last", "_share", "_total", "untimed")
@@ -126,7 +126,7 @@ class Durations:
         self._last = 0.0
         self._share = 0
         self.untimed = 0
-        """Events that need no timing before the next sample."""
+        """Number of events that need no timing before the next sample."""
 
     def record(self, seconds: float) -> None:
         """Record one duration."""
@@ -136,23 +136,23 @@ class Durations:
         """Record a sampled duration, weighted by the events that were skipped."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        # a long event makes the cost of the clock irrelevant
+        # for long events, the time to read the clock does not matter
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     @property
     def counts(self) -> list[int]:
-        """Events per bucket, skipped ones included."""
+        """Return the number of events per bucket, including skipped ones."""
         self._settle()
         return self._buckets
 
     @property
     def total(self) -> float:
-        """Sum of all durations in seconds."""
+        """Return the sum of all durations in seconds."""
         self._settle()
         return self._total
 
     def _settle(self) -> None:
-        """Count the skipped events with the duration of the sample."""
+        """Count the skipped events as if each took as long as the sample."""
         self._add(self._last, self._share - self.untimed)
         self._share = self.untimed
 
@@ -181,7 +181,7 @@ class Timer:
         self.of(*labels).record(seconds)
 
     def watch(self, durations: Durations, *labels: str) -> None:
-        """Show durations that another part records."""
+        """Show durations that another component records."""
         self.values[labels] = durations
 
     def of(self, *labels: str) -> Durations:
@@ -195,7 +195,7 @@ class Timer:
         for labels, durations in self.values.items():
             count = 0
             if not durations.total:
-                continue  # declared, but nothing recorded yet
+                continue  # declared, but without a recorded value
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total
@@ -236,7 +236,7 @@ class MetricsRegistry:
         return metric
 
     def text(self, categories: frozenset[Category], names: Sequence[str] = ()) -> str:
-        """Prometheus text format 0.0.4 of the chosen categories, or of the named families only."""
+        """Return the chosen categories, or only the named families, in Prometheus text format 0.0.4."""
         lines: list[str] = []
         for (category, name), (help, metric) in self._metrics.items():
             if category not in categories:
@@ -263,7 +263,7 @@ class MetricsRegistry:
         }
 
     def nested(self) -> Nested:
-        """Return category, name, then one level per label, as `debug_metrics` answers; omits metrics without values."""
+        """Return the object of `debug_metrics`: category, name, one level per label. Omits metrics without values."""
         tree: Nested = {}
         for (category, name), (_, metric) in self._metrics.items():
             for labels in metric.values:
@@ -276,7 +276,7 @@ class MetricsRegistry:
                     place = below
                 value = metric.nested(labels)
                 if isinstance(value, int) and value > _WIDEST:
-                    value = float(value)  # largest integer that JSON clients read exactly
+                    value = float(value)  # beyond the integers that JSON clients read exactly
                 place[(category.value, name, *labels)[-1]] = value
         return tree
 
@@ -303,7 +303,7 @@ def _label_text(metric: Metric, labels: Labels, extra: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Format for Prometheus: integers without a point, whatever their size."""
+    """Format a number for Prometheus; integers of any size have no decimal point."""
     if value != value or value in (float("inf"), float("-inf")):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) else repr(value)

@@ -1,4 +1,4 @@
-"""Limit of open files and sockets of the process, raised to what the services need."""
+"""Raises the process's limit on open files and sockets to the number that the services need."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import resource
 logger = logging.getLogger(__name__)
 
 RESERVE = 512
-"""Files beside the connections: the database, logs, listening sockets, peers."""
+"""Number of files besides connections: the database, logs, listening sockets, peers."""
 
 
 def allow_open_files(connections: int) -> None:
-    """Raise the soft limit for this many connections; logs a warning when the hard limit is lower."""
+    """Raise the soft limit for this many connections. Logs a warning when the hard limit is lower."""
     wanted = connections + RESERVE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

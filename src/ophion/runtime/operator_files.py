@@ -1,8 +1,8 @@
 """Files that an operator writes by hand: configuration, users, keys.
 
-They are small. A large one was named by mistake (a device, a database), and reading it must end soon with one clear
-error instead of using all memory or minutes of parsing. The same holds for a pipe without a writer; a pipe with a
-writer works like a file (`--config-file=<(…)`).
+Such files are small. A large file, such as a device or a database, was named by mistake. Reading it must fail quickly
+with a clear error, and not use all memory or minutes of parsing. The same holds for a pipe without a writer. A pipe
+with a writer works like a file (`--config-file=<(…)`).
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _CHUNK: Final = 1024 * 1024
 _MAX_PARTS: Final = 64
 _KEY: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY: Final = rf"(?<![\w\"'.-])(?:{_KEY}[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}"
-"""Maximum parts of a TOML key: the parser needs quadratic time for one."""
+"""Matches TOML keys with too many parts, because the parser takes quadratic time for them."""
 
 
 class NotRegularFile(ValueError):
-    """The path does not name a small file written by hand."""
+    """The path names something other than a small file."""
 
 
 def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return the whole file.
+    """Return the content of a file.
 
     Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
     """
-    # non-blocking: opening a pipe without a writer would block, deaf to signals
+    # non-blocking, because opening a pipe without a writer would block and ignore signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            max_bytes = min(max_bytes, MAX_BYTES)  # read no further than one byte past the limit
+            max_bytes = min(max_bytes, MAX_BYTES)  # a device reports no size
         size, parts = 0, list[bytes]()
         deadline = time.monotonic() + _PATIENCE_S
         while found.st_size <= max_bytes and size <= max_bytes:
@@ -66,9 +66,9 @@ def _wait(descriptor: int, deadline: float) -> None:
 
 
 def refuse_unusual(path: Path) -> None:
-    """Check a file that a library will read by name without limits.
+    """Check a file before a library reads it by name and without limits.
 
-    Raises `NotRegularFile` where `content_of` would, and for every pipe; `OSError` when the file does not exist.
+    Raises `NotRegularFile` as `content_of` does, and for every pipe. Raises `OSError` when the file does not exist.
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -78,13 +78,13 @@ def refuse_unusual(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file atomically and durably; raises `OSError`."""
+    """Write a small file atomically and durably. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # without `tempfile`, which imports much that a node does not need
+    # without `tempfile`, which imports many modules that a node does not need
     temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with open(descriptor, "wb") as file:  # as bytes: line ends stay as they are
+        with open(descriptor, "wb") as file:  # as bytes, so that line ends do not change
             os.fchmod(file.fileno(), mode)
             file.write(text.encode())
             file.flush()
@@ -98,7 +98,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def force_directory(path: Path) -> None:
-    """Make created, changed or removed names in a directory durable."""
+    """Make the entries of a directory durable after a file was created, renamed or removed."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -107,8 +107,8 @@ def force_directory(path: Path) -> None:
 
 
 def table_of(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file; raises `OSError`, or `ValueError` with the reason."""
-    import tomllib  # imported late: few nodes read such a file
+    """Return the content of a TOML file. Raises `OSError`, or `ValueError` with the reason."""
+    import tomllib  # imported here: few nodes read such a file
 
     try:
         text = content_of(path).decode("utf-8-sig")

@@ -1,4 +1,4 @@
-"""Error text for a port that another program uses."""
+"""Error text for a port that is already in use."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def is_taken(error: OSError) -> bool:
 
 
 def taken(flag: str | None = None) -> str:
-    """Return the cause and what to do; `flag` is the option that sets the port, where known."""
+    """Return the cause and a fix. `flag` is the option that sets the port, if known."""
     choose = "choose another one" if flag is None else f"choose another one with {flag}"
     return f"{os.strerror(errno.EADDRINUSE)}. Another program has this port: {choose}, or 0 for any that is free."

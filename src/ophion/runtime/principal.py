@@ -1,11 +1,11 @@
-"""The user behind the current request, for audit records and tenants."""
+"""The user of the current request, for audit records and tenants."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
 SUBJECT: ContextVar[str | None] = ContextVar("subject", default=None)
-"""User of the request's token, inherited by the tasks it starts; None without a token."""
+"""User of the request's token; None without a token. Tasks that the request starts inherit it."""
 
 TENANT: ContextVar[str | None] = ContextVar("tenant", default=None)
-"""Enclave key in the token (`privacyPublicKey`), as written there."""
+"""Enclave key in the token (`privacyPublicKey`), in the token's encoding."""

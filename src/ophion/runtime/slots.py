@@ -1,7 +1,7 @@
-"""Slots of a bounded resource. A single request fails when none is free; a member of a batch waits for one.
+"""Slots of a bounded resource. If no slot is free, a single request fails, and a request of a batch waits.
 
-A client sends one batch and then waits for its answer, so a batch never has more than a few members in the queue.
-Batches together use at most half of the slots: single requests find a free slot while batches wait.
+A batch has only a few requests in the queue at a time. All batches together use at most half of the slots, so single
+requests find a free slot while batches wait.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections import deque
 from contextvars import ContextVar
 
 WAITS_FOR_SLOT: ContextVar[bool] = ContextVar("waits_for_slot", default=False)
-"""Set while a member of a batch runs, and inherited by its tasks. The deadline of the batch bounds the wait."""
+"""Set while a request of a batch runs; its tasks inherit it. The deadline of the batch bounds the wait."""
 
 
 class Slots:
-    """Counts slots in use. The queue is first come, first served."""
+    """Counts the slots in use. Waiting requests get slots in order of arrival."""
 
     def __init__(self, limit: int | None) -> None:
-        """`limit`: number of slots; None for a resource without a limit."""
+        """Create the slots. `limit` is their number; None for no limit."""
         self.limit = limit
         self.used = 0
         self._used_by_batches = 0
@@ -26,14 +26,14 @@ class Slots:
         self._queue: deque[asyncio.Future[None]] = deque()
 
     def enter(self) -> bool:
-        """Take a slot; False if none is free."""
+        """Take a slot. Returns False if none is free."""
         if self.limit is not None and self.used >= self.limit:
             return False
         self.used += 1
         return True
 
     def leave(self, in_batch: bool = False) -> None:
-        """Free a slot. `in_batch`: it was taken with `wait`."""
+        """Free a slot. `in_batch` means that it was taken with `wait`."""
         self.used -= 1
         if in_batch:
             self._used_by_batches -= 1
@@ -42,7 +42,7 @@ class Slots:
             self._queue.popleft().set_result(None)
 
     async def wait(self) -> None:
-        """Take a slot for a member of a batch, waiting until one is free."""
+        """Wait for a free slot and take it, for a request of a batch."""
         if not self._queue and self._is_free_for_batches:
             self._take_for_batch()
             return

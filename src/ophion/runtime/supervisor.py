@@ -1,7 +1,7 @@
 """Starts services in order, stops them in reverse order, and stops all when one fails.
 
-A service is a coroutine that runs until it is cancelled. It reports when it is ready, because the next one may depend
-on it: a server is ready when its port is bound. A service that returns early or raises ends the node.
+A service is a coroutine that runs until it is cancelled. It reports when it is ready, because the next service may
+depend on it: a server is ready when its port is bound. If a service returns early or raises, the node stops.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Service(Protocol):
     name: str
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run until cancelled; call `ready` once when other services may depend on this one."""
+        """Run until cancelled. Call `ready` once, when other services may use this one."""
 
 
 class ServiceEnded(Exception):
@@ -46,7 +46,7 @@ class Supervisor:
         self._stop.set()
 
     async def run(self, started: Callable[[], Awaitable[None] | None] = lambda: None) -> None:
-        """Start every service, await `started`, wait for `stop`; raises the error of a failed service."""
+        """Start every service, await `started`, then wait for `stop`. Raises the error of a failed service."""
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
         try:
             for service in self._services:
@@ -84,7 +84,7 @@ class Supervisor:
                 raise error if error is not None else ServiceEnded(name)
 
     async def _shut_down(self) -> None:
-        """Cancel the last started service first; errors while stopping are logged, because the rest must stop too."""
+        """Cancel services in reverse start order. Errors are only logged, because the other services must stop too."""
         for name, task in reversed(self._running):
             if task.done():
                 continue

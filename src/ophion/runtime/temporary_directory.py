@@ -1,6 +1,6 @@
-"""A temporary directory.
+"""Creates a temporary directory without `tempfile`.
 
-`tempfile` also loads compression, archives and random numbers: 3 ms and almost a megabyte that a node does not use.
+`tempfile` also imports compression, archives and random numbers, which takes 3 ms and almost a megabyte.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Untrusted text for terminals and logs: control characters and terminal escapes become visible escapes."""
+"""Escapes untrusted text for terminals and logs: control characters and terminal escapes become visible."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ def escape_line(text: str) -> str:
     """Return the text as one printable line.
 
     Newlines, terminal escapes, C1 controls, direction overrides and lone surrogates become `\\n`, `\\x1b`, `\\u202e`
-    and so on.
-    Use it for whatever a peer, a contract, a remote node or a file supplies.
+    and so on. Use it for all text from a peer, a contract, a remote node or a file.
     """
     if text.isprintable():
         return text
@@ -16,7 +15,9 @@ def escape_line(text: str) -> str:
 
 
 def escape_lines(text: str, indent: str = "    ") -> str:
-    """Escape each line of a longer text, such as a traceback. The indent keeps a line from posing as a log record."""
+    """Escape each line of a longer text, such as a traceback. The indent prevents a line from looking like a log
+    record.
+    """
     return "\n".join(indent + escape_line(line.expandtabs(4)) for line in text.split("\n"))
 
 

@@ -2,13 +2,13 @@
 
 There are two kinds of listeners:
 
-- `listen(callback)` runs in the publisher's step. The pool uses it: when `publish` returns, its content agrees with the
-new head. A callback must be short and must not raise.
+- `listen(callback)` adds a callback that `publish` calls directly. The pool uses it, so that its content agrees with
+  the new head when `publish` returns. A callback must be short and must not raise.
 
-- `subscribe(...)` gives a bounded queue for `async for`. Its creator chooses what happens when it is full: a metric may
-lose old values, a WebSocket client that does not read is disconnected.
+- `subscribe(...)` gives a bounded queue for `async for`. The subscriber chooses what happens when the queue is full:
+  a metric may lose old values; a WebSocket client that does not read is disconnected.
 
-A topic belongs to the event loop and needs no lock.
+A topic is used on the event loop only and needs no lock.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class Subscription(Generic[T]):
         return self._events.popleft()
 
     def close(self) -> None:
-        """Receive no more events; queued ones can still be read."""
+        """Stop receiving events. Queued events can still be read."""
         self._closed = True
         self._topic.drop(self)
         self._wake()
 
     def offer(self, event: T) -> None:
-        """Queue an event; for the topic only."""
+        """Queue an event. Only the topic calls this."""
         if self._concerns is not None and not self._concerns(event):
             return
         if len(self._events) >= self._limit:
@@ -100,7 +100,7 @@ class Subscription(Generic[T]):
 
 
 class Topic(Generic[T]):
-    """Broadcasts events to the listeners at the time of publication."""
+    """Broadcasts each event to the current listeners."""
 
     __slots__ = ("_callbacks", "_subscriptions")
 
@@ -116,9 +116,9 @@ class Topic(Generic[T]):
             subscription.offer(event)
 
     def listen(self, callback: Callable[[T], None], is_early: bool = False) -> Callable[[], None]:
-        """Call back in the publisher's step; returns a function that ends it.
+        """Let `publish` call this callback directly. Returns a function that removes it.
 
-        `is_early`: before listeners that only update their own state, because a client waits for this one.
+        With `is_early`, it is called before all other listeners, because a client waits for it.
         """
         if is_early:
             self._callbacks.insert(0, callback)
@@ -134,7 +134,7 @@ class Topic(Generic[T]):
     def subscribe(
         self, name: str, limit: int, when_full: WhenFull, concerns: Callable[[T], object] | None = None
     ) -> Subscription[T]:
-        """Return a bounded queue of the events from now on; events outside of the filter do not wake the reader."""
+        """Return a bounded queue of future events. Events for which `concerns` is false do not wake the reader."""
         subscription = Subscription(self, name, limit, when_full, concerns)
         self._subscriptions.append(subscription)
         return subscription
@@ -146,5 +146,5 @@ class Topic(Generic[T]):
 
     @property
     def has_listeners(self) -> bool:
-        """Whether there is a listener; a publisher may skip creating an event."""
+        """Return whether there is a listener. If not, a publisher can skip creating an event."""
         return bool(self._callbacks or self._subscriptions)

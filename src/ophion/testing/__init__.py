@@ -1,4 +1,4 @@
-"""Test support, for our own tests and for tests of other networks.
+"""Test support, for Ophion's own tests and for tests of other networks.
 
 The node does not import this package.
 """

@@ -1,4 +1,4 @@
-"""Chains of empty IBFT 2.0 or QBFT blocks: the engine prepares and seals headers as validators do.
+"""Makes chains of empty IBFT 2.0 or QBFT blocks. The engine prepares and seals headers as validators do.
 
 Nothing is executed, because an empty block does not change the state.
 """
@@ -36,7 +36,7 @@ FORKS: Final = ("berlin", "london")
 
 
 class KnownHeaders:
-    """The headers so far, as the engine reads them."""
+    """The headers made so far, in the form that the engine reads."""
 
     def __init__(self, first: HashedHeader) -> None:
         self.by_hash = {first.hash: first}
@@ -89,7 +89,7 @@ def bft_genesis_text(protocol: str, count: int) -> str:
 def sealed_blocks(
     protocol: str, count: int, blocks: int, sealers: int | None = None, start: int = START
 ) -> Iterator[tuple[HashedHeader, bytes]]:
-    """Yield (header, RLP) of each block. The first has timestamp `start`, later ones follow by a second each.
+    """Yield (header, RLP) of each block. The first block has timestamp `start`; blocks are one second apart.
 
     Fewer `sealers` than a quorum produce invalid blocks.
     """

@@ -1,4 +1,4 @@
-"""Chains of empty Clique blocks with one signer: headers only, nothing is executed."""
+"""Makes chains of empty Clique blocks with one signer: headers only, nothing is executed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORKS: Final = (
 
 
 def clique_genesis_text() -> str:
-    """Return a genesis file for this node and geth."""
+    """Return a genesis file that both Ophion and geth accept."""
     values = {
         "config": {
             "chainId": CHAIN_ID,

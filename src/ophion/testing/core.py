@@ -1,4 +1,4 @@
-"""A node core without interfaces, threads or real time, built by `node/build.py`."""
+"""A node core without interfaces, threads or real time. `node/build.py` builds it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestCore:
         return [answer.hash for answer in answers if isinstance(answer, Admitted)]
 
     async def seal(self, seconds: float = 1.0) -> HashedHeader:
-        """Advance the clock, then build a block from the pool, empty or not."""
+        """Advance the clock, then build a block from the pool; the block may be empty."""
         self.clock.advance(seconds)
         built = await self.core.assembler.assemble(1.0)
         return await self.core.assembler.commit(built.header, built, self.clock.monotonic())
@@ -66,7 +66,7 @@ def open_core(
     key: PrivateKey = DEV_KEYS[0],
     clock: ManualClock | None = None,
 ) -> Iterator[TestCore]:
-    """Open the development network, or another, in this directory; opening it again is a restart."""
+    """Open a network in this directory, by default the development network. A second call is a restart."""
     clock = clock or ManualClock()
     store = open_store(path, durable=False)
     try:

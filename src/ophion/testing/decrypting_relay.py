@@ -1,4 +1,4 @@
-"""A relay that decrypts RLPx between two nodes whose keys the test has, acting as each towards the other.
+"""A relay that decrypts RLPx between two nodes. It has the keys of both and acts towards each node as the other.
 
 Tests can search every decrypted and decompressed message that a node has received.
 """
@@ -19,7 +19,7 @@ _ENTROPY: Final = SystemEntropy()
 
 
 class _Side:
-    """One end of a session, as the relay sees it."""
+    """One end of a session, seen from the relay."""
 
     def __init__(self, end: socket.socket, heard: list[bytes]) -> None:
         self.end = end
@@ -27,12 +27,12 @@ class _Side:
         self.partial = b""
         self.session: Session | None = None
         self.pending: list[tuple[int, bytes]] = []
-        """Messages of this end that wait for the other handshake."""
+        """Messages of this end that wait for the handshake of the other end."""
         self.has_greeted = False
 
 
 class _Conversation:
-    """Both directions between dialler and listener."""
+    """Both directions of a connection between dialler and listener."""
 
     def __init__(self, dialler: _Side, target: _Side, dialler_key: PrivateKey, target_key: PrivateKey) -> None:
         self._dialer, self._target = dialler, target
@@ -40,7 +40,7 @@ class _Conversation:
         self._handshake: Handshake | None = None
 
     def through(self, source: socket.socket, data: bytes) -> Passed:
-        """Return what to send to which end after bytes from one end."""
+        """Process bytes from one end. Returns the bytes to send and the socket to send them to."""
         is_dialler = source is self._dialer.end
         here, there = (self._dialer, self._target) if is_dialler else (self._target, self._dialer)
         if here.session is None:
@@ -73,14 +73,14 @@ class _Conversation:
             yield there.end, there.session.seal(said)
             here.has_greeted = True
             if there.has_greeted:
-                # after both Hellos all messages are compressed, any number at a time
+                # after both Hellos, all messages are compressed
                 here.session.is_compressed = there.session.is_compressed = True
                 here.pending += _payloads(here.session.feed(b""))
                 there.pending += _payloads(there.session.feed(b""))
 
 
 class DecryptingRelay(Relay):
-    """Like `Relay`, and records every message that either side receives."""
+    """A relay that records every message that either side receives."""
 
     def __init__(self, target: int, target_key: PrivateKey, dialler_key: PrivateKey) -> None:
         super().__init__(target)

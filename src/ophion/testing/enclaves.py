@@ -1,4 +1,4 @@
-"""Enclaves for tests: real keys and databases, connections in memory."""
+"""Enclaves for tests, with real keys and databases and in-memory connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ophion.testing.wait_for import until
 
 
 class Member:
-    """The enclave of one node, which can be stopped and reopened."""
+    """The enclave of one node. It can be stopped and opened again."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Member:
         self.open()
 
     def open(self, settings: EnclaveSettings | None = None) -> None:
-        """Open from disk."""
+        """Open the enclave from disk."""
         self.store: Store = open_store(self.path)
         keyring = EnclaveKeyring(self.secrets)
         settings = settings or EnclaveSettings(self.mode)
@@ -52,11 +52,11 @@ class Member:
         self.protocol = PrivProtocol(self.enclave, self.node_key.public_key, clock, SystemEntropy())
 
     def host(self) -> Host:
-        """The node around it, for in-memory connections."""
+        """Return the node that the enclave belongs to, for in-memory connections."""
         return Host(self.node_key, [self.protocol])
 
     def close(self) -> None:
-        """Stop; everything acknowledged is on disk."""
+        """Stop the enclave. All acknowledged data is on disk."""
         self.store.close()
 
 
@@ -74,7 +74,7 @@ async def at_work(*members: Member) -> AsyncIterator[None]:
 
 
 async def met(*members: Member) -> list[MemoryConnection]:
-    """Connect all enclaves with each other and wait until all keys are proven."""
+    """Connect all enclaves with each other and wait until all of them have proven their keys."""
     hosts = [member.host() for member in members]
     meetings = [MemoryConnection(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]
     await until(

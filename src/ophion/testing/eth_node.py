@@ -1,4 +1,4 @@
-"""A node with the eth protocol and sync, without sockets: `testing/core.py` with two more services."""
+"""A node with the eth protocol and sync, but without sockets: `testing/core.py` with two more services."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def eth_node(
     lanes: Lanes | None = None,
     synchronises: bool = True,
 ) -> AsyncIterator[EthNode]:
-    """Run a node of the development network, or of another, in this directory."""
+    """Run a node in this directory, by default on the development network."""
     with _eth_node(path, clock, config, genesis, lanes or InlineLanes()) as node:
         running = (node.eth, node.sync) if synchronises else (node.eth,)
         services = [asyncio.create_task(service.run(lambda: None)) for service in running]

@@ -1,7 +1,7 @@
 """Connects two nodes of one process by a sub-protocol, without sockets.
 
-Each message arrives at the other side in a later loop step, in order, and is recorded. Encryption and framing are
-missing; everything above a connection is the real code.
+Each message arrives at the other side in a later loop step, in order, and is recorded. There is no encryption and no
+framing. All code above the connection is real.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ophion.peers.subprotocol import Attached, Subprotocol
 
 
 class Wire:
-    """One end of a connection; `Link` for the peer that this end sees."""
+    """One end of a connection. It is the `Link` of the peer at the other end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,14 +29,14 @@ class Wire:
         self.sent: list[tuple[int, bytes]] = []
         """(code, payload) of every message that this end has sent."""
         self.ended: tuple[DisconnectReason, str] | None = None
-        """Reason why this end closed the connection."""
+        """Reason for which this end closed the connection."""
         self.intercept: Callable[[int, bytes], bytes | None] | None = None
-        """May change what this end sends, or drop it with None."""
+        """Called with each message that this end sends. Returns the payload to send, or None to drop the message."""
         self.other: Wire | None = None
         self.attached: Attached | None = None
         self.tasks: set[asyncio.Task[None]] = set()
         self.limits: dict[int, int] = {}
-        """Size limits of message codes."""
+        """Maximum payload size by message code."""
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
         if not self.is_open:
@@ -99,7 +99,7 @@ class Wire:
                 self.attached.closed()
 
     def codes(self) -> list[int]:
-        """Return what this end has sent."""
+        """Return the codes of the messages that this end has sent."""
         return [code for code, _ in self.sent]
 
 
@@ -113,9 +113,9 @@ def connect(
     offers: Sequence[int] | None = None,
     intercept: Callable[[int, bytes], bytes | None] | None = None,
 ) -> tuple[Wire, Wire]:
-    """Connect two nodes; returns the end at `one`, and the end at `other`.
+    """Connect two nodes. Returns the end at `one` and the end at `other`.
 
-    `offers` limits the versions; `intercept` may change what `other` sends, from its first message on.
+    `offers` limits the protocol versions. `intercept` may change the messages of `other`, from the first one on.
     """
     a, b = Wire("one"), Wire("other")
     b.intercept = intercept

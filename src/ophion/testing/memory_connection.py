@@ -1,4 +1,4 @@
-"""Two nodes connected in memory: real connections, sessions and sub-protocols, no sockets, any clock."""
+"""Connects two nodes in memory: real connections, sessions and sub-protocols, but no sockets, and any clock."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Host:
         )
 
     def connection(self, remote_id: bytes | None = None) -> Connection:
-        """A connection that dials this node, or waits for a dialler."""
+        """Create a connection that dials the remote node; without an id, one that waits for a dialler."""
         return Connection(self.context, Session(self.identity, SystemEntropy(), remote_id))
 
     def judge(self, peer: Peer) -> None:
-        """Every peer may stay."""
+        """Accept every peer."""
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         self.peers.add(peer)
@@ -59,7 +59,7 @@ class Host:
 
 
 class MemoryConnection:
-    """Connect one host to another; returns both tasks."""
+    """A connection from one host to another, with a task at each end."""
 
     def __init__(self, dialler: Host, listener: Host) -> None:
         loop = asyncio.get_running_loop()
@@ -69,7 +69,7 @@ class MemoryConnection:
         self.tasks = [asyncio.create_task(self.near.run()), asyncio.create_task(self.far.run())]
 
     async def peers(self) -> tuple[Peer, Peer]:
-        """Return the peers that each side sees after both Hellos, the dialler's view first."""
+        """Return the peers that each side sees after both Hellos; the dialler's peer is first."""
         while self.near.peer is None or self.far.peer is None:
             await asyncio.sleep(0)
             if all(task.done() for task in self.tasks):

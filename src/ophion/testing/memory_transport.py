@@ -1,4 +1,4 @@
-"""A pipe between two protocols of one event loop: sockets without sockets, also in virtual time."""
+"""A pipe between two protocols of one event loop. It replaces sockets, also in virtual time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ _CHUNK = 64 * 1024
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end. Bytes arrive in order, in chunks, in later loop steps; a paused reader fills the buffer of the other."""
+    """One end of the pipe. Bytes arrive in order, in chunks, in later loop steps. A paused reader fills the writer's
+    buffer.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, **extra: Any) -> None:
         super().__init__(extra)
@@ -22,7 +24,7 @@ class MemoryTransport(asyncio.Transport):
         self._has_sent_end = self._is_finished = False
         self.far_end: MemoryTransport
         self.is_frozen = False
-        """Whether the other end has stopped reading, like a stopped process."""
+        """Whether the other end has stopped reading, as a stopped process would."""
 
     # --- writing ------------------------------------------------------------------------------------
 
@@ -54,7 +56,7 @@ class MemoryTransport(asyncio.Transport):
     def is_reading(self) -> bool:
         return self._is_reading
 
-    # --- the end ------------------------------------------------------------------------------------
+    # --- closing ------------------------------------------------------------------------------------
 
     def is_closing(self) -> bool:
         return self._is_closing
@@ -75,12 +77,12 @@ class MemoryTransport(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Close for writing; reading goes on."""
+        """Close for writing; reading continues."""
         self._is_finished = True
         self._pump_soon()
 
     def thaw(self) -> None:
-        """The other end reads again."""
+        """Let the other end read again."""
         self.is_frozen = False
         self._pump_soon()
 
@@ -128,7 +130,7 @@ def connect_in_memory(
     *,
     ip: str = "127.0.0.1",
 ) -> tuple[MemoryTransport, MemoryTransport]:
-    """Connect two protocols; both are called at once."""
+    """Connect two protocols. Both get `connection_made` at once."""
     here, there = (ip, 50_000), (ip, 30_303)
     near = MemoryTransport(loop, dialler, sockname=here, peername=there)
     far = MemoryTransport(loop, listener, sockname=there, peername=here)

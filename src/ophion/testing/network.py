@@ -1,7 +1,7 @@
 """Networks of real nodes on this machine: validators, followers, and links that can be cut.
 
-Every node is a process of the real command with its own data path, a public test key and the others as static peers.
-With `relayed` each connection goes through a `Relay`, so that tests can cut links while processes run.
+Every node is a process of the real command with its own data path and a public test key. The other nodes are its static
+peers. With `relayed`, each connection goes through a `Relay`, so that tests can cut links while processes run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def member_key(index: int) -> PrivateKey:
 def network_genesis(
     engine: str, members: Iterable[Address], period_s: int = 1, timeout_s: int = 2, gas_limit: int = 0x1FFFFFFFFFFFFF
 ) -> dict[str, Any]:
-    """Return a genesis with free gas for these validators or signers, also for geth and GoQuorum."""
+    """Return a genesis with free gas for these validators or signers. geth and GoQuorum accept it too."""
     members = sorted(members)
     forks = ("homestead", "eip150", "eip155", "eip158", "byzantium", "constantinople", "petersburg", "istanbul")
     config: dict[str, Any] = {"chainId": CHAIN_ID, **{f"{fork}Block": 0 for fork in forks}, "berlinBlock": 0}
@@ -92,11 +92,10 @@ class TestNetwork:
         own: dict[int, Sequence[str]] | None = None,
         launchers: dict[int, Sequence[str]] | None = None,
     ) -> None:
-        """`clocks`: seconds by which clocks of some nodes are ahead; `own`: more options of some nodes.
+        """Set up a network.
 
-        `launchers`: what runs some nodes in place of the command.
-
-        `tapped`: record everything that one node receives.
+        `clocks`: seconds by which clocks of some nodes are ahead. `own`: further options of some nodes. `launchers`:
+        programs that run some nodes instead of the command. `tapped`: the node whose received messages are recorded.
         """
         count = validators + followers
         self.path = path
@@ -147,14 +146,14 @@ class TestNetwork:
         return self.path / f"node{index}"
 
     def furnish(self, index: int) -> None:
-        """Write key and static peers to a data path."""
+        """Write the key and the static peers of a node to its data path."""
         path = self.data_path(index)
         path.mkdir(exist_ok=True)
         (path / "key").write_text(self.keys[index].secret().hex())
         (path / "static-nodes.json").write_text(json.dumps(self.neighbours(index)))
 
     def neighbours(self, index: int) -> list[str]:
-        """Return how a node reaches the others: directly, or through relays."""
+        """Return the enode URLs under which a node reaches the others, directly or through relays."""
         return [
             f"enode://{self.keys[other].public_key.hex()}@{_LOOPBACK}:{self.port_of(index, other)}"
             for other in range(len(self.ports))
@@ -166,7 +165,7 @@ class TestNetwork:
         relay = self.relays.get((here, there))
         return self.ports[there] if relay is None else relay.port
 
-    # --- what tests do to it --------------------------------------------------------------------
+    # --- actions --------------------------------------------------------------------------------------
 
     def kill(self, *indexes: int) -> None:
         """Kill nodes."""
@@ -191,7 +190,7 @@ class TestNetwork:
         for relay in self.relays.values():
             relay.is_cut = False
 
-    # --- what tests see -------------------------------------------------------------------------
+    # --- observations ---------------------------------------------------------------------------------
 
     def heard(self, index: int) -> list[bytes]:
         """Return every decrypted message that a tapped node has received."""
@@ -215,13 +214,13 @@ class TestNetwork:
         return None if block is None else block["hash"]
 
     def agrees(self, indexes: Iterable[int] | None = None, since: int = 0) -> bool:
-        """Whether these nodes have the same blocks up to the lowest of their heads."""
+        """Return whether these nodes have the same blocks up to the lowest of their heads."""
         chosen = list(range(len(self.nodes)) if indexes is None else indexes)
         lowest = min(self.heights(chosen))
         return all(len({self.block_hash(one, number) for one in chosen}) == 1 for number in range(since, lowest + 1))
 
     def wait(self, condition: Callable[[], bool], limit_s: float, what: str = "that") -> float:
-        """Wait for a condition; return how long it took."""
+        """Wait for a condition; return how long that took."""
         began = time.monotonic()
         while not condition():
             if time.monotonic() > began + limit_s:
@@ -230,7 +229,7 @@ class TestNetwork:
         return time.monotonic() - began
 
     def grow(self, blocks: int, limit_s: float, indexes: Iterable[int] | None = None) -> float:
-        """Wait until these nodes have so many blocks more than the highest of them now."""
+        """Wait until each of these nodes is `blocks` above the highest current head; return how long that took."""
         chosen = list(range(len(self.nodes)) if indexes is None else indexes)
         goal = max(self.heights(chosen)) + blocks
         return self.wait(lambda: min(self.heights(chosen)) >= goal, limit_s, f"block {goal}")
@@ -251,7 +250,7 @@ class TestNetwork:
             for node in self.nodes:
                 node.start()
         except BaseException:
-            # `__exit__` does not run in this case
+            # `__exit__` does not run after an error in `__enter__`
             self.close()
             raise
         return self

@@ -1,4 +1,4 @@
-"""Development networks with rules contracts in their genesis."""
+"""Development networks with permission contracts in their genesis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def permissioned_genesis(
     fork: str = "osaka",
     version: int = 1,
 ) -> Genesis:
-    """Return the development network with the contracts for accounts, for nodes, or both."""
+    """Return the genesis of a development network with permission contracts for accounts, for nodes, or both."""
     document = _document(fork)
     contracts = {} if accounts is None else account_contracts(admins, accounts)
     contracts |= {} if nodes is None else node_contracts(admins, nodes, version)
@@ -30,7 +30,7 @@ def permissioned_genesis(
 
 
 def calldata(signature: str, *words: bytes | int) -> bytes:
-    """Encode a call with arguments of one word each: numbers and addresses right-aligned, longer bytes as they are."""
+    """Encode a call whose arguments have one word each: numbers and addresses right-aligned, longer bytes unchanged."""
     selector = keccak256(signature.encode())[:4]
     encoded = (word.to_bytes(32, "big") if isinstance(word, int) else word.rjust(32, b"\0") for word in words)
     return selector + b"".join(encoded)

@@ -1,8 +1,8 @@
-"""Ports that are reserved before a node listens on them.
+"""Reserves ports before a node listens on them.
 
-Nodes of a network know each other before the first starts, so a random free port does not help. These are claimed like
-those of a quickstart, outside of the ephemeral range, until the test process ends: neither another test nor an outgoing
-connection can take one.
+The nodes of a network must know each other's ports before the first node starts. So ports are reserved as in a
+quickstart: outside of the ephemeral range, until the test process ends. Neither another test nor an outgoing connection
+can take them.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ _CLAIMS: Final = Claims()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return reserved ports with no listener."""
+    """Return reserved ports on which no process listens."""
     return [spare_port(_CLAIMS.take) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Private transactions for tests: public test keys, a contract that stores a number, and its clients."""
+"""Private transactions for tests: public test keys, a contract that stores a number, and a client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NUMBER_CONTRACT: Final = bytes.fromhex(
     "918252519081900360200190f35b600055565b6000549056fea165627a7a72305820cb1d0935d14b589300b12fcd0ab849a7e9019c81da24d6"
     "daa4f6b2f003d1b0180029"
 )
-"""Stores one number: `set(uint256)` and `get()`."""
+"""A contract that stores one number: `set(uint256)` and `get()`."""
 GET: Final = "0x6d4ce63c"
 GAS: Final = 3_000_000
 
@@ -68,7 +68,7 @@ class PrivateClient:
         group: bytes | None = None,
         nonce: int | None = None,
     ) -> str:
-        """Return the hash of the marker."""
+        """Send a private transaction; return the hash of its marker."""
         id = group or legacy_id([self.enclave_key, *private_for])
         if nonce is None:
             nonce = int(self.node.rpc("priv_getTransactionCount", "0x" + self.key.address.hex(), text(id)), 16)
@@ -88,9 +88,9 @@ class PrivateClient:
         return marker
 
     def receipt(self, marker: str, limit_s: float = 60.0) -> dict[str, Any]:
-        """Return the private receipt once the marker is in a block."""
+        """Wait until the marker is in a block; return the private receipt."""
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
-        # a request waits some seconds for private states, which a busy machine may exceed
+        # the node waits some seconds for private states, and a busy machine may need longer
         return wait_for(lambda: self._private_receipt(marker), limit_s, "its receipt")
 
     def _private_receipt(self, marker: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Real nodes as processes, started by the command line."""
+"""Runs real nodes as processes of the command line."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ophion.node.ports_file import NAME as PORTS_FILE
 
 COMMAND = (sys.executable, "-m", "ophion")
 _START_LIMIT_S = _STOP_LIMIT_S = _ANSWER_LIMIT_S = 120.0
-"""Timeout for what never happens; generous, because test machines are busy."""
+"""Timeouts after which a test fails. They are long, because test machines are busy."""
 _WRONG_CLOCK = (
     "import runpy, time; right = time.time; time.time = lambda: right() + %g;"
     "runpy.run_module('ophion', None, '__main__')"
 )
 _ALONE = ("--p2p-interface=127.0.0.1", "--p2p-port=0", "--discovery-enabled=false")
-"""Peers on loopback and on a free port; `ophion dev` has none by default."""
+"""Options for peers on loopback and a free port; `ophion dev` has no peers by default."""
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return the environment of a process that must import this package, installed or not."""
+    """Return the environment of a process that can import this package, even if it is not installed."""
     here = str(Path(ophion.__file__).parents[1])
     path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here, **variables}
@@ -45,9 +45,10 @@ def processor_s(*pids: int) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process still holds files and ports; a zombie does not (Linux).
+    """Return whether a process still holds files and ports, unlike a zombie (Linux).
 
-    A killed process looks like a zombie as soon as its first thread has ended, while others still hold everything.
+    A killed process looks like a zombie as soon as its main thread has ended, while other threads still hold files and
+    ports.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -67,9 +68,9 @@ class RpcFailure(Exception):
 
 
 class NodeProcess:
-    """One `ophion` process; a context manager that ends it.
+    """One `ophion` process; a context manager that stops it.
 
-    HTTP and WebSocket use free ports, which the ports file names. Output goes to `log` in the parent of the data path.
+    HTTP and WebSocket use free ports, which are in the ports file. Output goes to `log` in the parent of the data path.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class NodeProcess:
         clock_ahead_s: float = 0.0,
         launcher: Sequence[str] = COMMAND,
     ) -> None:
-        """`launcher` runs the command instead of the Python interpreter."""
+        """Prepare a process. `launcher` runs the command instead of the Python interpreter."""
         self.data_path = data_path
         self._launcher = launcher if not clock_ahead_s else (sys.executable, "-c", _WRONG_CLOCK % clock_ahead_s)
         self.log = data_path.with_name(data_path.name + ".log")
@@ -97,7 +98,7 @@ class NodeProcess:
         self.ports: dict[str, int] = {}
 
     def start(self) -> NodeProcess:
-        """Start and wait until the services listen."""
+        """Start the node and wait until its services listen."""
         (self.data_path / PORTS_FILE).unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -106,7 +107,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # without the process object nothing else could end it
+            # kill it here, because the caller gets no object to do so
             if self.is_running:
                 self.kill()
             raise
@@ -122,7 +123,7 @@ class NodeProcess:
             time.sleep(0.005)
 
     def rpc(self, method: str, *params: Any) -> Any:
-        """Call a method over one kept connection; raises `RpcFailure`."""
+        """Call a method over one reused connection. Raises `RpcFailure`."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self.ports["json-rpc"], timeout=_ANSWER_LIMIT_S)
@@ -134,7 +135,7 @@ class NodeProcess:
 
     @property
     def height(self) -> int:
-        """Return the number of its head."""
+        """Return the number of the node's head."""
         return int(self.rpc("eth_blockNumber"), 16)
 
     def send(self, raw: bytes) -> str:
@@ -195,4 +196,4 @@ class NodeProcess:
 
 
 MINING = ("--network=dev", "--miner-enabled", "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73")
-"""Return options of a development node that mines."""
+"""Options of a development node that mines."""

@@ -19,7 +19,7 @@ class Relay:
 
     def __init__(self, target: int) -> None:
         self.is_cut = False
-        """Whether the link is cut: existing connections are closed, new ones refused."""
+        """Whether the link is cut: open connections are closed and new ones refused."""
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -38,7 +38,7 @@ class Relay:
         self._listener.close()
 
     def hang_up(self) -> None:
-        """Close current connections; accept new ones."""
+        """Close current connections. New ones are accepted."""
         self._is_hanging_up = True
 
     def _run(self) -> None:
@@ -72,7 +72,7 @@ class Relay:
         self._connected(near, far)
 
     def _connected(self, near: socket.socket, far: socket.socket) -> None:
-        """Handle a new connection after the other side accepted it."""
+        """Handle a new connection that the target has accepted."""
 
     def _pass_on(self, selector: selectors.BaseSelector, source: socket.socket) -> None:
         partner = self._partner.get(source)

@@ -26,7 +26,7 @@ def legacy_transaction(
     data: bytes = b"",
     chain_id: int | None = DEV_CHAIN_ID,
 ) -> bytes:
-    """Sign a legacy transaction, with replay protection (EIP-155) unless the chain id is None."""
+    """Sign a legacy transaction, with replay protection (EIP-155) if there is a chain id."""
     return UnsignedTransaction(
         type=LEGACY, chain_id=chain_id, nonce=nonce, gas=gas, to=to, value=value, input=data, gas_price=gas_price
     ).signed_by(key)
@@ -74,7 +74,7 @@ def blob_transaction(key: PrivateKey, nonce: int, hashes: Sequence[Hash32], *, c
 
 
 def with_empty_blobs(key: PrivateKey, nonce: int, count: int = 1, *, chain_id: int = DEV_CHAIN_ID) -> bytes:
-    """Sign a blob transaction with zero blobs in its network form: commitment and proof are the point at infinity."""
+    """Sign a blob transaction with all-zero blobs, in network form. Commitment and proof are the point at infinity."""
     infinity = b"\xc0" + bytes(47)
     hash = b"\x01" + sha256(infinity).digest()[1:]
     inner = blob_transaction(key, nonce, [hash] * count, chain_id=chain_id)

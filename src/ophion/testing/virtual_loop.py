@@ -1,7 +1,7 @@
-"""An event loop with virtual time: it jumps to the next deadline when nothing is ready.
+"""An event loop with virtual time. When no task is ready, it jumps to the next deadline.
 
-Minutes take milliseconds, and every run gives the same result. The loop raises when nothing can ever become ready. It
-works without threads and sockets only (`InlineLanes`).
+Simulated minutes take milliseconds, and every run gives the same result. If no task can ever become ready, the loop
+raises `Deadlock`. It supports neither threads nor sockets (use `InlineLanes`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class Deadlock(Exception):
-    """All tasks wait, and there is no deadline."""
+    """All tasks wait and no deadline is set."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Advances the clock instead of waiting."""
+    """A selector that advances the clock instead of waiting."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
@@ -49,6 +49,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtually(story: Coroutine[Any, Any, T], clock: ManualClock) -> T:
-    """Like `asyncio.run`, in the time of `clock`."""
+    """Run a coroutine like `asyncio.run`, in the virtual time of `clock`."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
         return runner.run(story)

@@ -28,7 +28,7 @@ from ophion.vectors.networks import network_spec
 from ophion.vectors.outcome import Outcome, outcomes
 
 _LATE: Final = 2.0**63
-"""A time after all blocks of the tests, so that none is in the future."""
+"""A time after all blocks of the tests, so that no block is in the future."""
 
 
 class _Difference(Exception):
@@ -36,7 +36,7 @@ class _Difference(Exception):
 
 
 def run_file(path: Path) -> list[Outcome]:
-    """One outcome for each case of the file."""
+    """Run a file; return one outcome for each case."""
     return outcomes(path, lambda name, case: [_run_case(str(path), name, case)])
 
 
@@ -81,7 +81,7 @@ def _play(case: dict[str, Any], spec: ChainSpec, store: Store) -> None:
 
 
 def _import(raw: bytes, chain: Chain, core: ImportCore) -> str:
-    """Import one block; returns the reason of a rejection, or an empty text."""
+    """Import one block. Returns the reason if it is rejected, else an empty text."""
     try:
         block = decode_block(raw, chain.engine)
         if core.is_known(block.header.hash):

@@ -16,7 +16,7 @@ from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
-    """One outcome for each case of each fork of the file."""
+    """Run a file; return one outcome for each case of each fork."""
 
     def group_of(_: str, group: dict[str, Any]) -> Iterator[Outcome]:
         for fork, cases in group.items():

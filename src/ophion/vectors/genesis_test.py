@@ -1,4 +1,4 @@
-"""Runner for GenesisTests: genesis documents and the RLP of the block they give."""
+"""Runner for GenesisTests: genesis documents and the RLP of their genesis blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
-    """One outcome for each case of the file."""
+    """Run a file; return one outcome for each case."""
     return outcomes(path, lambda name, case: [_outcome(str(path), name, case)])
 
 
@@ -30,7 +30,7 @@ def _outcome(file: str, name: str, case: dict[str, Any]) -> Outcome:
 
 
 def _block(case: dict[str, Any]) -> bytes:
-    """The genesis block of a document of 2014: balances are called `wei` there, and no engine is named."""
+    """Return the genesis block of a document of 2014: balances are named `wei`, without an engine."""
     alloc = {
         address: {("balance" if key == "wei" else key): value for key, value in account.items()}
         for address, account in case["alloc"].items()

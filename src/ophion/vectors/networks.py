@@ -1,6 +1,6 @@
-"""The network names of the public block tests as chain specifications.
+"""Turns the network names of the public block tests into chain specifications.
 
-A name is a fork that is active from genesis (`Berlin`), or two forks and the point where the second begins:
+A name is a fork that is active from genesis (`Berlin`), or two forks and the point where the second one begins:
 `BerlinToLondonAt5` (block), `ParisToShanghaiAtTime15k` (second), `ArrowGlacierToParisAtDiffC0000` (total difficulty).
 """
 
@@ -50,7 +50,7 @@ _TRANSITION: Final = re.compile(
     r"(?P<before>\w+?)To(?P<after>\w+)At(?P<kind>Time|Diff)?(?P<point>[0-9A-Fa-f]+)(?P<k>k?)"
 )
 _DAO: Final = "Dao"
-# the public vectors were made with these, and say so only from Prague on
+# the public vectors were made with these values, but state them only from Prague on
 _BPO_DEFAULTS: Final = {
     Milestone.BPO1: BlobParameters(10, 15, 8_346_193),
     Milestone.BPO2: BlobParameters(14, 21, 11_684_671),
@@ -61,14 +61,14 @@ _BPO_DEFAULTS: Final = {
 
 
 def milestone_named(name: str) -> Milestone | None:
-    """Milestone of a fork name in the tests."""
+    """Return the milestone of a fork name in the tests."""
     return _FORKS.get(name)
 
 
 def network_spec(name: str, config: dict[str, Any]) -> ChainSpec | None:
-    """Chain specification of a network name; None if a fork is unknown.
+    """Return the chain specification of a network name; None if a fork is unknown.
 
-    `config` is the member of that name in newer vectors: chain id and blob schedule.
+    `config` is the member `config` of newer vectors, with chain id and blob schedule.
     """
     spec = _named_spec(name)
     if spec is None:
@@ -106,7 +106,7 @@ def _named_spec(name: str) -> ChainSpec | None:
 
 
 def _from_genesis(milestone: Milestone) -> tuple[dict[Milestone, int], dict[Milestone, int], int | None]:
-    """(block forks, time forks, terminal total difficulty) of a network that has this fork from the start."""
+    """Return (block forks, time forks, terminal total difficulty) of a network with this fork from genesis on."""
     if milestone < Milestone.PARIS:
         return {milestone: 0}, {}, None
     return {Milestone.GRAY_GLACIER: 0}, {milestone: 0} if milestone > Milestone.PARIS else {}, 0

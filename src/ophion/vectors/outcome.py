@@ -1,4 +1,4 @@
-"""Outcomes of the public tests, and reading of their files."""
+"""Outcomes of the public tests, and a reader of their files."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ophion.errors import DecodeError
 
 
 class Outcome(Struct, frozen=True):
-    """One case of one file."""
+    """The outcome of one case."""
 
     file: str
     case: str
     fork: str
     passed: bool | None
-    """None if skipped; `detail` has the reason."""
+    """Whether the case passed; None if it was skipped. `detail` has the reason."""
     detail: str = ""
     """Expected and actual result of a failure; empty if passed."""
 
 
 def outcomes(path: Path, run: Callable[[str, Any], Iterable[Outcome]]) -> list[Outcome]:
-    """Run all cases of a file, by name; an unreadable file is one failure."""
+    """Run all cases of a file by name. A file that cannot be read counts as one failure."""
     try:
         cases = load_cases(path)
     except DecodeError as error:
@@ -34,7 +34,7 @@ def outcomes(path: Path, run: Callable[[str, Any], Iterable[Outcome]]) -> list[O
 
 
 def load_cases(path: Path) -> dict[str, Any]:
-    """Cases of a file by name. Raises `DecodeError` if the file has another format."""
+    """Return the cases of a file by name. Raises `DecodeError` if the file has another format."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

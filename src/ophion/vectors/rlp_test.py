@@ -12,7 +12,7 @@ from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
-    """One outcome for each case of the file."""
+    """Run a file; return one outcome for each case."""
     return outcomes(path, lambda name, case: [_outcome(path, name, case)])
 
 
@@ -25,7 +25,7 @@ def _outcome(path: Path, name: str, case: Any) -> Outcome:
 
 
 def _problem(value: Any, encoded: bytes) -> str:
-    """The difference, or an empty text. `INVALID` must not decode, `VALID` must, other values must match."""
+    """Return the difference, or an empty text. `INVALID` must not decode, `VALID` must, other values must match."""
     try:
         decoded = rlp.decode(encoded)
     except DecodeError as error:
@@ -40,7 +40,7 @@ def _problem(value: Any, encoded: bytes) -> str:
 
 
 def _encodable(value: Any) -> rlp.Encodable:
-    """JSON to RLP value: numbers are scalars, `#` starts a big decimal, other text is its bytes."""
+    """Convert JSON to an RLP value: numbers are scalars, `#` starts a big decimal, other text is its bytes."""
     if isinstance(value, list):
         return [_encodable(item) for item in value]
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Runner for TrieTests: roots after changes, with plain keys and with hashed ones (files named `secure`)."""
+"""Runner for TrieTests: roots after changes, with plain keys, or with hashed keys in files named `secure`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.vectors.outcome import Outcome, outcomes
 
 
 def run_file(path: Path) -> list[Outcome]:
-    """One outcome for each case of the file."""
+    """Run a file; return one outcome for each case."""
     is_secure = "secure" in path.stem.lower()
     return outcomes(path, lambda name, case: [_outcome(str(path), name, case, is_secure)])
 

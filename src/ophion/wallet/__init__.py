@@ -1,10 +1,10 @@
 """Signing of transactions, messages and typed data.
 
-The node has no accounts of its own. On the development network it may hold the public test keys, for tools that leave
-signing to the node; tests sign here too.
+The node has no accounts of its own. On the development network it may hold the public test keys, for tools that let the
+node sign. Tests sign with this package too.
 
     unsigned    a transaction before it is signed, and its encodings
-    messages    texts (EIP-191)
-    typed_data  structures (EIP-712)
+    messages    text messages (EIP-191)
+    typed_data  typed structures (EIP-712)
     keyring     accounts that can sign
 """

@@ -1,4 +1,4 @@
-"""Accounts that this node can sign for."""
+"""Accounts for which this node can sign."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class Keyring:
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._keys = {key.address: key for key in map(PrivateKey, secrets)}
         self.turns: defaultdict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Return the lock of an account. Hold it from choosing a nonce until the transaction is in the pool: two
-        callers would otherwise use the same nonce."""
+        """The lock of each account. Hold it from choosing a nonce until the transaction is in the pool, so that two
+        callers cannot use the same nonce.
+        """
 
     @property
     def addresses(self) -> list[Address]:

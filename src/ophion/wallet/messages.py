@@ -1,4 +1,4 @@
-"""Signed texts (EIP-191): the prefix keeps a message from being a transaction."""
+"""Signed text messages (EIP-191). The prefix ensures that a message is never a valid transaction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Signed structures (EIP-712).
+"""Signed typed structures (EIP-712).
 
     digest = keccak(0x19 0x01 ‖ hash(domain) ‖ hash(message))
 
-The client supplies the types with the data: names, depth and sizes are checked here. Invalid data raises
+The client supplies the types together with the data, so names, depth and sizes are checked here. Invalid data raises
 `TypedDataError` with its position.
 """
 
@@ -18,7 +18,7 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient
 from ophion.primitives.types import Hash32
 
 Member: TypeAlias = tuple[str, str]
-"""Type and name."""
+"""Type and name of a member."""
 Types: TypeAlias = Mapping[str, Sequence[Member]]
 
 _DOMAIN: Final = "EIP712Domain"
@@ -40,12 +40,12 @@ _MAX_TYPES: Final = 64
 _MAX_MEMBERS: Final = 1024
 _MAX_NAME: Final = 128
 _MAX_VALUES: Final = 100_000
-"""Limit on the work of hashing in Python; real data is far smaller."""
+"""Maximum number of values, because hashing in Python is slow. Real data is far smaller."""
 _WORD: Final = 32
 
 
 class TypedDataError(OphionError):
-    """Typed data that cannot be hashed."""
+    """Typed data cannot be hashed."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -96,7 +96,7 @@ def _members(name: str, value: Any) -> list[Member]:
 
 
 class _Encoder:
-    """Hashes values by one set of types; caches what it knows about a type."""
+    """Hashes values by one set of types. Caches the encoding of each type."""
 
     def __init__(self, types: Types) -> None:
         self._types = types
@@ -121,7 +121,7 @@ class _Encoder:
         return known
 
     def _referenced(self, name: str) -> set[str]:
-        """Return the structures that a type needs, itself included."""
+        """Return the names of all structures that a type refers to, including itself."""
         found: set[str] = set()
         waiting = [name]
         while waiting:
@@ -167,7 +167,7 @@ def _signature(name: str, members: Sequence[Member]) -> str:
 
 
 def _atom(kind: str, value: Any, place: str) -> bytes:
-    """Encode a value that fits into a word."""
+    """Encode a value of an elementary type as one word."""
     if kind == "bool":
         if not isinstance(value, bool):
             raise TypedDataError(place, "true or false is expected")

@@ -26,19 +26,19 @@ _PROTECTED: Final = 35
 
 
 class UnsignedTransaction(Struct, frozen=True, kw_only=True):
-    """All fields that a sender chooses; those of other types are ignored."""
+    """All fields that a sender chooses. Fields that the type does not have are ignored."""
 
     type: int
     chain_id: int | None
-    """None: a legacy transaction without replay protection (before EIP-155)."""
+    """None for a legacy transaction without replay protection (before EIP-155)."""
     nonce: int
     gas: int
     to: Address | None
-    """None creates a contract."""
+    """The recipient; None creates a contract."""
     value: int = 0
     input: bytes = b""
     gas_price: int = 0
-    """Types 0 and 1."""
+    """Only for types 0 and 1."""
     max_fee_per_gas: int = 0
     max_priority_fee_per_gas: int = 0
     access_list: AccessList = ()
@@ -48,7 +48,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
 
     @property
     def signing_hash(self) -> Hash32:
-        """Return the signing hash."""
+        """Return the hash that the sender signs."""
         if self.type == LEGACY:
             chain = [] if self.chain_id is None else [rlp.scalar(self.chain_id), b"", b""]
             return keccak256(rlp.encode([*self._legacy_fields(), *chain]))
@@ -103,7 +103,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
 
 
 def signed_authorization(key: PrivateKey, chain_id: int, address: Address, nonce: int) -> Authorization:
-    """Sign the authorization to set the code of the key's account to that of `address` (EIP-7702)."""
+    """Sign an authorization (EIP-7702): the key's account gets the code of `address`."""
     payload = rlp.encode([rlp.scalar(chain_id), address, rlp.scalar(nonce)])
     signature = key.sign(keccak256(b"\x05" + payload))
     r, s = (int.from_bytes(part, "big") for part in _r_and_s(signature))

@@ -1,8 +1,9 @@
-"""The page for people: overview, explorer, consensus, playground, and the GraphQL editor (also of the GraphQL port).
+"""The web interface: overview, explorer, consensus, playground and GraphQL editor. The GraphQL port serves the editor
+too.
 
-Plain web standards and no build step: what lies in `files/` is what the browser gets.
+Plain web standards without a build step: the browser gets the files in `files/` as they are.
 
     service          the files by path, with their headers, for the gateway and GraphQL
-    files/main.js    from an address to a view; files/lib holds what views share, files/views one file a view
-    files/editor     the GraphQL editor: documents, completion, mistakes, schema
+    files/main.js    router from an address to a view; files/lib has shared code, files/views one file per view
+    files/editor     the GraphQL editor: documents, completion, errors, schema
 """

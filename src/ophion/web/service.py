@@ -1,7 +1,7 @@
-"""The files of the page by path: a pure lookup, without a socket and without the disk after the first look.
+"""Returns the files of the web interface by path. They are read from disk once, at the first request.
 
-What may be served is listed when the object is made, so no path can lead anywhere else. Views live behind the `#` of
-the address; who comes with a plain path (`/block/12`, as addresses of explorers look) is sent there.
+Only files found at that time are served, so no path can lead out of the folder. The path of a view follows the `#` in
+the URL. A plain path such as `/block/12`, as other explorers use it, is redirected there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Answer(NamedTuple):
-    """What to send."""
+    """An HTTP answer: status, headers and body."""
 
     status: int
     headers: Headers
@@ -46,23 +46,23 @@ class Answer(NamedTuple):
 
 
 class PageFiles:
-    """Every file below one folder, by path."""
+    """Serves every file below one folder, by path."""
 
     def __init__(self, index: str = "index.html") -> None:
-        """`index` is the file that `/` stands for."""
+        """Create the lookup. `index` is the file for the path `/`."""
         self._index = index
 
     @cached_property
     def _answers(self) -> Mapping[str, Answer]:
-        """Read at the first request, so that a node starts without reading them."""
+        """Read the files at the first request, so that the node starts faster."""
         folder = files(__package__).joinpath("files")
         found = {f"/{name}": _answer(name, one.read_bytes()) for name, one in _walk(folder, "")}
         return found | {"/": found[f"/{self._index}"]}
 
     def answer(self, path: str, headers: Mapping[bytes, bytes]) -> Answer | None:
-        """The answer to a GET of `path`, which begins with a slash; None where there is no such file.
+        """Answer a GET of `path`, which begins with a slash. Returns None if there is no such file.
 
-        `headers` are those of the request, by lower-case name.
+        `headers` are the request headers by lower-case name.
         """
         found = self._answers.get(path)
         if found is None:
@@ -74,7 +74,7 @@ class PageFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All there is."""
+        """Return all paths that are served."""
         return tuple(sorted(self._answers))
 
 
@@ -92,7 +92,7 @@ def _answer(name: str, content: bytes) -> Answer:
 
 
 def _to_view(path: str) -> Answer | None:
-    """Redirect `/block/12` to the view `#/block/12`, relative, because the base path is unknown here."""
+    """Redirect `/block/12` to the view `#/block/12`. It is relative, because the base path is unknown here."""
     parts = path.strip("/").split("/")
     if parts[0] not in _VIEWS or len(path) > _LONGEST_ADDRESS or not all(part.isalnum() for part in parts):
         return None

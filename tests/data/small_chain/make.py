@@ -1,8 +1,8 @@
-"""Makes the small Clique chain beside this file, and longer ones for tests that need time to interrupt something.
+"""Makes the small Clique chain in this folder, and longer chains for tests that interrupt an import.
 
-The chain is the same byte for byte each time: published keys, deterministic signatures, fixed timestamps. It holds a
-little of everything a Clique file can: both header forms (London comes in block 8), epoch blocks, a vote that lets a
-third signer in, transfers to new and old accounts, a contract with storage and logs, and a transaction that fails.
+The bytes are the same each time: public test keys, deterministic signatures, fixed timestamps. The chain has an example
+of most things: both header forms (London begins in block 8), epoch blocks, a vote that adds a third signer, transfers
+to new and old accounts, a contract with storage and logs, and a failed transaction.
 
     python -m tests.data.small_chain.make        writes genesis.json and blocks.rlp anew
 """
@@ -45,7 +45,7 @@ _DEPLOYMENT = bytes((0x60, len(_KEEPER), 0x80, 0x60, 0x0B, 0x60, 0x00, 0x39, 0x6
 
 
 def genesis_document() -> dict[str, object]:
-    """The genesis: two signers, and the three published keys with plenty of ether."""
+    """Return the genesis: two signers, and three public test keys with much ether."""
     signers = sorted(key.address for key in DEV_KEYS[:2])
     return {
         "config": {
@@ -65,7 +65,7 @@ def genesis_document() -> dict[str, object]:
 
 @dataclass(slots=True)
 class _Author:
-    """The transactions of the chain, one after the other."""
+    """Yields the transactions of the chain in order."""
 
     nonces: dict[bytes, int]
     keeper: bytes
@@ -86,7 +86,7 @@ class _Author:
             return legacy_transaction(
                 key, nonce, to=None, data=_DEPLOYMENT, gas=200_000, gas_price=price, chain_id=_CHAIN_ID
             )
-        if number % 7 == 3 and position == 1:  # too little gas for the storage: included, and failed
+        if number % 7 == 3 and position == 1:  # too little gas for the storage: included, but failed
             return self._call(key, nonce, word, 25_000)
         if (number + position) % 3 == 0:
             return self._call(key, nonce, word, 100_000)
@@ -103,7 +103,7 @@ class _Author:
 
 
 def make_chain(folder: Path, blocks: int = BLOCKS, transactions: int = TRANSACTIONS_A_BLOCK) -> tuple[Path, Path]:
-    """Write a chain of so many blocks and its genesis into a folder; (genesis file, block file)."""
+    """Write a chain and its genesis into a folder; return (genesis file, block file)."""
     text = json.dumps(genesis_document(), indent=2) + "\n"
     genesis = parse_genesis(text)
     engine = CliqueEngine(genesis.spec)
@@ -155,7 +155,7 @@ def _add_block(
 
 
 def _signer(chain: Chain, engine: CliqueEngine) -> PrivateKey:
-    """The signer whose turn it is, or, in every fifth block, one whose turn it is not."""
+    """Return the in-turn signer or, in every fifth block, an out-of-turn one."""
     number = chain.head.number + 1
     snapshot = engine.snapshot(chain.head, chain)
     able = sorted(

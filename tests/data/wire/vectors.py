@@ -14,5 +14,5 @@ def _all() -> dict[str, bytes]:
 
 
 def vector(name: str) -> bytes:
-    """The bytes of that name."""
+    """Return the bytes of a named vector."""
     return _all()[name]

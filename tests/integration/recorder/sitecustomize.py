@@ -1,8 +1,8 @@
-"""Writes down which functions of Ophion a process passes through; put this folder on PYTHONPATH.
+"""Records which functions of Ophion a process calls; put this folder on PYTHONPATH.
 
-At the end of the process the file named by `FLOWS` holds a list of flows: a new one begins with each piece of HTTP. A
-flow is a list of `[file, function]`, each where its thread came to it first from the same caller; functions of the
-extension have the file `native`.
+At exit, the file named by `FLOWS` holds a list of flows. A new flow begins with each HTTP input. A flow is a list of
+`[file, function]`, each at its first call from the same caller in its thread; functions of the extension have the file
+`native`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ pub struct GenesisAccount {
     pub storage: Vec<(U256, U256)>,
 }
 
-/// Put accounts into a database; returns the trie that holds them.
+/// Put accounts into a database. Returns their trie.
 pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<Trie<Account>> {
     for account in accounts {
         let (code_hash, code) = coded(account.code);

@@ -3,7 +3,7 @@
 //! ```text
 //! start  ->  take, take, settle, take ...  ->  seal  =  body and Execution
 //! ```
-//! `settle` hashes the changes so far, so sealing costs only what arrived last.
+//! `settle` hashes the changes so far, so that `seal` only hashes the changes since.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,21 +27,21 @@ pub struct Candidate {
     pub known: Known,
 }
 
-/// Result of `take`: candidates by position.
+/// Result of `take`. Candidates are given by position.
 #[derive(Default)]
 pub struct TakeResult {
     pub included: Vec<usize>,
-    /// Invalid on this state: no block can include them.
+    /// Candidates that are invalid on this state, so that no block can include them.
     pub skipped: Vec<(usize, String)>,
-    /// The sender's earlier nonces are missing.
+    /// Candidates whose sender has lower nonces that are missing.
     pub early: Vec<usize>,
-    /// They exceed the gas that the block has left.
+    /// Candidates that need more gas than the block has left.
     pub unfit: Vec<usize>,
-    /// It was still running at the deadline.
+    /// The candidate that was still running at the deadline.
     pub unfinished: Option<usize>,
-    /// Candidates processed before gas or time ran out.
+    /// Number of candidates processed before gas or time ran out.
     pub seen: usize,
-    /// Less gas is left than the smallest transaction needs.
+    /// Whether less gas is left than the smallest transaction needs.
     pub is_full: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Fast path of pool admission: accepts plain transactions by one comparison of bounds.
 //!
 //! Slow path: `pool/admission.py`, which checks rule by rule and names the rule that a transaction breaks. A
-//! transaction that passes here must pass there; one that fails here may still be valid. Every case of
-//! `tests/unit/pool/test_admission.py` compares both.
+//! transaction that passes the fast path must pass the slow path. A transaction that fails the fast path may still be
+//! valid. Every case of `tests/unit/pool/test_admission.py` compares both.
 
 use alloy_consensus::transaction::Transaction as _;
 use alloy_primitives::U256;
@@ -14,7 +14,7 @@ use crate::evm::env::Fork;
 /// Types 0 to 2 (legacy, EIP-2930, EIP-1559), which carry no blobs and no authorizations.
 const MAX_PLAIN_TYPE: u8 = 2;
 
-/// Limits that hold until the head changes.
+/// Limits of plain transactions. They are valid until the head changes.
 pub struct Bounds {
     pub fork: Fork,
     pub chain_id: u64,
@@ -23,7 +23,7 @@ pub struct Bounds {
     pub base_fee: u128,
     /// Minimum total fee per gas.
     pub min_fee: u128,
-    /// Minimum effective tip, and minimum offered tip.
+    /// Minimum effective tip, and minimum of the tip that the sender offers.
     pub min_price: u128,
     pub min_tip: u128,
     /// Maximum fee for all gas.

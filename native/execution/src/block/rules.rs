@@ -13,7 +13,7 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::evm::env::Fork;
 
-/// Fields that the rules check. Fees have 256 bits, more than decoded envelopes hold.
+/// Transaction fields that the rules check. Fees have 256 bits, more than decoded envelopes can hold.
 pub struct Facts<'a> {
     pub tx_type: u8,
     /// None for legacy transactions without replay protection (EIP-155).

@@ -1,9 +1,9 @@
-//! Block execution: system calls, transactions, withdrawals, requests, rewards; then roots.
+//! Executes blocks: system calls, transactions, withdrawals, requests, rewards; then computes the roots.
 //!
 //! ```text
 //! parent State + BlockEnv + Body  ->  ExecDb (revm's database)  ->  receipts, changes, new trie  =  Execution
 //! ```
-//! Nothing is written to disk. The store commits an `ExecutionData` later. A run can be paused between two transactions
+//! Nothing is written to disk; the store commits an `ExecutionData` later. A run can be paused between two transactions
 //! and resumed in another thread (incremental_builder.rs).
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::evm::env::BlockEnv;
 use crate::evm::machine::{self, Evm};
 
 pub struct ExecutionData {
-    /// Data that a commit writes.
+    /// Rows that a commit writes.
     pub effects: Arc<Effects>,
     pub receipts_root: B256,
     pub logs_bloom: Bloom,
@@ -58,11 +58,11 @@ impl ExecutionData {
 pub struct Run {
     evm: Evm<CollisionGuard>,
     progress: Progress,
-    /// Deadline for transactions; never set when a block is verified.
+    /// Deadline for transactions. Not set when a block is verified.
     watching: Option<Watching>,
 }
 
-/// A run without its EVM, which cannot move to another thread.
+/// A paused run. It has no EVM, because an EVM cannot move to another thread.
 pub struct Paused {
     db: ExecDb,
     progress: Progress,
@@ -80,15 +80,15 @@ struct Progress {
     keep_revert_data: bool,
 }
 
-/// Why a transaction cannot be included at this position.
+/// Reason why a transaction cannot be included at this position.
 pub enum Refusal {
-    /// Invalid on this state.
+    /// The transaction is invalid on this state.
     Invalid(String),
     /// The sender's earlier nonces are missing.
     NonceTooHigh,
-    /// It exceeds the gas that the block has left.
+    /// The transaction needs more gas than the block has left.
     ExceedsGas,
-    /// It was still running at the deadline.
+    /// The transaction was still running at the deadline.
     TooLong,
     Fatal(Error),
 }
@@ -104,7 +104,7 @@ impl Refusal {
         })
     }
 
-    /// As `into_error`, with the position of the transaction in its block.
+    /// Same as `into_error`, with the position of the transaction in its block.
     pub fn at(self, index: usize) -> Error {
         match self.into_error() {
             Error::InvalidBody(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),
@@ -121,7 +121,7 @@ impl Paused {
         Run { evm, progress, watching: None }
     }
 
-    /// Update and hash the trie, so that less is left for `finish`.
+    /// Update and hash the trie, so that `finish` takes less time.
     pub fn settle(&mut self) -> Result<()> {
         self.db.update_trie(&mut self.progress.trie)?;
         self.progress.trie.hash();
@@ -135,7 +135,7 @@ impl Run {
         Run::on(db, parent, env, keep_revert_data)
     }
 
-    /// As `start`, on a prepared database (simulated blocks start with overrides).
+    /// Same as `start`, but on a prepared database. Simulated blocks start with overrides.
     pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let progress = Progress {
             env: env.clone(),
@@ -168,7 +168,7 @@ impl Run {
         self.watching = Some(deadline_watch::until(deadline));
     }
 
-    /// Stop here and resume later, without a deadline.
+    /// Stop here, to resume later. The deadline is removed.
     pub fn pause(self) -> Paused {
         Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
     }
@@ -177,7 +177,7 @@ impl Run {
         self.watching.is_some() && deadline_watch::has_expired()
     }
 
-    /// Call a system contract; does nothing if it is not deployed. A failed call changes nothing.
+    /// Call a system contract. Does nothing if the contract is not deployed. A failed call has no effect.
     fn system_call(&mut self, contract: Address, input: Bytes) -> Result<Option<ExecutionResult>> {
         let code = machine::db(&mut self.evm).info(&contract)?.is_some_and(|info| !info.is_empty_code_hash());
         if !code {
@@ -190,7 +190,7 @@ impl Run {
         }
     }
 
-    /// Requests of a system contract (EIP-7002, EIP-7251); its failure makes the block invalid.
+    /// Requests of a system contract (EIP-7002, EIP-7251). If the call fails, the block is invalid.
     fn requests_of(&mut self, contract: Address) -> Result<Option<Bytes>> {
         match self.system_call(contract, Bytes::new())? {
             None => Ok(None),
@@ -199,7 +199,7 @@ impl Run {
         }
     }
 
-    /// Run one transaction and keep its effects.
+    /// Run one transaction and apply its effects.
     pub fn transact(&mut self, tx: &Tx, sender: Address) -> std::result::Result<(), Refusal> {
         let invalid = |reason: &str| Err(Refusal::Invalid(reason.into()));
         if self.progress.env.fork.has(SpecId::HOMESTEAD) && !tx.is_low_s() {
@@ -232,7 +232,7 @@ impl Run {
         self.receive(tx, result).map_err(Refusal::Fatal)
     }
 
-    /// Run once; twice if the first run met an EIP-7610 collision (collision.rs).
+    /// Run the transaction. If it met an EIP-7610 collision, run it again (collision.rs).
     fn run(&mut self, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
         if !machine::db(&mut self.evm).has_storage_only_account() {
             let result = self.evm.transact_one(tx.clone());
@@ -245,7 +245,7 @@ impl Run {
         self.conclude(result)
     }
 
-    /// Keep the changes of a transaction unless it failed to run or was aborted.
+    /// Apply the changes of a transaction, unless it failed to run or was aborted.
     fn conclude(
         &mut self,
         result: std::result::Result<ExecutionResult, EVMError<Error>>,
@@ -285,14 +285,14 @@ impl Run {
         machine::db(&mut self.evm)
     }
 
-    /// Add a transaction that another EVM has run on this database.
+    /// Add the result of a transaction that another EVM has run on this database.
     pub fn accept(&mut self, tx: &Tx, result: ExecutionResult) -> Result<()> {
         self.progress.gas_used += result.tx_gas_used();
         self.progress.blobs += tx.blob_count();
         self.receive(tx, result)
     }
 
-    /// The current state, for tracers that continue on their own.
+    /// The current state, for tracers that continue from here.
     pub fn into_db(self) -> ExecDb {
         self.evm.ctx.journaled_state.database
     }
@@ -301,7 +301,7 @@ impl Run {
         self.progress.env.gas_limit - self.progress.gas_used
     }
 
-    /// Everything after the transactions, then the roots.
+    /// Do everything that follows the transactions, then compute the roots.
     pub fn finish(
         mut self,
         withdrawals: Option<&[alloy_eips::eip4895::Withdrawal]>,
@@ -352,9 +352,9 @@ impl Run {
     }
 }
 
-/// Estimated bytes in memory of a changed account or slot: its leaf and its share of the nodes above.
+/// Estimated memory in bytes of a changed account or slot: its leaf and its share of the nodes above.
 const CHANGED_ENTRY: usize = 500;
-/// Estimated bytes in memory per byte of a node that was read.
+/// Estimated memory in bytes per byte of a node that was read.
 const READ_BYTE: usize = 3;
 
 /// Effects and resulting state of a database whose changes are in the trie.
@@ -366,7 +366,7 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    // read before the database is consumed, so that later readers see at least this much
+    // read the counters before the database is consumed
     let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { flat, preimages, codes, layers } = db.finish(&trie)?;
     let own = (flat.accounts.len() + flat.storage.len()) * CHANGED_ENTRY + read * READ_BYTE;
@@ -375,7 +375,7 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Blocks built on each other in memory would otherwise keep every node.
+        // Otherwise blocks built on each other in memory would hold every node.
         trie.evict(written);
         weight = own;
     }
@@ -385,7 +385,7 @@ pub(super) fn settled(
     Ok((Effects { parent_root, state_root, receipts, blob_price, trie, weight, flat, preimages, codes }, state))
 }
 
-/// Execute a complete block. With a deadline, a block that takes longer is an error.
+/// Execute a complete block. With a deadline, a block that takes longer gives an error.
 pub fn execute(
     parent: &StateData,
     env: &BlockEnv,
@@ -402,6 +402,6 @@ pub fn execute(
     for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
         run.transact(tx, *sender).map_err(|refusal| refusal.at(index))?;
     }
-    run.watching = None; // the end belongs to the protocol, and takes as long as it needs
+    run.watching = None; // the end of a block is protocol work without a deadline
     run.finish(body.withdrawals.as_deref(), rewards)
 }

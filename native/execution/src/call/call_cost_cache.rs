@@ -1,8 +1,8 @@
 //! Decides which calls may run on the event loop.
 //!
-//! A contract function that returned quickly is light and may run again. A slow one is heavy and goes to a worker
-//! thread. Clients can invent any number of unknown functions, so failed attempts share a small time budget; without
-//! budget only functions known to be light run.
+//! A contract function that returned quickly is light and may run again on the loop. A slow function is heavy and runs
+//! in a worker thread. Clients can call any number of unknown functions, so failed attempts share a small time budget.
+//! When the budget is used up, only functions known to be light run on the loop.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use alloy_primitives::Address;
 
-/// Functions remembered per kind; when full, the kind is cleared.
+/// Maximum number of light and of heavy functions. A full table is cleared.
 const MAX_FUNCTIONS: usize = 4096;
-/// Share of the time that failed attempts may use.
+/// Share of the event loop's time that failed attempts may use.
 const SHARE: f64 = 0.05;
-/// Maximum saved-up budget.
+/// Maximum accumulated budget in seconds.
 const MAX_S: f64 = 0.1;
-/// A function that takes longer is heavy.
+/// A function that takes longer than this is heavy.
 const SOON_S: f64 = 0.001;
 
 /// Function selector; shorter inputs are padded.
@@ -40,7 +40,7 @@ pub struct CallCostCache {
 struct Known {
     light: HashSet<Function>,
     heavy: HashSet<Function>,
-    /// Budget for failed attempts, as of `as_of`.
+    /// Budget for failed attempts in seconds, at the time `as_of`.
     left_s: f64,
     as_of: Instant,
 }

@@ -34,8 +34,7 @@ pub fn call(
     or_refusal(outcome, |refused| refused)
 }
 
-/// Run the same call with several inputs, each independent and with the same deadline. All of them share one read
-/// cache.
+/// Run the same call with several inputs. Runs are independent, have the same deadline and share one read cache.
 pub fn call_each(
     state: &StateData,
     env: &BlockEnv,
@@ -53,15 +52,15 @@ pub fn call_each(
     })
 }
 
-/// Output of a call on an open state, and the state with everything read so far. None if the call does not return;
-/// `call` gives the reason.
+/// Run a call on an open state. Returns its output, and the state with its read cache. The output is None if the call
+/// does not return; `call` gives the reason.
 pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (ExecDb, Result<Option<Bytes>>) {
     let cfg = request::cfg(env, &tx, false, false);
     let (db, outcome) = with_database(db, env, cfg, None, deadline, |evm| run_watched(evm, tx));
     (db, outcome.map(|outcome| outcome.has_returned().then_some(outcome.output)))
 }
 
-/// Boxed because it is large and moves in and out for each call.
+/// A cached EVM. Boxed, because it is large and moves in and out for each call.
 type CachedEvm = Option<(Fork, Box<Evm>)>;
 
 thread_local! {
@@ -96,7 +95,7 @@ pub(super) fn with_evm<T>(
     with_database(db, env, cfg, moved, deadline, work).1
 }
 
-/// `moved`: precompiled contracts at other addresses.
+/// `moved` maps precompiled contracts to other addresses.
 fn with_database<T>(
     db: ExecDb,
     env: &BlockEnv,
@@ -127,7 +126,7 @@ fn with_database<T>(
     if is_moved {
         evm.precompiles = Precompiles::of(env.fork.spec);
     }
-    // Release the snapshot now, not with the next call; a failed run may leave entries in the journal.
+    // Release the snapshot now instead of at the next call. A failed run may leave entries in the journal.
     evm.finalize();
     let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
     CACHED_EVM.set(Some((env.fork, evm)));
@@ -144,7 +143,7 @@ pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome)
 
 type RunResult = std::result::Result<ExecutionResult, EVMError<Error>>;
 
-/// Outcome of a run; empties the journal.
+/// The outcome of a run. Empties the journal.
 pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     evm.finalize();
     let mut outcome = match result {
@@ -160,7 +159,7 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
     Ok(outcome)
 }
 
-/// Value plus fees overflow any balance. revm adds them to an unchecked balance and multiplies in 128 bits.
+/// Return whether value plus fees exceed any possible balance. revm would overflow, because it multiplies in 128 bits.
 pub fn exceeds_any_balance(tx: &TxEnv) -> bool {
     let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);
     let gas = u128::from(tx.gas_limit).checked_mul(tx.gas_price);

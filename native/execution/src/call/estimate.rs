@@ -15,7 +15,7 @@ use crate::evm::overrides::AccountOverride;
 
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
-/// Estimated gas, and the outcome with the maximum; no gas if none suffices.
+/// Return the estimated gas and the outcome with the maximum gas; 0 if the maximum is not enough.
 pub fn estimate_gas(
     state: &StateData,
     env: &BlockEnv,
@@ -48,7 +48,7 @@ fn estimate(evm: &mut Evm, tx: TxEnv, cap: u64) -> Result<(u64, CallOutcome)> {
         return Ok((0, with_most));
     }
     let (mut low, mut high) = (with_most.gas_spent - 1, cap);
-    // Each call may hold back a 64th (EIP-150), so slightly more than the gas used usually suffices.
+    // A call keeps back one 64th of its gas (EIP-150), so slightly more than the used gas is likely to be enough.
     let likely = (with_most.gas_spent + 2300).saturating_mul(64) / 63;
     let mut likely = Some(likely).filter(|gas| *gas < high);
     let is_wide = |low: u64, high: u64| high - low > 1 && (high - low) as f64 / high as f64 >= 0.015;

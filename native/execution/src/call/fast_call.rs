@@ -1,6 +1,6 @@
 //! Fast path of eth_call: decodes plain call objects from their JSON members.
 //!
-//! Slow path: `rpc/services/call_object.py`, which decodes every call object that this one declines.
+//! Slow path: `rpc/services/call_object.py`, which decodes all other call objects.
 //! `tests/unit/rpc/dispatch/test_latest.py` compares the replies.
 
 use alloy_primitives::{TxKind, hex};
@@ -21,7 +21,7 @@ impl Default for PlainCall {
 }
 
 impl PlainCall {
-    /// Set a member; None for members that need the slow path.
+    /// Set a member. Returns None if the call needs the slow path.
     pub fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let digits = value.strip_prefix("0x")?;
         match name {

@@ -1,8 +1,9 @@
 //! Fast path for eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
 //!
-//! Each function returns the text of a JSON value. None sends the request to the slow path, which also produces all
-//! errors: another spelling of an address, a call that fails or is late, an unreadable state. Slow path: the handlers
-//! of these methods in `rpc/methods`. `tests/unit/rpc/dispatch/test_latest.py` compares both.
+//! Each function returns the text of a JSON value, or None if the slow path must answer. That is the case for unusual
+//! spellings of an address, for calls that fail or are late, and for unreadable states. So only the slow path produces
+//! errors. It consists of the handlers of these methods in `rpc/methods`. `tests/unit/rpc/dispatch/test_latest.py`
+//! compares both.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,15 +20,15 @@ use super::fast_call::PlainCall;
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::env::BlockEnv;
 
-/// Cached accounts and slots, less than 1 MB; the cache restarts when it is full.
+/// Maximum number of cached accounts and slots, less than 1 MB. A full cache is cleared.
 const MAX_READS: usize = 4096;
-/// Maximum input bytes of a declined call that is remembered.
+/// Maximum input size of a declined call that is stored.
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.
 pub struct Terms {
     pub env: BlockEnv,
-    /// Gas of calls that name none.
+    /// Gas limit of calls that have none.
     pub gas: u64,
     pub max_gas: u64,
     pub limit_s: f64,
@@ -38,13 +39,13 @@ pub struct Terms {
 pub struct Latest {
     pub number: u64,
     state: StateData,
-    /// The open state and its read cache. Opening takes as long as reading an account. Its snapshot keeps only the
-    /// pages that the next block frees, and ends with that block.
+    /// The open state with its read cache. Opening a state takes as long as reading an account. Its snapshot holds only
+    /// the pages that the next block frees, and is released with that block.
     db: Option<ExecDb>,
     /// None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call that did not return. The slow path asks here first, so that this call does not run twice. Large
-    /// calls are not stored, because plain requests are small.
+    /// The last call that did not return. The slow path checks it first, so that this call does not run twice here.
+    /// Large calls are not stored.
     declined: Option<TxEnv>,
 }
 

@@ -7,7 +7,7 @@ pub struct CallOutcome {
     pub kind: &'static str,
     pub output: Bytes,
     pub gas_used: u64,
-    /// Before refunds.
+    /// Gas used before refunds.
     pub gas_spent: u64,
     pub reason: String,
 }
@@ -29,7 +29,7 @@ impl CallOutcome {
     }
 }
 
-/// A creation by an account with the maximum nonce fails; revm reports success.
+/// Correct a result: a creation by an account with the maximum nonce fails, but revm reports success.
 pub fn settled(result: ExecutionResult) -> ExecutionResult {
     match result {
         ExecutionResult::Success { output: Output::Create(_, None), gas, logs, .. } => {
@@ -39,7 +39,7 @@ pub fn settled(result: ExecutionResult) -> ExecutionResult {
     }
 }
 
-/// Status word, output, gas and, after a halt, the reason.
+/// Status, output and, after a halt, the reason.
 pub fn summary(result: ExecutionResult) -> (&'static str, Bytes, String) {
     match result {
         ExecutionResult::Success { output, .. } => ("returned", output.into_data(), String::new()),

@@ -6,7 +6,7 @@ use revm::primitives::hardfork::SpecId;
 use crate::evm::env::{BlockEnv, Fork};
 
 pub struct CallRequest {
-    /// Members of the request, before the transaction type is chosen.
+    /// Members of the request. The transaction type is chosen later.
     pub members: TxEnv,
     pub check_balance: bool,
     pub check_base_fee: bool,
@@ -22,7 +22,7 @@ impl CallRequest {
     }
 }
 
-/// Configuration of a block without the rules that calls may break.
+/// Configuration of a block, without the rules that do not apply to calls.
 pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee: bool) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;

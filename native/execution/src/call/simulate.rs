@@ -1,7 +1,7 @@
 //! eth_simulateV1: one simulated block with overrides and calls as unsigned transactions.
 //!
-//! It runs on `Run` like a real block, so roots, receipts, requests and system calls share one implementation. Only the
-//! calls run in an EVM of their own, which collects logs and may move precompiled contracts.
+//! A simulated block uses `Run` like a real block, so roots, receipts, requests and system calls have one
+//! implementation. Only the calls run in a separate EVM, which collects logs and may move precompiled contracts.
 
 use alloy_consensus::{Signed, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxLegacy};
 use alloy_eips::eip2718::Encodable2718;
@@ -45,7 +45,7 @@ pub struct SimulatedCall<'a> {
     pub members: &'a TxEnv,
     pub gas: Option<u64>,
     pub nonce: Option<u64>,
-    /// The call has `gasPrice` instead of the fees of EIP-1559.
+    /// Whether the call has `gasPrice` instead of the fees of EIP-1559.
     pub is_legacy: bool,
 }
 
@@ -86,7 +86,7 @@ pub fn simulate(
 ) -> Result<SimulatedData> {
     let mut db = overridden(parent, env, rules.overrides)?;
     for one in rules.overrides {
-        // An empty account does not exist, even if an override made it empty.
+        // An empty account counts as nonexistent, even if an override made it empty.
         let is_empty = db.info(&one.address)?.is_some_and(|info| info.is_empty());
         if is_empty && env.fork.has(SpecId::SPURIOUS_DRAGON) {
             db.set_info(&one.address, None)?;
@@ -205,8 +205,8 @@ fn run_call(
     (db, outcome)
 }
 
-/// Handle the maximum nonce, which revm rejects before it reads the account. If nonces are checked, it is too high for
-/// all accounts but one. Otherwise the call runs with another nonce.
+/// Handle the maximum nonce, which revm rejects before it reads the account. If nonces are checked, this nonce is too
+/// high unless the account has it. If not, the call runs with another nonce.
 fn settle_last_nonce(db: &mut ExecDb, rules: &Rules<'_>, tx: &mut TxEnv) -> Result<()> {
     if tx.nonce < u64::MAX {
         return Ok(());
@@ -322,7 +322,7 @@ fn unsigned(tx: &TxEnv, chain_id: u64) -> Result<Tx> {
     Ok(Tx { envelope, raw })
 }
 
-/// Encode with zero v, r and s.
+/// Encode with v, r and s set to zero.
 fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
     let mut payload = Vec::new();
     tx.nonce.encode(&mut payload);
@@ -364,7 +364,7 @@ impl LogCollector {
         match self.frames.last_mut() {
             Some(parent) if result.is_ok() => parent.extend(logs),
             Some(_) => {}
-            // The outermost frame stays for the caller.
+            // The logs of the outermost frame are the result.
             None => self.frames.push(logs),
         }
     }

@@ -1,6 +1,6 @@
 //! Keccak-512 of short inputs for ethash.
 //!
-//! A cache takes a million dependent hashes of 64 bytes. Compiled for processors with `andn` and `rorx`, this
+//! Computing a cache takes a million dependent hashes of 64 bytes. On processors with `andn` and `rorx`, this
 //! permutation takes three quarters of the time of the `sha3` crate. The tests compare both.
 
 #[rustfmt::skip]

@@ -1,8 +1,8 @@
 //! Light ethash: epoch cache, hash of a nonce, nonce search.
 //!
 //! The light algorithm derives each dataset item from the cache (16 MB in epoch 0), so verification needs no dataset.
-//! Deriving an item is a chain of 256 dependent random reads, bound by memory latency. So items are derived in
-//! parallel: both of a page when verifying, those of several nonces when searching.
+//! Deriving an item is a chain of 256 dependent random reads, so memory latency limits it. So several items are derived
+//! at the same time: both items of a page in verification, the items of several nonces in a search.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -13,8 +13,8 @@ use ophion_primitives::errors::{Error, Result};
 use super::keccak512::{has_bmi, keccak512};
 
 const EPOCH_LENGTH: u64 = 30_000;
-/// Last supported epoch (block 61,440,000), as in the published size tables. Without a limit a forged header could
-/// demand any amount of memory.
+/// Last supported epoch (block 61,440,000), as in the published size tables. Without a limit, a forged header could
+/// request any amount of memory.
 const EPOCHS: u64 = 2048;
 
 const CACHE_BYTES_START: u64 = 1 << 24;
@@ -26,10 +26,10 @@ const PAGE_BYTES: u64 = 128;
 const CACHE_ROUNDS: usize = 3;
 const PARENTS: u32 = 256;
 const ACCESSES: u32 = 64;
-/// Nonces per search step of a thread; more exceed the fill buffers of the processor.
+/// Nonces per search step of a thread. More would exceed the fill buffers of the processor.
 const ABREAST: usize = 4;
 const MAX_THREADS: usize = 256;
-/// Around an epoch change two caches are in use.
+/// Two caches, because both are in use around an epoch change.
 const MAX_CACHED_EPOCHS: usize = 2;
 
 /// 64 bytes: a cache entry or half a dataset page, as little-endian words.
@@ -84,7 +84,7 @@ fn is_prime(odd: u64) -> bool {
 /// Prefetch a row; hashing other rows hides the memory latency.
 fn prefetch(row: &Row) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch hint on a valid reference has no effect but speed.
+    // SAFETY: a prefetch hint on a valid reference only affects speed.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(row).cast());
@@ -125,7 +125,7 @@ impl Cache {
         Cache { rows, pages }
     }
 
-    /// Derive the two items of each page; all read chains advance in step.
+    /// Derive the two items of each page; all chains of reads advance together.
     #[inline(always)]
     fn derive<const N: usize>(&self, pages: [u32; N]) -> [[Row; 2]; N] {
         let count = self.rows.len() as u32;
@@ -197,7 +197,7 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
-    /// Must not exceed 2^256 / difficulty.
+    /// The block is valid if this does not exceed 2^256 / difficulty.
     pub result: B256,
 }
 
@@ -214,7 +214,7 @@ impl Work {
     }
 
     pub fn reaches(&self, difficulty: U256) -> bool {
-        // 2^256 / 1 does not fit, and every result is below it.
+        // For difficulty 1, the target 2^256 does not fit into 256 bits, and every result is below it.
         difficulty == U256::ONE || (!difficulty.is_zero() && U256::from_be_bytes(self.result.0) <= target(difficulty))
     }
 }
@@ -247,7 +247,7 @@ fn put_words(words: &[u32], out: &mut [u8]) {
 
 type Slot = Arc<LazyLock<Cache, Box<dyn FnOnce() -> Cache + Send>>>;
 
-/// Cache of a block's epoch. The first caller generates it while the others wait.
+/// Cache of a block's epoch. The first caller generates it; other callers wait.
 fn cache(number: u64) -> Result<Slot> {
     static CACHES: Mutex<Vec<(u64, Slot)>> = Mutex::new(Vec::new());
     let epoch = number / EPOCH_LENGTH;

@@ -17,13 +17,13 @@ pub struct Entry {
     /// keccak(address), for reading and writing.
     hash: B256,
     info: Option<AccountInfo>,
-    /// Whether it existed before the block.
+    /// Whether the account existed before the block.
     existed: bool,
     storage_root: B256,
     /// `dirty`: changed during the block. `stale`: changed since the last `update_trie`.
     dirty: bool,
     stale: bool,
-    /// Its storage was deleted during this block.
+    /// Whether the account's storage was deleted during this block.
     wiped: bool,
     storage: HashMap<U256, SlotEntry>,
 }
@@ -60,9 +60,9 @@ pub struct ExecDb {
     pub ancestors: Ancestors,
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
-    /// An account with storage but without code and nonce was read (collision.rs).
+    /// Whether an account with storage but without code and nonce was read (collision.rs).
     storage_only_account: bool,
-    /// Several transactions run as one: SSTORE gas refers to the state before the first of them.
+    /// Whether several transactions run as one: SSTORE gas then refers to the state before the first of them.
     counts_from_start: bool,
     reads: usize,
 }
@@ -80,7 +80,7 @@ impl ExecDb {
         }
     }
 
-    /// Accounts and slots in the read cache.
+    /// Number of accounts and slots in the read cache.
     pub fn reads(&self) -> usize {
         self.reads
     }
@@ -191,7 +191,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Add to a balance outside of transactions; an account that stays empty is not created.
+    /// Add to a balance outside of transactions. Does not create an account that would stay empty.
     pub fn credit(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -201,7 +201,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// As `credit`, but creates an empty account: rewards before Spurious Dragon.
+    /// Same as `credit`, but creates an empty account, as rewards before Spurious Dragon do.
     pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -229,7 +229,7 @@ impl ExecDb {
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
         let code_hash = account.info.code_hash;
-        // revm normalises the rules before Spurious Dragon: an empty account that was not created is deleted.
+        // Before Spurious Dragon, revm reports an empty account that was not created as deleted.
         let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
         if created || info != entry.info {
             entry.mark_changed();
@@ -295,7 +295,7 @@ impl ExecDb {
         changed
     }
 
-    /// Everything that a commit needs besides the trie, and the layers for child blocks.
+    /// Return everything that a commit needs besides the trie, and the layers for child blocks.
     pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
         let mut flat = FlatChanges::default();
         let mut preimages = Vec::new();
@@ -431,7 +431,7 @@ impl Database for ExecDb {
 impl DatabaseCommit for ExecDb {
     fn commit(&mut self, changes: AddressMap<EvmAccount>) {
         for (address, account) in changes {
-            // revm has read each of these accounts before, so no read happens here.
+            // revm has already read these accounts, so this reads nothing from the database.
             self.apply(address, account).expect("an account that was read can be written");
         }
     }

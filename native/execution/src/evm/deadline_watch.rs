@@ -1,11 +1,11 @@
 //! Deadlines for calls, without an inspector.
 //!
-//! Long runs pass JUMPDEST, make calls or repeat expensive instructions. These instructions compare the gas left with
-//! the gas at the last clock check, which takes a nanosecond. An inspector would cost as much as the instructions. Gas
-//! measures time because code can avoid jumps or put hundreds of instructions between two of them.
+//! Every long run executes JUMPDEST, calls or expensive instructions many times. These instructions compare the
+//! remaining gas with the gas at the last clock check, which takes a nanosecond. An inspector would take as long as the
+//! instructions. Instructions cannot be counted instead, because code can put hundreds of them between two jumps.
 //!
-//! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the time left may not
-//! suffice.
+//! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the remaining time may be
+//! too short.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ use revm::interpreter::{Instruction, InstructionExecResult, InstructionResult, I
 
 use super::context::EvmContext;
 
-/// Gas between two clock checks: about 10 µs, 100 µs if every instruction reads the database.
+/// Gas between two clock checks: about 10 µs, or 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
-/// Inputs of at least this size have a noticeable hashing or analysis time.
+/// For inputs of at least this size, hashing or analysis takes a noticeable time.
 const LARGE: usize = 16 << 10;
-/// Upper bound of that time per byte.
+/// Upper bound for hashing or analysing one byte.
 const PER_BYTE: Duration = Duration::from_nanos(4);
 
 thread_local! {
@@ -36,8 +36,8 @@ thread_local! {
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Deadline of this thread for as long as the value lives. Afterwards no deadline applies: verifying a block must not
-/// depend on earlier calls of the thread.
+/// Guard of this thread's deadline: it applies as long as the value lives. Afterwards there is no deadline, so that
+/// block verification does not depend on earlier calls of the thread.
 #[must_use]
 pub struct Watching(());
 
@@ -66,7 +66,7 @@ pub fn has_expired() -> bool {
     EXPIRED.get()
 }
 
-/// Whether work that takes `cost` may start; otherwise the call expires.
+/// Return whether work that takes `cost` may start. If not, the call expires.
 pub fn has_time_for(cost: Duration) -> bool {
     let Some(deadline) = DEADLINE.get() else { return true };
     if !EXPIRED.get() && Instant::now() + cost >= deadline {
@@ -80,7 +80,8 @@ fn expire() {
     SEEN.set(0);
 }
 
-/// Gas is counted per frame. A caller that resumes has more gas than its callee had, which also triggers a check.
+/// Check the clock if enough gas was used. Gas is counted per frame. When a caller resumes, it has more gas than its
+/// callee had, which also triggers a check.
 #[inline]
 fn tick(interpreter: &Interpreter<EthInterpreter>) -> InstructionExecResult {
     let left = interpreter.gas.remaining();
@@ -100,7 +101,7 @@ fn look(left: u64) -> InstructionExecResult {
     Ok(())
 }
 
-/// As `tick`, before work that depends on a byte count; the count is on the stack at this depth.
+/// Same as `tick`, before work that depends on a byte count. The count is on the stack at this depth.
 fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> InstructionExecResult {
     let size = interpreter.stack.peek(depth).map_or(0, |size| size.saturating_to::<usize>());
     if size > LARGE && !has_time_for(PER_BYTE.saturating_mul(u32::try_from(size).unwrap_or(u32::MAX))) {
@@ -110,7 +111,7 @@ fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> In
 }
 
 /// Add the clock check to the instructions that every long run executes. Their gas stays the same. SSTORE has several
-/// variants (machine.rs) and is expensive enough in gas without a check.
+/// variants (machine.rs), but costs so much gas that it needs no check.
 pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
     let table = instructions.instruction_table_mut();
     macro_rules! watched {

@@ -11,7 +11,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::database::Ancestors;
 
-/// A fork: revm's, plus Constantinople with EIP-1283 gas.
+/// A fork: one of revm's, or Constantinople with EIP-1283 gas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fork {
     pub spec: SpecId,
@@ -64,8 +64,8 @@ fn eip1283_prices() -> GasParams {
 pub struct ChainRules {
     pub chain_id: u64,
     pub contract_size_limit: Option<usize>,
-    /// A development chain with impersonation: senders may have code (EIP-3607), and no cap on a transaction's gas
-    /// (EIP-7825).
+    /// Whether this is a development chain with impersonation: senders may have code (EIP-3607), and a transaction's
+    /// gas has no cap (EIP-7825).
     pub is_relaxed: bool,
     pub deposit_contract: Address,
     pub withdrawal_request_contract: Address,
@@ -104,7 +104,7 @@ pub struct BlockEnv {
     pub parent_beacon_root: Option<B256>,
     pub parent_hash: B256,
     pub block_hashes: Option<Bytes>,
-    /// BLOCKHASH returns the hash of the number's digits, as the public state tests expect.
+    /// Whether BLOCKHASH returns the hash of the number's digits, as the public state tests expect.
     pub hashes_of_numbers: bool,
     pub dao_fork: bool,
     /// Cached configuration for revm; every call needs it.
@@ -144,7 +144,7 @@ impl BlockEnv {
             cfg.set_gas_params(eip1283_prices());
         }
         cfg.limit_contract_code_size = self.rules.contract_size_limit;
-        // Limit of one transaction; the block limit is checked over all of them.
+        // The limit for one transaction. The limit of the block is checked over all transactions.
         cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
         cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
         if self.rules.is_relaxed {

@@ -43,14 +43,14 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
     evm.ctx.db_mut()
 }
 
-/// Run several transactions as one: SSTORE gas refers to the state before the first of them.
+/// Run several transactions as one: SSTORE gas then refers to the state before the first of them.
 pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.ctx.db_mut().count_from_start();
     let sstore = if env.fork.is_constantinople { sstore_from_start::<true> } else { sstore_from_start::<false> };
     evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore), 0);
 }
 
-/// SSTORE with net gas metering (EIP-1283); prices are in env.rs. Istanbul uses the same rule (EIP-2200).
+/// SSTORE with net gas metering (EIP-1283). The prices are in env.rs. Istanbul uses the same rule (EIP-2200).
 fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(
     context: InstructionContext<'_, H, W>,
 ) -> InstructionExecResult {

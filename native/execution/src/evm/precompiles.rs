@@ -21,12 +21,12 @@ pub struct Precompiles {
 }
 
 impl Precompiles {
-    /// All at their original addresses.
+    /// All precompiled contracts of a fork, at their original addresses.
     pub fn of(spec: SpecId) -> Self {
         Precompiles { mainnet: EthPrecompiles::new(spec), moved: AddressMap::default(), removed: AddressSet::default() }
     }
 
-    /// Apply overrides: an overridden precompiled contract is gone unless it was moved.
+    /// Apply overrides. An overridden precompiled contract is removed, unless it was moved.
     pub fn overridden(spec: SpecId, overrides: &[&AccountOverride]) -> Result<Self> {
         let mut precompiles = Precompiles::of(spec);
         for one in overrides {
@@ -48,8 +48,8 @@ impl Precompiles {
         Ok(precompiles)
     }
 
-    /// Run the contract of this original address. It cannot be interrupted, so it does not start if time may not
-    /// suffice.
+    /// Run the contract of this original address. It cannot be interrupted, so it does not start if the remaining time
+    /// may be too short.
     fn run_at_home(
         &mut self,
         context: &mut EvmContext,
@@ -71,8 +71,8 @@ fn is_low(address: &Address) -> bool {
     address[..18].iter().all(|byte| *byte == 0)
 }
 
-/// Maximum duration on a slow machine, for signer recovery, hashes and copies. Curve, exponentiation and polynomial
-/// contracts get a bound that only requests on worker threads have.
+/// Maximum duration on a slow machine, for signer recovery, hashes and copies. For curve, exponentiation and polynomial
+/// contracts, the bound is so long that only worker threads run them.
 fn longest(home: &Address, size: usize) -> Duration {
     let nanoseconds = match u16::from_be_bytes([home[18], home[19]]) {
         1 => 200_000,
@@ -96,7 +96,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
-        // A move also sets `removed`, so plain calls only pay for this check.
+        // A move also fills `removed`, so plain calls need only this check.
         if self.removed.is_empty() {
             return self.run_at_home(context, inputs);
         }
@@ -111,7 +111,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         self.run_at_home(context, inputs)
     }
 
-    /// The fork's addresses are warm, moved or not.
+    /// The fork's original addresses are warm, even if their contracts were moved.
     fn warm_addresses(&self) -> &AddressSet {
         self.mainnet.warm_addresses()
     }

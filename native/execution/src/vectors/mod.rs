@@ -1,4 +1,4 @@
-//! Public Ethereum tests, run with the code that executes blocks.
+//! Public Ethereum tests. They run the code that executes blocks.
 
 pub mod state;
 pub mod transaction;

@@ -1,6 +1,6 @@
 //! Public transaction tests (TransactionTests): valid and invalid encodings.
 //!
-//! The decoder is separate from the engine's: the tests have fees of up to 256 bits, which engine envelopes do not
+//! They need a decoder of their own, because they have fees of up to 256 bits, which the node's transaction type cannot
 //! hold.
 
 use std::str::FromStr;
@@ -63,7 +63,8 @@ struct Valid {
     gas: u64,
 }
 
-/// Compare with the expectation; None if equal, otherwise the difference. An error means an unreadable test.
+/// Compare with the expectation. Returns None if equal, else the difference. An error means that the test cannot be
+/// read.
 fn compare(expected: &Value, hash: B256, got: Checked<Valid>) -> Checked<Option<String>> {
     if let Some(exception) = expected.get("exception") {
         let unexpected = |valid: Valid| format!("expected refused: {exception}, got accepted from {}", valid.sender);

@@ -11,7 +11,7 @@ const MAX_MESSAGE_LENGTH: usize = 1_000;
 pub struct Entry {
     pub message: String,
     pub place: Option<(usize, usize)>,
-    /// Already JSON.
+    /// The path as JSON text.
     pub path: Option<String>,
     pub code: Option<(i64, String)>,
     /// Output of a reverted call, or the position of a wrong parameter.
@@ -24,14 +24,14 @@ impl Entry {
         Entry { message, place, path: None, code: None, data: None, classification: "ValidationError" }
     }
 
-    /// A request rejected because of its cost.
+    /// The error of a request that is rejected because of its cost.
     pub fn aborted(message: String) -> Self {
         Entry { message, place: None, path: None, code: None, data: None, classification: "ExecutionAborted" }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        // Names in a request may be megabytes long and appear in every error.
+        // Names in a request may be megabytes long, and they appear in every error.
         match self.message.char_indices().nth(MAX_MESSAGE_LENGTH) {
             Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
             None => text(out, &self.message),

@@ -14,12 +14,12 @@ pub enum Kind {
     Boolean,
     Text,
     CallData,
-    /// Both log filters; one has no block range.
+    /// Both types of log filters; one of them has no block range.
     Filter,
     Addresses,
     TopicRow,
     Topics,
-    /// A type that no argument of the schema has; such a variable cannot be used.
+    /// A type that no argument of the schema has. A variable of this type cannot be used.
     Unused,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Name in the schema; for lists, that of the items.
+    /// Name in the schema; for a list, the name of its items.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Long => "Long",

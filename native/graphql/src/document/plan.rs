@@ -1,4 +1,4 @@
-//! Plans: operations with everything precomputed that does not depend on values.
+//! Plans: operations in which everything that does not depend on values is precomputed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub enum Written {
     Absent,
     Null,
     Boolean(bool),
-    /// Index of a literal in the text of each document of this shape.
+    /// Index of a literal. Documents of the same shape have different literals there.
     NumberAt(usize),
     TextAt(usize),
     Number(String),
@@ -23,7 +23,7 @@ pub enum Written {
     Variable(usize),
     List(Vec<Written>),
     Object(Vec<(String, Written)>),
-    /// No argument of the schema has these two types.
+    /// A literal of a type that no argument of the schema has.
     Enum(String),
     Fraction(String),
 }
@@ -36,7 +36,7 @@ pub struct Argument {
     pub written: Written,
     /// Response keys from the root to the field.
     pub path: Arc<str>,
-    /// Position in the text; the field's if the argument is absent.
+    /// Position in the text. If the argument is absent, the position of the field.
     pub at: usize,
 }
 
@@ -60,7 +60,7 @@ pub struct Node {
     /// Index of its first argument in the plan.
     pub first_argument: usize,
     pub is_nullable: bool,
-    /// A list in which a failed item becomes null without affecting the list.
+    /// Whether this is a list in which a failed item becomes null and the other items stay.
     pub has_nullable_items: bool,
     /// Name of its parent type.
     pub type_name: Box<str>,
@@ -78,7 +78,7 @@ pub struct Plan {
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
     /// Estimated number of introspected values.
     pub introspected: usize,
-    /// A response key has several selections with arguments, so other literals might make them conflict.
+    /// Whether a response key has several selections with arguments. Other literals might then make them conflict.
     pub is_fragile: bool,
     /// Number of fields after spreading fragments.
     pub fields: usize,

@@ -23,7 +23,7 @@ pub enum Refusal {
     Schema(usize),
 }
 
-/// Maximum estimated introspected values: three times what common tools request.
+/// Maximum estimated number of introspected values: three times as many as common tools request.
 const MAX_INTROSPECTED: usize = 60_000;
 
 pub struct Limits {
@@ -31,7 +31,7 @@ pub struct Limits {
     pub max_depth: usize,
 }
 
-/// Whether conditions depend on variables; then each request gets its own plan.
+/// Return whether conditions depend on variables. If so, each request gets its own plan.
 pub fn has_variable_conditions(document: &ExecutableDocument, operation: &Operation) -> bool {
     let fragments = document.fragments.values().map(|fragment| &fragment.selection_set);
     std::iter::once(&operation.selection_set).chain(fragments).any(conditional)
@@ -58,7 +58,7 @@ fn conditional(set: &SelectionSet) -> bool {
 pub struct Planner<'a> {
     pub document: &'a Arc<Valid<ExecutableDocument>>,
     pub operation: &'a Shared<Operation>,
-    /// Literals of the text; None if the document is not shared.
+    /// Literals of the text; None if the plan is not shared.
     pub literals: Option<&'a [Literal]>,
     pub limits: &'a Limits,
     /// Value of a Boolean variable in a condition.
@@ -230,7 +230,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Count introspected values; lists count with their estimated length.
+    /// Count introspected values. A list counts with its estimated length.
     fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
         for selection in &set.selections {
             *total = total.saturating_add(times);
@@ -273,7 +273,7 @@ impl<'a> Planner<'a> {
                     needs.pool |= matches!(field, Field::PendingTransactionCount | Field::PendingTransactions);
                     field
                 }
-                // The schema was compared with the list of fields when it was read.
+                // Impossible: the schema was compared with the list of fields when it was read.
                 None => {
                     draft.has_introspection = true;
                     Field::Introspection
@@ -282,7 +282,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Arguments in schema order, including absent ones: the executor finds them by index.
+    /// Arguments in schema order, including absent ones, because the executor finds them by index.
     fn arguments(&self, selected: &Selected, path: &Arc<str>, at: usize, draft: &mut Draft) {
         for definition in &selected.definition.arguments {
             let given = selected.arguments.iter().find(|argument| argument.name == definition.name);

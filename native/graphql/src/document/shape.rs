@@ -1,7 +1,7 @@
 //! Shape of a document: its text without the values of plain literals.
 //!
-//! Most documents differ from an earlier one only in a block number or hash. The plan of such a document is cached by
-//! its shape; only the literals are new. Removing them takes 1 µs, parsing about 50.
+//! Most documents differ from an earlier one only in a block number or hash. Documents of the same shape share a cached
+//! plan; only their literals differ. Removing the literals takes 1 µs, parsing a document about 50 µs.
 
 /// Cache key and literals of a document.
 pub struct Shape {
@@ -9,7 +9,8 @@ pub struct Shape {
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
     pub longest_name: usize,
-    /// False with escapes, block strings or fractions: these stay in the text, and the document is not shared.
+    /// False if the text has escapes, block strings or fractions. These stay in the text, and the document is not
+    /// shared.
     pub is_plain: bool,
 }
 
@@ -78,7 +79,7 @@ impl Shape {
     fn number(&mut self, text: &[u8], at: usize) -> usize {
         let end = while_is(text, at + 1, |byte| is_name(byte) || byte == b'.' || byte == b'+' || byte == b'-');
         let digits = &text[at + usize::from(text[at] == b'-')..end];
-        // A fraction or an error; only the parser can tell.
+        // a fraction or an error: leave it to the parser
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || (digits[0] == b'0' && digits.len() > 1) {
             self.is_plain = false;
             return self.copy(text, at, end);
@@ -89,7 +90,7 @@ impl Shape {
     }
 }
 
-/// Map a position in one document to another of the same shape.
+/// Map a position in one document to the same position in another document of the same shape.
 pub fn moved(at: usize, from: &[Literal], to: &[Literal]) -> usize {
     match from.partition_point(|literal| literal.end <= at) {
         0 => at,

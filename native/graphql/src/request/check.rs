@@ -1,4 +1,4 @@
-//! Error texts of invalid documents, by the kinds that Besu clients know (graphql.md 6).
+//! Error texts of invalid documents, by the error kinds of Besu (graphql.md 6).
 
 use apollo_compiler::Node as Shared;
 use apollo_compiler::ast::{Argument, Definition, Document, Selection, Value as Ast};
@@ -32,7 +32,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
             Some("RecursionError" | "RecursionLimitError" | "DeeplyNestedType") => {
                 Entry::aborted("maximum query depth exceeded".into())
             }
-            // A variable of an unknown type fits nowhere.
+            // a variable of an unknown type causes this error everywhere
             Some("DisallowedVariableUsage") if has_unknown_type => continue,
             Some(name) => match of_rule(name, &words, place, document, source) {
                 Some(entry) => entry,
@@ -48,7 +48,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
     entries
 }
 
-/// Error of a parsed document; None if another entry covers the same mistake.
+/// The error for a parsed document; None if another entry covers the same mistake.
 fn of_rule(
     name: &str,
     words: &str,
@@ -63,14 +63,14 @@ fn of_rule(
     let nth = |position: usize| quoted.get(position).copied().unwrap_or_default();
     let field = around.path.last().copied().unwrap_or_default();
     let (kind, detail) = match name {
-        // It has selections, all of them unknown.
+        // the field has selections, but all are unknown, which is reported already
         "MissingSubselection" if around.has_selections => return None,
         "RequiredArgument" => {
             let argument = nth(0).split_once('(').map_or(nth(0), |(_, rest)| rest.trim_end_matches([')', ':']));
             if source[at..].starts_with('@') {
                 ("MissingDirectiveArgument", format!("Missing directive argument {argument}"))
             } else if around.arguments.iter().any(|given| given.name == argument) {
-                return None; // it is there, and null
+                return None; // the argument is present but null
             } else {
                 ("MissingFieldArgument", format!("Missing field argument {argument}"))
             }
@@ -114,7 +114,7 @@ fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted
     let mut value = &argument.value;
     loop {
         let inner = match &**value {
-            _ if name == "UndefinedInputValue" => None, // the whole value is shown
+            _ if name == "UndefinedInputValue" => None, // show the whole value
             Ast::List(items) => {
                 items.iter().enumerate().find(|(_, item)| holds(item.location(), at)).map(|(position, item)| {
                     path.push_str(&format!("[{position}]"));

@@ -22,12 +22,12 @@ use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;
 
-/// Cached documents, maximum text length, and estimated memory of the cache, which is cleared when it exceeds the
-/// limit.
+/// Maximum number of cached documents, their maximum text length, and the maximum estimated memory of the cache, which
+/// is cleared above it.
 const MAX_CACHED_DOCUMENTS: usize = 512;
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
 const MAX_CACHED_BYTES: usize = 32 << 20;
-/// Estimated memory per byte of parsed text and per field of a plan; fragments turn few bytes into many fields.
+/// Estimated memory per byte of parsed text and per field of a plan. With fragments, few bytes can become many fields.
 const TEXT_BYTE: usize = 40;
 const FIELD: usize = 250;
 const MAX_NAME_LENGTH: usize = 256;
@@ -49,7 +49,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Count more bytes; clears the cache if it gets too large.
+    /// Count more bytes. If the cache gets too large, clear it.
     fn weigh(&mut self, bytes: usize) {
         if self.bytes + bytes > MAX_CACHED_BYTES {
             *self = Kept::default();
@@ -65,7 +65,7 @@ pub struct Compiled {
     literals: Vec<Literal>,
     plans: Mutex<Vec<(Option<String>, Arc<Plan>)>>,
     is_kept: bool,
-    /// Too expensive for the event loop.
+    /// Whether the document was too expensive for the event loop.
     pub is_heavy: AtomicBool,
     /// Length of the last response, as an estimate of the next.
     last_bytes: AtomicUsize,
@@ -83,7 +83,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// The document, and the position that corresponds to a position of the plan.
+    /// The document, and the position in it that corresponds to a position in the plan.
     pub fn place(&self, at: usize) -> (&str, usize) {
         (&self.text, moved(at, &self.compiled.literals, &self.literals))
     }
@@ -96,7 +96,7 @@ impl Query {
         self.compiled.is_heavy.store(true, Ordering::Relaxed);
     }
 
-    /// Buffer size: slightly more than the last response.
+    /// Initial buffer size: slightly more than the last response.
     pub fn expected_bytes(&self) -> usize {
         let last = self.compiled.last_bytes.load(Ordering::Relaxed);
         512.max(last + last / 8)
@@ -124,7 +124,7 @@ impl Engine {
         Ok(Engine { schema, implementers, limits, max_tokens, kept: Mutex::default() })
     }
 
-    /// Validate a request completely; later errors depend on the chain only.
+    /// Validate a request completely. Only the content of the chain can cause further errors.
     pub fn prepare(&self, text: String, operation: Option<&str>, variables: Option<&str>) -> Refused<Query> {
         let shape = shape_of(&text);
         if shape.longest_name > MAX_NAME_LENGTH {
@@ -181,12 +181,12 @@ impl Engine {
             .to_executable_validate(&self.schema)
             .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
-        // The plans of its operations show whether other literals could make the document invalid.
+        // The plans of the operations show whether other literals could make the document invalid.
         let mut is_shared = is_plain;
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Hundreds of operations may spread the same fragments; the others are planned on demand.
+                // Hundreds of operations may spread the same fragments, so the other operations are planned on demand.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }
@@ -246,7 +246,7 @@ impl Engine {
     }
 }
 
-/// A key that no shape has.
+/// A cache key that differs from every shape.
 fn exact_key(text: &str) -> Vec<u8> {
     [b"\0", text.as_bytes()].concat()
 }

@@ -26,7 +26,7 @@ impl<'a> Run<'a> {
     fn view(&mut self, node: &Node, block: &Loaded<'_>) -> Result<Rc<View>, Stop> {
         let number = block.header.number;
         if number != 0 && number < self.inputs.oldest_state {
-            // Its nodes may still exist until the sweep, but clients see a consistent limit.
+            // The nodes of a pruned state may exist until the sweep, but clients must see a consistent limit.
             return Err(self.fail_with(node, STATE_MISSING));
         }
         let root = block.header.state_root;
@@ -37,7 +37,7 @@ impl<'a> Run<'a> {
         let opened = StateData::at(self.snapshot, root).and_then(|state| state.open());
         match opened {
             Ok(view) => {
-                // Each state has a database reader, and LMDB limits readers.
+                // Each open state has a database reader, and LMDB limits their number.
                 if self.views.len() >= MAX_OPEN_STATES {
                     self.views.clear();
                 }
@@ -50,7 +50,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Write an account; opens its state only if a field needs it.
+    /// Write an account. Opens its state only if a field needs it.
     pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
         self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
     }
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Block of an account's state: its own, or the one of an argument.
+    /// The block whose state is used: the block of the account, or the one of an argument.
     pub fn account_at(
         &mut self,
         node: &'a Node,

@@ -123,7 +123,7 @@ impl<'a> Loaded<'a> {
         kept(&self.body, || body::decode_body(self.payload()?))
     }
 
-    /// A transaction; `alone` means that the request needs no other of the block.
+    /// A transaction. `alone` means that the request needs no other transaction of the block.
     pub fn transaction(&self, index: usize, alone: bool) -> Result<Decoded<'_>> {
         if !alone || self.body.get().is_some() {
             return self.body()?.txs.get(index).map(Decoded::Shared).ok_or_else(|| self.incomplete());
@@ -170,7 +170,7 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// Recently read blocks. Neighbours refer to each other; the limit bounds the memory of long ranges.
+/// Recently read blocks. Neighbouring blocks refer to each other. The limit bounds the memory of long ranges.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,

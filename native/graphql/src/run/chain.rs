@@ -20,7 +20,7 @@ impl<'a> Run<'a> {
         Ok(Some(loaded))
     }
 
-    /// A canonical block up to the head.
+    /// The canonical block with this number, up to the head.
     pub fn canonical(&mut self, number: u64) -> Result<Option<Rc<Loaded<'a>>>, Stop> {
         if number > self.head.1 {
             return Ok(None);
@@ -36,8 +36,8 @@ impl<'a> Run<'a> {
         found.ok_or_else(|| Stop::Broken(Error::damaged("the head has no header")))
     }
 
-    /// Block whose state answers for accounts and calls. Ommers have no state, so the canonical block of the same
-    /// number answers.
+    /// The block whose state is used for accounts and calls. Ommers have no state, so it is the canonical block of the
+    /// same number.
     pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> Result<Rc<Loaded<'a>>, Stop> {
         if !block.is_ommer {
             return Ok(block.clone());
@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether the block is stored but not yet announced as head.
+    /// Return whether the block is stored but not announced as head yet.
     pub(super) fn is_ahead(&self, block: &Loaded<'_>) -> Result<bool, Error> {
         Ok(block.header.number > self.head.1 && self.snapshot.canonical_hash(block.header.number)? == Some(block.hash))
     }

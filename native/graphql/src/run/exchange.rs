@@ -19,7 +19,7 @@ pub struct Pooled {
 pub struct Inputs {
     /// The announced head.
     pub head: (B256, u64),
-    /// Oldest block with a state; the genesis state always exists.
+    /// Oldest block with a state. The genesis state always exists.
     pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,
@@ -49,7 +49,7 @@ pub struct Bounds {
 
 /// A task for the node.
 pub enum Ask {
-    /// At a block, or at the pending block.
+    /// A call at a block, or at the pending block.
     Call {
         block: Option<B256>,
         is_estimate: bool,
@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// Over budget; the request itself is valid.
+    /// The budget is exhausted. The request itself is valid.
     Exhausted(&'static str),
 }

@@ -1,8 +1,8 @@
 //! Runs a plan on one database snapshot and writes JSON text.
 //!
-//! A run uses only the snapshot and its inputs. Work for the node (a call, a transaction to send) is collected; the
-//! node performs it, and the plan runs again on the same snapshot with the results. So a response never mixes two
-//! heads.
+//! A run uses only the snapshot and its inputs. It collects tasks for the node, such as a call or a transaction to
+//! send. The node does the tasks, and the plan runs again on the same snapshot with the results. So a response never
+//! mixes two heads.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");
 pub const OUT_OF_TIME: &str = "Timeout expired";
 pub const TOO_LONG: &str = "maximum answer size exceeded";
 
-/// Cost units; 1 is about a short field.
+/// Cost units. One unit is about the cost of a short field.
 pub mod cost {
     pub const BLOCK: u64 = 20;
     pub const TRANSACTION: u64 = 8;
@@ -36,7 +36,7 @@ pub mod cost {
 
 /// Why a field was not written.
 pub enum Stop {
-    /// A null value that the schema does not allow: its parent becomes null.
+    /// A null value where the schema allows none: the parent becomes null.
     Null,
     Exhausted(&'static str),
     Broken(Error),
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         bounds: Bounds,
         replies: Option<&'a [Reply]>,
     ) -> Result<Self, Error> {
-        // The database may be ahead of the announced head; if the head is on another branch, the snapshot decides.
+        // the database may be ahead of the announced head; if the head is on another branch, use the snapshot's head
         let announced = snapshot.canonical_hash(inputs.head.1)? == Some(inputs.head.0);
         let stored = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let head = if announced { inputs.head } else { stored };
@@ -142,9 +142,9 @@ impl<'a> Run<'a> {
         Ok(Outcome::Answer { is_ok, body: self.out })
     }
 
-    // --- what every field uses ------------------------------------------------------------------
+    // --- used by all fields ---------------------------------------------------------------------
 
-    /// Add cost; ends the run when it exceeds the budget.
+    /// Add cost. If it exceeds the budget, the run ends.
     pub fn spend(&mut self, units: u64) -> Written {
         self.spent += units;
         if self.spent < self.next_look {
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Record the error of a field; the caller decides what becomes of the value.
+    /// Record the error of a field. The caller decides about its value.
     pub fn fail(&mut self, node: &Node, code: Option<(i64, &str)>, detail: &str, extra: Option<String>) -> Stop {
         let mut path = String::from("[");
         let mut shown = String::new();

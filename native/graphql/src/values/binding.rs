@@ -80,7 +80,7 @@ fn not_null() -> Unfit {
 fn coerce(kind: Kind, source: Source<'_>) -> Result<Value, Unfit> {
     match source {
         Source::Null => return Ok(Value::Null),
-        // Validation guarantees that a variable has the type of its position, or is a value that is coerced to a list.
+        // Validation guarantees that a variable has the type of its position, or is a single value for a list.
         Source::Ready(value) => return Ok(as_kind(kind, value.clone())),
         _ => {}
     }
@@ -127,7 +127,7 @@ fn scalar(kind: Kind, source: &Source<'_>) -> Result<Value, Unfit> {
     value.ok_or_else(|| Unfit::of_kind(source, kind))
 }
 
-/// A single item counts as a list of one.
+/// Convert a single item to a list with one item, if a list is expected.
 fn as_kind(kind: Kind, value: Value) -> Value {
     match (kind, value) {
         (Kind::Addresses, Value::Address(address)) => Value::Addresses(vec![address]),

@@ -38,7 +38,7 @@ pub fn int(given: Given<'_>) -> Option<i32> {
     }
 }
 
-/// Text of digits only is decimal; other text is hex, with or without 0x.
+/// Text with only digits is decimal; other text is hex, with or without 0x.
 pub fn big_int(given: Given<'_>) -> Option<U256> {
     let (digits, radix) = number_text(given);
     if is_digits(digits, radix) {

@@ -27,7 +27,7 @@ pub enum Source<'a> {
     Boolean(bool),
     List(Vec<Source<'a>>),
     Object(Vec<(String, Source<'a>)>),
-    /// A variable with a known value.
+    /// A variable whose value is already typed.
     Ready(&'a Value),
     Enum(&'a str),
     Fraction(&'a str),
@@ -38,7 +38,7 @@ pub struct Texts<'a> {
     pub literals: &'a [Literal],
 }
 
-/// The variables of a request, or the members of one.
+/// The variables of a request, or the members of one variable.
 pub type Variables<'a> = HashMap<String, &'a RawValue>;
 
 /// Parse the JSON text of variables.
@@ -53,12 +53,12 @@ pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
     }
 }
 
-/// Why a value does not fit.
+/// Reason why a value does not fit.
 #[derive(Debug, PartialEq)]
 pub struct Unfit {
     /// Path from the argument or variable to the invalid part: `.to`, `[0]`.
     pub path: String,
-    /// The part in document and in JSON notation.
+    /// The invalid part, in document and in JSON notation.
     pub literal: String,
     pub plain: String,
     pub complaint: String,
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// JSON; numbers stay text to keep all digits.
+    /// Parse JSON. Numbers stay text, so that all digits are preserved.
     pub fn of_json(text: &'a str) -> Result<Self, String> {
         let mut values = MAX_VALUES;
         Self::of_json_inside(text, MAX_DEPTH, &mut values)
@@ -146,7 +146,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// An invalid document value, to show it.
+    /// Wrap an invalid document value, so that it can be shown.
     pub fn of_ast(value: &'a Ast) -> Self {
         match value {
             Ast::Null => Source::Null,

@@ -31,7 +31,7 @@ pub struct Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// A transaction of a sender that has not signed it; only development networks run such ones.
+    /// A transaction that its sender has not signed. Only development networks execute it.
     #[staticmethod]
     #[pyo3(signature = (raw, sender, /))]
     fn impersonated(raw: Raw, sender: Addr) -> Answer<Self> {
@@ -128,7 +128,7 @@ impl Transaction {
         to_int(py, &self.tx.cost())
     }
 
-    /// Everything that pool admission needs, in one call.
+    /// All values that pool admission needs, in one call.
     #[pyo3(signature = (fork, /))]
     #[expect(clippy::type_complexity)]
     fn terms<'py>(
@@ -166,7 +166,7 @@ impl Transaction {
     }
 
     /// Fast path of pool admission (`ophion_execution::block::plain_check`): the pool's values of a plain transaction;
-    /// None for others.
+    /// None for other transactions.
     #[pyo3(signature = (bounds, /))]
     fn plain_terms<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<PlainTerms<'py>>> {
         if !bounds.data.hold(&self.tx) {

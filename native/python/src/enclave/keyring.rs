@@ -1,4 +1,4 @@
-//! Python binding of the enclave's keys. Private keys never leave it.
+//! Python binding of the enclave's keys. Private keys never leave this class.
 
 use ophion_enclave::{
     Costs, Keyring, MAX_BOXES, RANDOMNESS, Sealed, agrees, group_id, is_sound, lock, payload_gas_limit, public_of,
@@ -66,7 +66,7 @@ impl SealedRecord {
         to_bytes(py, self.group)
     }
 
-    /// Computed on access: the sender of the record decides how many members there are.
+    /// Computed on access, because it hashes all members, whose number the sender of the record decides.
     #[getter]
     fn is_legacy(&self) -> bool {
         group_id(&self.recipients[..self.members], None) == self.group

@@ -20,7 +20,7 @@ use crate::chain::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide};
 use crate::values::errors::Answer;
 
-/// Result of `take`: candidates by position.
+/// Result of `take`. Candidates are given by position.
 #[pyclass(frozen, get_all, module = "ophion._native")]
 pub struct TakeResult {
     included: Vec<usize>,
@@ -39,14 +39,14 @@ impl From<incremental_builder::TakeResult> for TakeResult {
     }
 }
 
-/// An incremental block builder; one thread at a time.
+/// An incremental block builder. Only one thread at a time may use it.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct OpenBlock {
     builder: Mutex<Option<IncrementalBuilder>>,
 }
 
 impl OpenBlock {
-    /// Use the builder; it is dropped if that fails.
+    /// Run `work` with the builder. If it fails, the builder is dropped.
     fn with<T>(&self, work: impl FnOnce(IncrementalBuilder) -> Result<(Option<IncrementalBuilder>, T)>) -> Result<T> {
         let mut place = self.builder.lock().expect("no panic while locked");
         let builder = place.take().ok_or_else(|| Error::Refused("the block is sealed".into()))?;

@@ -1,6 +1,7 @@
 //! The latest block: fast path of four methods, computed in `ophion_execution::call::latest`.
 //!
-//! The GIL is kept: a reply takes microseconds (calls have a deadline), and getting the GIL back can take longer.
+//! The GIL is not released: a reply takes microseconds (calls have a deadline), and acquiring the GIL again can take
+//! longer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -153,7 +154,7 @@ impl LatestRead {
 }
 
 impl LatestRead {
-    /// Append the result; None, perhaps with partial output, if the handler has to reply.
+    /// Append the result. Returns None, perhaps after partial output, if the handler has to reply.
     pub fn answer(&self, py: Python<'_>, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
         let Some(tally) = &self.tally else { return self.uncounted(params, out) };
         let untimed = pyo3::intern!(py, "untimed");

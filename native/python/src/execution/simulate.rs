@@ -54,7 +54,7 @@ impl SimulatedBlock {
             .collect()
     }
 
-    /// Logs of each call and transactions as JSON text, once the block hash is known.
+    /// Logs of each call, and transactions, as JSON text. Called once the block hash is known.
     #[pyo3(signature = (block_hash, number, timestamp, base_fee, /))]
     fn render<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! GraphQL engine: requests in, validated queries out.
+//! GraphQL engine: parses requests into validated queries.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl GraphqlEngine {
         Ok(GraphqlEngine { engine: Arc::new(engine), settings })
     }
 
-    /// Prepare a JSON request; `bytes` is the response to an invalid one.
+    /// Parse a JSON request. Returns `bytes`, the response, if the request is invalid.
     #[pyo3(signature = (body, /))]
     fn read<'py>(&self, py: Python<'py>, body: &[u8]) -> Answer<Bound<'py, PyAny>> {
         let prepared = py.detach(|| {
@@ -65,7 +65,7 @@ impl GraphqlEngine {
         self.prepared(py, prepared)
     }
 
-    /// Prepare a request from its parts; variables are JSON text.
+    /// Parse a request from its parts. `variables` is JSON text.
     #[pyo3(signature = (document, operation, variables, /))]
     fn read_parts<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! A validated query: runs at once, or in rounds if the node has tasks first.
+//! A validated query. It runs at once, or in rounds if the node has to do tasks in between.
 
 use std::sync::{Arc, Mutex};
 
@@ -83,7 +83,7 @@ impl GraphqlQuery {
         self.query.plan.needs.next_base_fee
     }
 
-    /// Hashes of pool transactions that the request names.
+    /// Hashes of transactions that the request names and that may be in the pool.
     #[getter]
     fn transactions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let roots = self.query.plan.nodes.iter().filter(|node| node.field == Field::QueryTransaction);
@@ -94,7 +94,8 @@ impl GraphqlQuery {
         roots.filter_map(|node| hash(node.first_argument)).collect()
     }
 
-    /// Status and body; tasks for the node; or None if it is too expensive for the event loop.
+    /// Run the query. Returns status and body; or a round with tasks for the node; or None if it is too expensive for
+    /// the event loop.
     #[pyo3(signature = (store, head_hash, head_number, at_once, deadline_s, *, gas_price=None, priority_fee=None,
         next_base_fee=None, syncing=None, pool=vec![], named=vec![], oldest_state=0))]
     #[allow(clippy::too_many_arguments)]
@@ -174,7 +175,7 @@ fn answer(py: Python<'_>, outcome: Outcome) -> Answer<Bound<'_, PyAny>> {
     })
 }
 
-/// Tasks of a request, and the snapshot it continues on.
+/// Tasks of a request, and the snapshot on which it continues.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct GraphqlRound {
     engine: Arc<Engine>,

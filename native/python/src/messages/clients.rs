@@ -11,12 +11,12 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::values::convert::to_bytes;
 
-/// Longer texts release the GIL.
+/// For longer texts, the GIL is released.
 const LONG: usize = 64 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct JsonOutline {
-    /// Of a batch.
+    /// Elements of a batch.
     members: Vec<Member>,
     #[pyo3(get)]
     is_request: bool,

@@ -38,7 +38,7 @@ fn payload_of(given: &PyPayload) -> Payload {
     }
 }
 
-/// The private transactions of some blocks: executed in memory, then written.
+/// The private transactions of some blocks. They are executed in memory, then the results are written.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateBatch {
     batch: Mutex<Option<batch::Batch>>,
@@ -82,7 +82,7 @@ impl PrivateBatch {
         })?)
     }
 
-    /// `state` is the public state after the block.
+    /// Run payloads of a block. `state` is the public state after the block.
     #[pyo3(signature = (state, env, block, payloads, /))]
     fn run_block(
         &self,
@@ -97,7 +97,7 @@ impl PrivateBatch {
         Ok(py.detach(|| self.with(|batch| batch.run_block(public, env, block.0, self.rules, &payloads)))?)
     }
 
-    /// Trace the last of these payloads, which are of one group and block, in order; changes nothing.
+    /// Trace the last of these payloads, which belong to one group and block. Changes nothing.
     #[pyo3(signature = (state, env, block, payloads, deadline_s, /))]
     fn trace(
         &self,
@@ -129,7 +129,7 @@ impl PrivateBatch {
         Ok(TraceStream { stream })
     }
 
-    /// Write all results; `followed` is hash and number of the block that has been reached.
+    /// Write all results. `followed` is hash and number of the last block that was executed.
     #[pyo3(signature = (store, followed, settled=Vec::new(), /))]
     fn commit(
         &self,

@@ -56,7 +56,7 @@ impl PrivateLedger {
         Ok(found.map(|(hash, number)| (to_bytes(py, hash), number)))
     }
 
-    /// Markers of a block, for any participant; with `is_flexible` also those of flexible groups.
+    /// Markers of a block, for any participant. With `is_flexible`, also markers of flexible groups.
     #[pyo3(signature = (block, number, precompile, is_flexible=false, /))]
     fn markers_in<'py>(
         &self,
@@ -82,8 +82,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|(key, handed)| (to_bytes(py, key), to_bytes(py, handed))).collect())
     }
 
-    /// Member list of a flexible group after a canonical block: whether it is unlocked, version, keys. None when it
-    /// does not exist.
+    /// Member list of a flexible group after a canonical block: whether it is unlocked, version, keys. None when the
+    /// group does not exist.
     #[pyo3(signature = (group, number, /))]
     #[allow(clippy::type_complexity)]
     fn membership<'py>(
@@ -108,7 +108,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Payload keys of markers without a result, from a key on; and the key to continue from.
+    /// Payload keys of markers without a result, from a key on, and the key to continue from.
     #[pyo3(signature = (start, most, /))]
     #[allow(clippy::type_complexity)]
     fn unread<'py>(
@@ -156,7 +156,7 @@ impl PrivateLedger {
         Ok(private_nonce(&view, &account.0)?)
     }
 
-    /// The state of a group after a canonical block, on top of the public state.
+    /// The state of a group after a canonical block, on the public state.
     #[pyo3(signature = (group, number, public, /))]
     fn state(&self, py: Python<'_>, group: Hash, number: u64, public: &Bound<'_, State>) -> Answer<State> {
         let (root, trie) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;

@@ -102,7 +102,7 @@ impl PrivateTransaction {
         }
     }
 
-    /// The group that it belongs to; None when its group id is not 32 bytes long.
+    /// The group to which it belongs; None when its group id is not 32 bytes long.
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.decoded.tx.fields.group().map(|group| to_bytes(py, group))
@@ -119,7 +119,7 @@ fn opened(raw: &[u8]) -> Answer<PrivateTransaction> {
     Ok(PrivateTransaction { decoded, raw: Bytes::copy_from_slice(raw) })
 }
 
-/// The gas limit of a private transaction, without checking its signature; None for anything else.
+/// The gas limit of a private transaction, without checking its signature; None for other bytes.
 #[pyfunction]
 #[pyo3(signature = (raw, /))]
 fn private_gas_limit(raw: &[u8]) -> Option<u64> {
@@ -132,7 +132,7 @@ fn decode_private_transaction(py: Python<'_>, raw: &[u8]) -> Answer<PrivateTrans
     py.detach(|| opened(raw))
 }
 
-/// Decode many on all cores; an item that cannot be decoded is an exception, returned and not raised.
+/// Decode many transactions on all cores. For an item that cannot be decoded, the list holds an exception.
 #[pyfunction]
 #[pyo3(signature = (raws, /))]
 fn decode_private_transactions(py: Python<'_>, raws: Vec<PyBackedBytes>) -> PyResult<Vec<Py<PyAny>>> {
@@ -187,7 +187,7 @@ fn sign_private_transaction<'py>(
     Ok(to_bytes(py, signed.encode()))
 }
 
-/// A payload of a flexible group: a transaction with the version of the member list it was made for.
+/// A payload of a flexible group: a transaction with the version of the member list for which it was made.
 #[pyfunction]
 #[pyo3(signature = (raw, version, /))]
 fn encode_versioned<'py>(py: Python<'py>, raw: &[u8], version: Hash) -> Bound<'py, PyBytes> {

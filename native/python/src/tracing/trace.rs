@@ -1,4 +1,4 @@
-//! Traces: each function starts a thread and returns the stream of its JSON text.
+//! Traces. Each function starts a thread and returns the stream of its JSON text.
 
 use std::sync::Arc;
 
@@ -194,7 +194,7 @@ fn trace_call(
     Ok(TraceStream { stream: streams::trace_call(state, env, request, overrides, kind.get().kind, deadline)? })
 }
 
-/// Trace a signed transaction outside of a block: transaction rules apply, block rules do not.
+/// Trace a signed transaction outside of a block. Transaction rules apply; block rules do not.
 #[pyfunction]
 #[pyo3(signature = (state, env, body, kind, deadline_s, /))]
 fn trace_signed(

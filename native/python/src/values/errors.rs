@@ -23,7 +23,8 @@ create_exception!(
     "A simulated transaction breaks a rule: a code, a colon, the reason."
 );
 
-/// Error of a Python-visible function. Converts from our error type and from PyO3's, which the orphan rule keeps apart.
+/// Error of a Python-visible function. Converts from the crates' error type and from PyO3's; the orphan rule forbids a
+/// direct conversion.
 pub struct Raised(PyErr);
 
 pub type Answer<T> = std::result::Result<T, Raised>;

@@ -56,7 +56,7 @@ fn recover_address<'py>(py: Python<'py>, digest: &[u8], signature: &[u8]) -> Ans
     Ok(to_bytes(py, address))
 }
 
-/// Recover the signers of many signatures, on all cores; None for invalid ones.
+/// Recover the signers of many signatures on all cores. None stands for an invalid signature.
 #[pyfunction]
 #[pyo3(signature = (pairs, /))]
 fn recover_addresses<'py>(

@@ -23,15 +23,15 @@ fn wrong(error: impl std::fmt::Display) -> PyErr {
     WireError::new_err(error.to_string())
 }
 
-/// From this size on, work takes more than a few microseconds and releases the GIL. Below it, releasing costs more than
-/// it saves: another thread may then hold the GIL for milliseconds.
+/// For inputs of this size, work takes more than a few microseconds, and the GIL is released. For smaller ones,
+/// releasing is not worth it: another thread may then hold the GIL for milliseconds.
 const LONG: usize = 16 << 10;
 
 fn maybe_detached<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
     if size < LONG { work() } else { py.detach(work) }
 }
 
-/// Ignores poisoning: the panic behind it is a bug that has been reported already.
+/// Lock a mutex. Poisoning is ignored, because the panic that caused it has been reported.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -72,7 +72,7 @@ impl Handshake {
         Ok((to_bytes(py, answer.ack), to_bytes(py, answer.remote), answer.session.into()))
     }
 
-    /// Keeps the GIL: it takes some tens of microseconds, and it must stay cheap in a flood of connections.
+    /// Does not release the GIL: it takes some tens of microseconds, and must stay cheap in a flood of connections.
     #[staticmethod]
     #[pyo3(signature = (secret, auth, /))]
     fn caller<'py>(py: Python<'py>, secret: &[u8], auth: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
@@ -80,7 +80,7 @@ impl Handshake {
     }
 }
 
-/// Each direction has its own lock, so that a writer never waits for a reader.
+/// An RLPx session. Each direction has its own lock, so that a writer never waits for a reader.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Session {
     egress: Mutex<Egress>,

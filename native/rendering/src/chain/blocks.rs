@@ -8,7 +8,7 @@ use ophion_storage::store::{Snapshot, decode_header};
 
 use crate::objects::{self, BlockParts, BlockReceipts, Place, ReceiptParts, Transactions};
 
-/// A stored block with undecoded transactions; most responses need no more.
+/// A stored block whose transactions are not decoded. Most responses need no more.
 struct Stored<'t> {
     header: Header,
     header_length: usize,
@@ -23,7 +23,7 @@ fn stored<'t>(snapshot: &'t Snapshot, hash: &B256) -> Result<Option<Stored<'t>>>
     Ok(Some(Stored { header: decode_header(rlp)?, header_length: rlp.len(), known, payload }))
 }
 
-/// One stored transaction and its header; skips the other transactions.
+/// One stored transaction and its header. The other transactions are skipped.
 fn stored_transaction(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<(Header, Known, Tx)>> {
     let Some((_, _, rlp)) = snapshot.header(block)? else { return Ok(None) };
     let Some((known, payload)) = snapshot.stored_transaction(block, index)? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> R
     Ok(Some(out))
 }
 
-/// Receipt of a transaction; an error if its record exceeds `max_bytes`.
+/// Receipt of a transaction. Fails if its record exceeds `max_bytes`.
 pub fn receipt_json(
     snapshot: &Snapshot,
     transaction: &B256,

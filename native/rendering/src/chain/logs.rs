@@ -1,4 +1,4 @@
-//! Log search: the index gives candidate blocks, the receipts decide.
+//! Log search: the index finds candidate blocks, the receipts decide.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use ophion_storage::store::{Snapshot, decode_header, fold};
 use crate::objects;
 
 pub struct LogFilter {
-    /// Any of these addresses; empty means all.
+    /// Accepted addresses; empty means all.
     pub addresses: Vec<Address>,
-    /// By position. None matches any topic, but the log must have that many.
+    /// Accepted topics by position. None accepts any topic, but the log must have one there.
     pub topics: Vec<Option<Vec<B256>>>,
 }
 
@@ -28,7 +28,7 @@ impl LogFilter {
                 .all(|(filter_topics, topic)| filter_topics.as_ref().is_none_or(|any| any.contains(topic)))
     }
 
-    /// For each condition, the index values of which a block must have at least one.
+    /// For each condition, its index values. A matching block has at least one of them.
     fn conditions(&self) -> Vec<Vec<u64>> {
         let mut conditions = Vec::new();
         if !self.addresses.is_empty() {
@@ -75,7 +75,7 @@ pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: b
 }
 
 impl Limits {
-    /// Checked after each block; the gas limit bounds the logs of one.
+    /// Check the size after each block. The gas limit bounds the logs of one block.
     fn check_size(&self, written: &Writer<'_>) -> Result<()> {
         if written.count > self.max_results {
             return Err(Error::Storage(format!("limit: more than {} logs match", self.max_results)));
@@ -130,7 +130,7 @@ impl Writer<'_> {
     fn write_block(&mut self, snapshot: &Snapshot, hash: &B256) -> Result<()> {
         let missing = || Error::damaged(format!("block {hash} is incomplete"));
         let receipts = snapshot.receipts(hash)?.ok_or_else(missing)?;
-        // Most candidates have no match; header and body are read only for those that have.
+        // most candidates have no match, so header and body are read only after a match
         if !receipts.iter().flat_map(|receipt| &receipt.logs).any(|log| self.filter.matches(log)) {
             return Ok(());
         }

@@ -14,13 +14,13 @@ pub enum Transactions<'a> {
     Full { txs: &'a [Tx], known: &'a [Known] },
 }
 
-/// Parts of a block object besides transactions. An uncle has neither uncles nor transactions.
+/// Parts of a block object except transactions. An uncle has neither uncles nor transactions.
 pub struct BlockParts<'a> {
     pub header: &'a Header,
     pub hash: B256,
     /// Length of the block's RLP.
     pub size: u64,
-    /// Omitted on chains with a merge.
+    /// Total difficulty. Omitted on chains with a merge.
     pub total_difficulty: Option<U256>,
     pub uncles: &'a [B256],
     pub withdrawals: Option<&'a [Withdrawal]>,

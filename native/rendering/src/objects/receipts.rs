@@ -24,7 +24,7 @@ pub struct ReceiptParts<'a> {
     pub blob_price: Option<u128>,
 }
 
-/// Write a receipt; with the revert reason if requested and known.
+/// Write a receipt. It has the revert reason if requested and known.
 pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place, with_revert_reason: bool) {
     let ReceiptParts { tx, known, receipt, .. } = *parts;
     out.reserve(1400 + receipt.logs.len() * 700);
@@ -83,7 +83,7 @@ impl BlockReceipts<'_> {
     }
 }
 
-/// Write a log inside a receipt: the same members in another order.
+/// Write a log inside a receipt. It has the same members as `write_log`, in another order.
 fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place) {
     data(out, r#"{"address":"#, log.address);
     list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));
@@ -97,8 +97,8 @@ fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: 
     raw(out, r#","removed":false}"#);
 }
 
-/// Write a log for filters and subscriptions. `log_index` counts within the block; `removed` means that the block left
-/// the canonical chain.
+/// Write a log for filters and subscriptions. `log_index` is the index in the block. `removed` means that the block
+/// left the canonical chain.
 pub fn write_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place, removed: bool) {
     out.reserve(512 + 70 * log.data.topics().len() + 2 * log.data.data.len());
     quantity(out, r#"{"logIndex":"#, log_index);

@@ -176,7 +176,7 @@ fn mined(tx: &Tx) -> Value {
     parsed(|out| write_transaction(out, &tx.envelope, &known(), Some(&place())))
 }
 
-/// The crate for expected values writes checksummed addresses; we write lower case.
+/// Convert to lower case: the crate for expected values writes checksummed addresses.
 fn lower(value: Value) -> Value {
     serde_json::from_str(
         &value
@@ -345,7 +345,8 @@ fn a_block_has_the_members_of_its_fork_in_the_documented_order() {
     assert_eq!((&object["parentBeaconBlockRoot"], object.get("totalDifficulty")), (&json!(KEY), None));
 }
 
-/// `cargo test --release -- --ignored --nocapture full_block` prints what a block of 4,000 transactions costs.
+/// `cargo test --release -- --ignored --nocapture full_block` prints how long rendering a block of 4,000 transactions
+/// takes.
 #[test]
 #[ignore = "a measurement"]
 fn time_of_a_full_block() {

@@ -1,4 +1,4 @@
-//! Transactions and block bodies, decoded once; senders recovered once.
+//! Transactions and block bodies. Each is decoded once, and its sender recovered once.
 
 use std::borrow::Borrow;
 use std::fmt::Display;
@@ -41,7 +41,7 @@ impl Tx {
         let mut rest = &raw[..];
         let envelope = match raw.first() {
             None => return Err(Error::Decode("there are no bytes".into())),
-            // The generic decoder reports errors of legacy transactions as a wrong type byte.
+            // the generic decoder would report errors of legacy transactions as a wrong type byte
             Some(0xc0..) => TxLegacy::rlp_decode_signed(&mut rest).map(Envelope::Legacy).map_err(Eip2718Error::from),
             Some(_) => Envelope::decode_2718(&mut rest),
         }
@@ -159,7 +159,7 @@ impl BodyData {
         }
     }
 
-    /// RLP of everything after the header in a block.
+    /// RLP of the part of a block that follows the header.
     pub fn encode(&self) -> Vec<u8> {
         let mut transactions = Vec::new();
         for tx in &self.txs {
@@ -236,16 +236,17 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
     Ok((Bytes::copy_from_slice(header), decode_body(payload)?))
 }
 
-/// Minimum average size of a transaction: its signature holds two random 32-byte numbers.
+/// Minimum average size of a transaction, whose signature alone holds two random 32-byte numbers.
 const MIN_TRANSACTION_BYTES: usize = 56;
 
-/// Bodies with fewer transactions skip the minimum. It bounds the memory of a decoded body by its wire size.
+/// The minimum size applies to bodies with more transactions than this. It bounds the memory of a decoded body by its
+/// wire size.
 const FEW_TRANSACTIONS: usize = 4096;
 
-/// Limit of decoded ommers; every fork allows two at most.
+/// Maximum number of decoded ommers. Every fork allows at most two.
 const MAX_OMMERS: usize = 16;
 
-/// Decode everything after the header in a block.
+/// Decode the part of a block that follows the header.
 pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut rest = payload;
     let (_, mut list) = item(&mut rest, "transactions", true)?;
@@ -263,7 +264,7 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     Ok(BodyData::new(txs, ommers, withdrawals))
 }
 
-/// Range of the next transaction's EIP-2718 encoding; advances `list`.
+/// Range of the next transaction's EIP-2718 encoding. Advances `list`.
 fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(usize, usize)> {
     let is_list = list[0] >= 0xc0;
     let at = whole.len() - list.len();
@@ -277,7 +278,7 @@ fn transaction_bounds(whole: &[u8], list: &mut &[u8], index: usize) -> Result<(u
     Ok((at + encoded.len() - inner.len(), at + encoded.len()))
 }
 
-/// Decode one transaction of a body; skips the others.
+/// Decode one transaction of a body. The other transactions are skipped.
 pub fn decode_transaction_at(mut payload: &[u8], index: usize) -> Result<Option<Tx>> {
     let (_, whole) = item(&mut payload, "transactions", true)?;
     let mut list = whole;
@@ -294,7 +295,7 @@ pub fn decode_transaction_at(mut payload: &[u8], index: usize) -> Result<Option<
 
 type OmmersAndWithdrawals = (Vec<Bytes>, Option<Vec<Withdrawal>>);
 
-/// Decode ommers and withdrawals; skips the transactions.
+/// Decode ommers and withdrawals. The transactions are skipped.
 pub fn decode_rest(mut payload: &[u8]) -> Result<OmmersAndWithdrawals> {
     item(&mut payload, "transactions", true)?;
     let (_, mut list) = item(&mut payload, "ommers", true)?;

@@ -1,15 +1,17 @@
-//! Decodes transactions and recovers their senders on a thread of its own (docs/decisions/0090-transaction-decoding-thread.md).
+//! Decodes transactions and recovers their senders on a thread of its own
+//! (docs/decisions/0090-transaction-decoding-thread.md).
 //!
 //! ```text
 //! submit ──▶ held ──start──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
 //! ```
 //!
-//! A Python thread would cost the event loop as much as the recovery itself. Here a submission is a push, and one wake-up
-//! collects everything that is ready. One worker keeps the order of arrival and spreads long lists over all cores. Blobs
-//! have a second worker: they take milliseconds each, and the first one loads the trusted setup for seconds.
+//! With a Python thread, the event loop would wait as long as for the recovery itself. Here a submission is a push to a
+//! list, and one wake-up collects all finished results. One worker preserves the order of arrival and distributes long
+//! lists over all cores. Blobs have a second worker: each takes milliseconds, and the first one loads the trusted
+//! setup, which takes seconds.
 //!
-//! Eight signers take two to three times as long as one. So a submission is held until there are enough for a SIMD group,
-//! or until the submitter calls `start` because no more has arrived.
+//! Recovering eight signers takes only two to three times as long as one. So a submission is held until there are
+//! enough for a SIMD group, or until the submitter calls `start` because no more have arrived.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -44,7 +46,7 @@ fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
     txs.into_iter().map(with_sender).collect()
 }
 
-/// One transaction.
+/// Decode one transaction.
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
     decode_some(&[raw]).pop().expect("one for one")
 }
@@ -80,7 +82,7 @@ impl<T> Default for Round<T> {
     }
 }
 
-/// Queue in front of the workers.
+/// Queue in front of the worker threads.
 pub struct Decoder<T> {
     rounds: Sender<Round<T>>,
     /// Channel to the blob worker, which starts with the first blob transaction.
@@ -110,7 +112,7 @@ impl<T: Send + 'static> Decoder<T> {
         self.bell.as_raw_fd()
     }
 
-    /// Returns whether the submission is held. The worker starts when enough are held, or with `start`.
+    /// Submit transactions. Returns whether they are held. The worker starts when enough are held, or with `start`.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
         let job = Job { tag, raws };
         let weight = job.raws.len();
@@ -120,7 +122,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            give(&self.rounds, mem::take(&mut *held)); // not together with much that came later
+            give(&self.rounds, mem::take(&mut *held)); // so that it does not wait for later submissions
         }
         held.weight += weight;
         held.jobs.push(job);
@@ -131,7 +133,7 @@ impl<T: Send + 'static> Decoder<T> {
         false
     }
 
-    /// Let the worker start with everything that is held.
+    /// Let the worker process all held submissions.
     pub fn start(&self) {
         let mut held = self.held();
         if !held.jobs.is_empty() {
@@ -139,7 +141,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
     }
 
-    /// If no thread can be started, the first worker also processes blobs.
+    /// Channel to the blob worker. If its thread cannot be started, the first worker processes blobs too.
     fn blob_worker(&self) -> &Sender<Round<T>> {
         self.with_blobs.get_or_init(|| worker("blobs", self.shared.clone()).unwrap_or_else(|_| self.rounds.clone()))
     }
@@ -148,13 +150,13 @@ impl<T: Send + 'static> Decoder<T> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Up to `max` results, in order of submission except blobs. The descriptor stays readable while there are more.
+    /// Up to `max` results in order of submission, except blobs. If there are more, the descriptor stays readable.
     pub fn collect(&self, max: usize) -> Vec<Finished<T>> {
         let mut finished = self.shared.lock();
         if finished.len() > max {
             return finished.drain(..max).collect();
         }
-        // drain the wake-up bytes before releasing the list: later results write another one
+        // read the wake-up bytes before unlocking the list, because later results write another byte
         let mut rung = [0; 64];
         while matches!((&self.bell).read(&mut rung), Ok(count) if count == rung.len()) {}
         mem::take(&mut *finished)
@@ -167,7 +169,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// A thread that works until all senders are dropped.
+/// Start a thread that works until all senders are dropped.
 fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<Sender<Round<T>>> {
     let (rounds, submissions) = channel();
     thread::Builder::new().name(name.into()).spawn(move || work(&submissions, &shared))?;
@@ -175,7 +177,7 @@ fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<S
 }
 
 fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
-    // the worker lives as long as the decoder
+    // cannot fail: the worker lives as long as the decoder
     let _ = worker.send(round);
 }
 
@@ -183,7 +185,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
-        // join submissions submissions up to one SIMD group: the first waits up to twice as long, the last a fraction
+        // combine submissions up to one SIMD group: the first waits up to twice as long, the last much less
         while weight < recovered_at_once()
             && let Ok(round) = submissions.try_recv()
         {

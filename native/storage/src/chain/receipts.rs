@@ -161,14 +161,14 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
     Ok(receipts)
 }
 
-/// One receipt, with gas and log count of the receipts before it.
+/// One receipt, with the gas and the number of logs of the receipts before it.
 pub struct Placed {
     pub receipt: ReceiptData,
     pub gas_before: u64,
     pub logs_before: u64,
 }
 
-/// One receipt of a record; None if the index is out of range. A receipt above `max_bytes` is an error before it is
+/// One receipt of a record; None if the index is out of range. A receipt above `max_bytes` is an error and is not
 /// decoded.
 pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<Placed>> {
     let mut reader = Reader(bytes);
@@ -205,7 +205,7 @@ fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
     Ok(ReceiptData { tx_type, outcome, cumulative_gas, logs: read_logs(reader)?, revert_data })
 }
 
-/// Skip a receipt; returns its cumulative gas and number of logs.
+/// Skip a receipt. Returns its cumulative gas and number of logs.
 fn pass(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
     match reader.take(2)?[1] {
         0 | 1 => {}

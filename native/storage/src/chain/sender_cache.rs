@@ -1,5 +1,5 @@
-//! Sender cache by transaction hash: a transaction is seen in gossip, proposal, block and pool. A recovery costs fifty
-//! times a lookup.
+//! Cache of senders by transaction hash. A node sees a transaction several times: in gossip, pool, proposal and block.
+//! A recovery takes fifty times as long as a lookup.
 //!
 //! Fixed size, four-way set-associative; the oldest entry of a set is evicted.
 
@@ -29,8 +29,8 @@ impl Senders {
         Senders { sets: (0..sets).map(|_| Mutex::default()).collect() }
     }
 
-    /// The set of a hash. Hashes are evenly distributed. An attacker who makes them collide only evicts neighbours of
-    /// own transactions, at the cost of one recovery each.
+    /// The set of a hash. Hashes are evenly distributed. An attacker that makes hashes collide only evicts entries of
+    /// the same set, and needs one recovery for each.
     fn set(&self, hash: &B256) -> std::sync::MutexGuard<'_, Set> {
         let number = u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes")) as usize;
         self.sets[number % self.sets.len()].lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +67,7 @@ fn remember(hash: B256, sender: Address) {
     SENDERS.put(hash, sender);
 }
 
-/// As `sender_of`, for many: `recover` gets the indexes of unknown hashes.
+/// Same as `sender_of` for many transactions. `recover` gets the indexes of unknown hashes.
 pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<Address>>) -> Vec<Result<Address>> {
     let known: Vec<Option<Address>> = hashes.iter().map(|hash| SENDERS.get(hash)).collect();
     let unknown: Vec<usize> = (0..hashes.len()).filter(|place| known[*place].is_none()).collect();

@@ -27,13 +27,13 @@ pub struct Layer {
     pub base: B256,
 }
 
-/// Layers of uncommitted blocks, top first. Opening a state removes layers that the flat tables have reached, so a
-/// chain that runs ahead of its commits does not accumulate them.
+/// Layers of uncommitted blocks, top first. Opening a state removes layers that are committed to the flat tables, so
+/// they do not accumulate when execution runs ahead of commits.
 pub type Layers = Arc<[Arc<Layer>]>;
 
 pub struct LayerAccount {
     pub account: Option<FlatAccount>,
-    /// All storage that is not listed is zero.
+    /// Whether the old storage was deleted, so that slots that are not listed are zero.
     pub wiped: bool,
     pub storage: HashMap<U256, U256>,
 }
@@ -41,7 +41,7 @@ pub struct LayerAccount {
 /// A state that can be opened for reading any number of times.
 #[derive(Clone)]
 pub struct StateData {
-    /// None for states in memory only (test vectors).
+    /// The database; None for states that exist only in memory (test vectors).
     pub store: Option<Arc<Database>>,
     pub root: B256,
     pub trie: Trie<Account>,
@@ -72,7 +72,7 @@ impl StateData {
         StateData { store, root: EMPTY_ROOT, trie: Trie::default(), weight: 0, layers: Layers::default(), public: None }
     }
 
-    /// The state of a privacy group on top of a public state.
+    /// The state of a privacy group on a public state.
     pub fn private(public: StateData, root: B256, trie: Trie<Account>) -> Self {
         let (store, layers) = (public.store.clone(), Layers::default());
         StateData { store, root, trie, weight: 0, layers, public: Some(Arc::new(public)) }
@@ -97,13 +97,13 @@ impl StateData {
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, Layers::default())
         } else {
-            // Keys that no layer above the flat tables changed are as the flat tables have them.
+            // for keys that no layer above changed, the flat tables are right
             match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
                 Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
                 found => (found.is_some(), self.layers.clone()),
             }
         };
-        // The state is read from its nodes, which pruning may have deleted. A layer is at or near the head.
+        // pruning may have deleted the nodes of this state; a layer is at or near the head
         if let Some(snapshot) = &snapshot
             && !flat
             && layers.is_empty()
@@ -131,7 +131,7 @@ pub struct View {
     pub root: B256,
     pub trie: Trie<Account>,
     pub snapshot: Option<Snapshot>,
-    /// Whether the flat tables have everything that the layers lack.
+    /// Whether the flat tables are valid for all keys that the layers do not have.
     pub flat: bool,
     pub layers: Layers,
     /// The public state below a private state.
@@ -155,7 +155,7 @@ impl Source for View {
 }
 
 impl View {
-    /// `hash` is keccak(address), which callers need anyway.
+    /// Read an account. `hash` is keccak(address), which callers have already.
     pub fn account(&self, address: &Address, hash: &B256) -> Result<Option<FlatAccount>> {
         if self.flat {
             for layer in self.layers.iter() {

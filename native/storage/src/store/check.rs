@@ -19,15 +19,16 @@ use crate::chain::body::{Known, Tx};
 use crate::chain::receipts;
 use crate::trie::{Account, Child, EMPTY_ROOT, FlatAccount, Slot, Source, Trie, Value, stored_children};
 
-/// Mix hash of IBFT 2.0 and QBFT headers. Their hash rule is part of consensus, so their hash is not checked here.
+/// Mix hash of IBFT 2.0 and QBFT headers. How these headers are hashed is part of consensus, so their hash is not
+/// checked here.
 const BFT_MIX_HASH: B256 = b256!("63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365");
 
-/// Maximum interval between progress reports, as far as steps allow.
+/// Minimum time between two progress reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Trie nodes visited per step.
 pub(super) const STRIDE: usize = 10_000;
 
-/// Called with checked and total entries; returns false to stop.
+/// Called with the numbers of checked and of all entries. Returns false to stop the check.
 pub type Watch<'a> = dyn FnMut(u64, u64) -> bool + Send + 'a;
 
 pub(super) struct Findings<'a> {
@@ -51,7 +52,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Count checked entries; does not call `watch` again after it returned false.
+    /// Count checked entries. After `watch` returned false, it is not called again.
     pub fn count(&mut self, entries: u64) {
         self.done += entries;
         if !self.is_ended && self.reported_at.is_none_or(|at| at.elapsed() > REPORT_INTERVAL) {
@@ -65,7 +66,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Findings, at most `limit` lines; empty if the database is sound. If `watch` stops the check: findings so far.
+/// Findings, at most `limit` lines; empty if the database is intact. If `watch` stops the check, the findings so far.
 pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) -> Result<Vec<String>> {
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
@@ -94,7 +95,7 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     Ok(findings.lines)
 }
 
-/// Check that every listed state is complete. Hashes are checked for the head only.
+/// Check that every listed state is complete. Hashes are checked only for the head.
 fn check_states(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().roots.from(snapshot.txn(), &[0])? {
@@ -230,7 +231,7 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
-    // Read from the database, not from memory.
+    // from the database, not from the cache
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
         return Ok(());
@@ -349,7 +350,7 @@ mod tests {
         let mut findings = Findings::new(1, 9, watch);
         let mut ended = Vec::new();
         for _ in 0..4 {
-            findings.reported_at = None; // as if it had been long ago
+            findings.reported_at = None; // forces a report
             findings.count(1);
             ended.push(findings.are_over());
         }

@@ -38,7 +38,8 @@ struct HeadTrie {
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// Trie of the previous head. It lives one block longer, so that the writer thread frees it and not the event loop.
+    /// Trie of the previous head. It is kept for one more block, so that the writer thread frees it and not the event
+    /// loop.
     before: Option<HeadTrie>,
 }
 
@@ -48,14 +49,15 @@ pub struct Database {
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
     live: Mutex<Live>,
-    /// Buffered rows of the transaction index. A read-only process has those of the moment it opened the database.
+    /// Buffered rows of the transaction index. A read-only process has the rows of the moment at which it opened the
+    /// database.
     pub(super) tx_index_buffer: TxIndexBuffer,
     /// Maximum bytes for nodes of the latest state.
     state_cache: AtomicUsize,
-    /// Writer lock; holds the reason if writing has failed.
+    /// Writer lock. If writing has failed, it holds the reason.
     writer: Mutex<Option<String>>,
     closed: AtomicBool,
-    /// Write branches as deltas (trie/branch_delta.rs); readers know both forms.
+    /// Whether to write branches as deltas (trie/branch_delta.rs). Readers support both forms.
     writes_changes: AtomicBool,
 }
 
@@ -128,7 +130,7 @@ impl Database {
         codes.insert(hash, code.clone());
     }
 
-    /// Trie of the head and its size in memory, if `root` is the head's.
+    /// Trie of the head and its size in memory; None if `root` is not that of the head.
     pub(super) fn live_trie(&self, root: B256) -> Option<(Trie<Account>, usize)> {
         let live = self.live.lock().expect("no panic while locked");
         let head = live.head.as_ref().filter(|head| head.root == root)?;
@@ -152,7 +154,7 @@ impl Database {
         self.write_alone(|txn, tables| tables.meta.put(txn, &meta::own(key), value))
     }
 
-    /// As `write_alone`; after a failure nothing is written until a restart.
+    /// Same as `write_alone`, but after a failure nothing is written until a restart.
     pub(super) fn write_or_stop(&self, write: impl FnOnce(&mut RwTxn<'_>) -> Result<()>) -> Result<()> {
         let outcome = self.write_alone(|txn, _| write(txn));
         if let Err(cause) = &outcome {
@@ -173,17 +175,17 @@ impl Database {
         self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
-            // Nodes in memory may have ids that were not written; nothing may refer to them.
+            // nodes in memory may have ids that were not written, so no further write may refer to them
             *failed = Some(stopped(cause));
             self.forget_live();
         }
         outcome
     }
 
-    /// Make a committed block the head again, whatever lies above it.
+    /// Make a committed block the head again.
     ///
-    /// Costs the same for one block and for a million: rows of blocks above the head stay until others take their place,
-    /// and nothing above the head is read. The flat tables follow with the next commit.
+    /// The cost does not depend on the number of blocks above it. Their rows stay until new blocks replace them, and
+    /// reads ignore them. The next commit updates the flat tables.
     pub fn rewind(self: &Arc<Self>, hash: B256, state_root: B256) -> Result<()> {
         let trie = self.write_alone(|txn, tables| {
             let (number, _, _) = read_header(tables, txn, &hash)?.ok_or_else(|| unknown(hash))?;
@@ -198,7 +200,7 @@ impl Database {
         Ok(())
     }
 
-    /// Write a state that belongs to no block of its own: the head's, edited by a development node.
+    /// Write a state without a block: the head's state, edited by a development node.
     pub fn commit_state(self: &Arc<Self>, effects: &Effects, number: u64) -> Result<()> {
         let mut failed = self.writer()?;
         let outcome = self.write_state(effects, number);
@@ -233,7 +235,7 @@ impl Database {
         Ok(())
     }
 
-    /// Reject a block whose parent state was pruned since execution: it would refer to deleted nodes.
+    /// Reject a block whose parent state was pruned since execution, because it would refer to deleted nodes.
     fn refuse_rootless(&self, blocks: &[Arc<BlockRecord>]) -> Result<()> {
         let txn = self.read_txn()?;
         let mut fresh = B256Set::default();
@@ -256,8 +258,8 @@ impl Database {
         Ok(done)
     }
 
-    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile; pages they free are
-    /// reused only after the copy.
+    /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile, but the pages that they
+    /// free are reused only after the copy.
     pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
         // SAFETY: the descriptor is open while borrowed, and LMDB only writes to it.
         unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled) }?;
@@ -393,7 +395,7 @@ impl Database {
             head.extend_from_slice(&block_number.to_be_bytes());
             self.tables.meta.put(txn, meta::HEAD, &head)?;
         }
-        // Sorted keys cost 15 to 50 percent less.
+        // writing sorted keys takes 15 to 50 percent less time
         logs.sort_unstable();
         logs.dedup();
         for key in &logs {
@@ -402,7 +404,7 @@ impl Database {
         self.tx_index_buffer.write(&self.tables, txn, numbers)
     }
 
-    /// Move the flat tables to the state of the new head; returns its trie.
+    /// Update the flat tables to the state of the new head. Returns its trie.
     fn move_flat(
         self: &Arc<Self>,
         txn: &mut RwTxn<'_>,
@@ -412,7 +414,7 @@ impl Database {
     ) -> Result<HeadTrie> {
         let flat_root = self.tables.meta.get(txn, meta::FLAT_ROOT)?.map_or(EMPTY_ROOT, B256::from_slice);
         let straight = straight(fresh, added, flat_root);
-        // Flat changes of side blocks name accounts by hash only, so note their addresses.
+        // flat changes of side blocks identify accounts only by hash, so store their addresses
         for block in fresh.values().filter(|block| straight.is_none() || !added.contains(&block.hash)) {
             block.effects.flat.note_addresses(txn, &self.tables)?;
         }
@@ -446,7 +448,7 @@ impl Database {
     }
 }
 
-/// Changes of new blocks that follow each other directly on the flat state.
+/// Combined changes of new blocks that directly follow the flat state.
 fn straight(fresh: &B256Map<&BlockRecord>, added: &[B256], flat_root: B256) -> Option<FlatChanges> {
     let mut reached = flat_root;
     let mut changes = FlatChanges::default();

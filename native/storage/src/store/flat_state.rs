@@ -1,7 +1,7 @@
 //! Flat state: accounts and storage of the head's state, one lookup each.
 //!
-//! An account record holds its address, of which the trie has only the hash. When the account is deleted, the address
-//! moves to the preimages table, for older states.
+//! An account record holds its address, because the trie has only the hash of the address. When the account is deleted,
+//! the address moves to the preimages table, where older states need it.
 
 use alloy_primitives::map::{B256Map, HashMap};
 use alloy_primitives::{Address, B256, U256};
@@ -24,13 +24,13 @@ pub struct AccountChange {
 #[derive(Default)]
 pub struct FlatChanges {
     pub accounts: B256Map<AccountChange>,
-    /// Accounts whose storage is deleted before `storage` applies.
+    /// Accounts whose storage is deleted before the changes in `storage` apply.
     pub wiped: Vec<B256>,
     pub storage: HashMap<(B256, B256), U256>,
 }
 
 impl FlatChanges {
-    /// Add the changes of the next block.
+    /// Append the changes of the next block.
     pub fn follow(&mut self, next: &FlatChanges) {
         for wiped in &next.wiped {
             self.storage.retain(|(account, _), _| account != wiped);
@@ -61,7 +61,7 @@ impl FlatChanges {
         Ok(changes)
     }
 
-    /// Store addresses of created accounts, for changes that may be applied later.
+    /// Store addresses of created accounts, because these changes may be applied later.
     pub fn note_addresses(&self, txn: &mut RwTxn<'_>, tables: &Tables) -> Result<()> {
         for (hash, change) in &self.accounts {
             if let AccountChange { address: Some(address), account: Some(_) } = change

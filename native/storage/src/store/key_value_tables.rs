@@ -11,8 +11,8 @@
 //! | handed   | key of a payload                      | payload handed over to a new member of a flexible group    |
 //! | unmarked | kind (1), id or enclave key           | items without a marker, and known senders (`ophion/enclave/unmarked.py`) |
 //!
-//! The tables are created when a database is opened for writing. A database of an older version has none; reads return
-//! nothing.
+//! The tables are created when a database is opened for writing. A database of an older version lacks them; then reads
+//! return no rows.
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -23,7 +23,7 @@ use super::private::note_late;
 use super::snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// Payload tables: payloads that arrive after their marker was processed are noted for the private transaction
+/// Tables of payloads. A payload that arrives after its marker was processed is recorded for the private transaction
 /// processor.
 const LATE: [usize; 2] = [0, 6];
 
@@ -79,7 +79,7 @@ impl Database {
         Ok(())
     }
 
-    /// Whether a payload is stored, in either table.
+    /// Return whether one of the two tables holds a payload.
     pub(super) fn has_payload(&self, txn: &RoTxn<'_>, key: &B256) -> Result<bool> {
         for table in LATE.iter().filter_map(|place| self.row_tables[*place]) {
             if table.get(txn, key.as_slice())?.is_some() {
@@ -98,7 +98,7 @@ impl Snapshot {
         }
     }
 
-    /// Up to `limit` rows whose key starts with `prefix`, in order, after key `after`.
+    /// Up to `limit` rows whose key starts with `prefix`, in order, from the first key above `after`.
     pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
         let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
         let mut found = Vec::new();

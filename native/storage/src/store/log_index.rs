@@ -2,7 +2,8 @@
 
 use crate::chain::receipts::ReceiptData;
 
-/// Eight-byte hash of an address or topic. Collisions are harmless: the index gives candidates, the receipts decide.
+/// Eight-byte hash of an address or topic. Collisions are harmless: the index only finds candidates, and the receipts
+/// decide.
 pub fn fold(value: &[u8]) -> u64 {
     value.chunks(8).fold(0x9e37_79b9_7f4a_7c15, |state: u64, chunk| {
         let mut word = [0u8; 8];

@@ -17,7 +17,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Returns false if the id was present.
+    /// Add an id. Returns false if it was present.
     fn insert(&mut self, id: u64) -> bool {
         let at = (id / CHUNK) as usize;
         if at >= self.chunks.len() {
@@ -47,11 +47,11 @@ enum Kind {
     Storage,
 }
 
-/// Walks everything below some roots; visits each node once.
+/// Walks all nodes below some roots and visits each node once.
 #[derive(Default)]
 pub struct Reach {
     visited: Marks,
-    /// Visited nodes, and earlier versions that their deltas need.
+    /// Visited nodes, and earlier versions on which their deltas are based.
     pub needed: Marks,
     open: Vec<(u64, Kind)>,
 }
@@ -66,7 +66,7 @@ impl Reach {
         self.open.is_empty()
     }
 
-    /// Visit up to `max` nodes; returns false at the end. An unreadable node is an error with its id.
+    /// Visit up to `max` nodes. Returns false at the end. If a node cannot be read, the error has its id.
     pub fn advance(&mut self, nodes: &Nodes<'_>, max: usize) -> Result<bool> {
         let (mut own, mut below) = (Vec::new(), Vec::new());
         for _ in 0..max {

@@ -7,7 +7,7 @@ use super::records::Nodes;
 use super::tables::Table;
 use crate::trie::{Saver, Version, version};
 
-/// Collects nodes before appending them, so that saving a trie can read meanwhile.
+/// Collects nodes and appends them later, so that the database can be read while a trie is saved.
 pub(super) struct NodeWriter {
     table: Table,
     pub(super) next: u64,
@@ -19,7 +19,7 @@ impl NodeWriter {
         NodeWriter { table, next, buffer: Vec::new() }
     }
 
-    /// A saver that also finds stored and collected nodes.
+    /// A saver that can also read stored and collected nodes.
     pub(super) fn beside<'a>(&'a mut self, txn: &'a RoTxn<'a>) -> impl Saver + 'a {
         NodeSaver { nodes: Nodes { table: self.table, txn }, writer: self }
     }

@@ -9,17 +9,18 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual map size; larger for large files, halved while the system refuses it. Only used pages take memory or disk.
+/// Virtual size of the memory map. Larger for large files; halved while the system refuses it. Only used pages take
+/// memory or disk.
 const MAP_SIZE: usize = 1 << 38;
 const MAP_GROWTH_FACTOR: usize = 4;
 const MIN_MAP_BYTES: usize = 1 << 30;
-/// LMDB starts a file with two meta pages; a shorter file is incomplete.
+/// An LMDB file begins with two meta pages. A shorter file is incomplete.
 const TWO_PAGES: u64 = 8192;
 
 /// The environment with its tables.
 pub type Opened = (Env<WithoutTls>, Tables, RowTables);
 
-/// Open the environment and its tables; `create` makes missing ones.
+/// Open the environment and its tables. With `create`, missing tables are created.
 pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Opened> {
     let place = path.display();
     let file = path.join("data.mdb");
@@ -27,7 +28,7 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     if create && !read_only {
         std::fs::create_dir_all(path).map_err(|cause| Error::Storage(format!("cannot create {place}: {cause}")))?;
         if length.is_some_and(|length| length < TWO_PAGES) {
-            // The disk was full or the process was killed before anything was stored: start with an empty file.
+            // the disk was full, or the process was killed before any data was stored: start with an empty file
             let emptied = std::fs::OpenOptions::new().write(true).open(&file).and_then(|file| file.set_len(0));
             emptied.map_err(|cause| Error::Storage(format!("cannot write {}: {cause}", file.display())))?;
         }
@@ -56,7 +57,7 @@ fn nothing_yet(path: &Path) -> Error {
     Error::Storage(format!("there is no chain in {} yet", path.display()))
 }
 
-/// A full map gets larger at the next start.
+/// Size of the map for a file. A map that became full is larger at the next start.
 fn map_size(length: u64) -> usize {
     let log_filter = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_GROWTH_FACTOR);
     log_filter.clamp(MAP_SIZE, 1 << 46).next_multiple_of(MIN_MAP_BYTES)
@@ -84,8 +85,8 @@ fn open_env(path: &Path, flags: EnvFlags, mut size: usize) -> Result<Env<Without
     }
 }
 
-/// Create all tables and the layout version in one transaction. A missing table in a used database is damage, and an
-/// empty one would hide it. Tables of later versions are created in databases that never had them.
+/// Create all tables and the layout version in one transaction. In a database with data, a missing table means damage,
+/// and an empty one would hide it. Tables of later versions are created in databases that never had them.
 fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     let txn = env.write_txn()?;
     let databases = env
@@ -105,7 +106,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                     None => lost.push(*name),
                 }
             }
-            // Tables are created together, so a part of them means that the others were lost.
+            // tables are created together, so if only some exist, the others were lost
             if made.is_some() || (!lost.is_empty() && !databases.is_empty()) {
                 refuse_lost(&lost)?;
             }
@@ -117,7 +118,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if made != Some(Tables::NAMES.len()) || is_older {
-                // Existing rows stay; older programs that cannot read new rows must report the layout.
+                // existing rows stay; older programs cannot read new rows and must report the layout version
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
@@ -127,7 +128,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table)))
 }
 
-/// Number of tables that the database was created with.
+/// Number of tables with which the database was created.
 fn tables_made(record: Option<&[u8]>) -> usize {
     let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
     count.min(Tables::NAMES.len())
@@ -174,7 +175,7 @@ fn open_tables(env: &Env<WithoutTls>) -> Result<Option<Tables>> {
     })
 }
 
-/// Tables of other packages. They are created if missing, because a lost one cannot be distinguished from an older database.
+/// Tables of other packages. Missing ones are created, because a lost table looks the same as an older database.
 fn row_tables(env: &Env<WithoutTls>, read_only: bool) -> Result<RowTables> {
     let mut found: RowTables = [None; ROW_TABLES.len()];
     if read_only {
@@ -215,8 +216,8 @@ fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
     }
 }
 
-/// Explain SIGBUS: a truncated file or a failing disk kills the process, since the file is mapped. An existing handler
-/// stays.
+/// Print an explanation on SIGBUS. The file is mapped, so a truncated file or a failing disk kills the process. An
+/// existing handler stays.
 fn explain_bus_errors() {
     static ONCE: Once = Once::new();
     extern "C" fn explain(_: libc::c_int) {

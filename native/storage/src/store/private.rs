@@ -1,7 +1,7 @@
 //! Private transaction results: group states, receipts, processed markers.
 //!
-//! Everything is keyed by public block hash, so a reorganisation needs no rollback: reads skip blocks off the canonical
-//! chain.
+//! All rows have the hash of the public block in their key, so a reorganisation needs no rollback: reads skip blocks
+//! that are not canonical.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum PrivateStatus {
 pub struct PrivateReceipt {
     pub status: PrivateStatus,
     pub group: B256,
-    /// Group state root after it.
+    /// Root of the group's state after it.
     pub root: B256,
     pub payload_key: B256,
     /// Position of the marker in its block.
@@ -59,7 +59,7 @@ pub struct GroupStates {
     pub group: B256,
     pub block: B256,
     pub number: u64,
-    /// Marker and the root after it.
+    /// Marker of each transaction, and the root after it.
     pub roots: Vec<(B256, B256)>,
     /// State after the last transaction.
     pub trie: Trie<Account>,
@@ -74,14 +74,14 @@ pub struct Marker {
     pub hash: B256,
 }
 
-/// Everything that one step of the private transaction processor writes.
+/// All rows that one step of the private transaction processor writes.
 #[derive(Default)]
 pub struct PrivateWrites {
     pub states: Vec<GroupStates>,
     pub receipts: Vec<(B256, B256, PrivateReceipt)>,
     pub markers: Vec<Marker>,
     pub codes: Vec<(B256, Bytes)>,
-    /// Last processed block; None keeps the stored one.
+    /// Last processed block; with None, the stored value stays.
     pub followed: Option<(B256, u64)>,
     /// Late payloads that have been processed.
     pub settled: Vec<B256>,
@@ -187,7 +187,7 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 impl Database {
     /// Write one step of the private transaction processor, in one transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // Nodes get ids before the write succeeds; after a failure nothing may refer to them.
+        // nodes get ids before the write succeeds, so after a failure no further write may refer to them
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 
@@ -233,7 +233,7 @@ impl Database {
         Ok(())
     }
 
-    /// Note payloads that arrived after the processor looked for them and before this write. Without it they would
+    /// Record payloads that arrived after the processor looked for them but before this write. Otherwise they would
     /// never run.
     fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
@@ -245,7 +245,7 @@ impl Database {
         Ok(())
     }
 
-    /// Note late payloads for the private transaction processor.
+    /// Record late payloads for the private transaction processor.
     pub fn note_late(self: &Arc<Self>, keys: &[B256]) -> Result<()> {
         self.write_alone(|txn, _| keys.iter().try_for_each(|key| note_late(&self.tables, txn, key).map(drop)))
     }
@@ -363,7 +363,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Payloads of canonical markers without a result, from a key on; and the next key.
+    /// Payloads of canonical markers without a result, from a key on, and the next key.
     pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
         // LMDB rejects empty keys
@@ -415,7 +415,7 @@ fn group_state(block: B256, at: u64, record: &[u8]) -> Result<GroupState> {
     Ok(GroupState { block, number: at, root, trie })
 }
 
-/// Note an arriving payload if its marker was already processed; returns whether it was.
+/// If the marker of an arriving payload was already processed, record the payload as late. Returns whether it was.
 pub fn note_late(tables: &Tables, txn: &mut RwTxn<'_>, payload_key: &B256) -> Result<bool> {
     let is_passed = has_marker(tables, txn, payload_key)?;
     if is_passed {

@@ -1,4 +1,4 @@
-//! State pruning: forget old roots, mark what the other states reach, delete the rest
+//! State pruning: remove old roots, mark the nodes of all other states, delete unmarked nodes
 //! (docs/decisions/0110-state-pruning-by-mark-and-sweep.md).
 //!
 //! ```text
@@ -6,9 +6,7 @@
 //! mark     mark every node that the remaining states reach                short read transactions
 //! sweep    delete unmarked nodes written before marking started           short write transactions
 //! ```
-//! The database is sound at every moment: a listed state is complete, and the next round finds what is left over. Blocks may
-//! be written meanwhile. They are built on listed states, whose nodes are marked with the versions their deltas need, and
-//! their own nodes have higher ids than the swept ones.
+//! The database is consistent at every moment: every listed state is complete, and the next round deletes nodes that this one misses. Blocks may be written meanwhile. They build on listed states, whose nodes are marked, including the versions that their deltas need. Nodes of new blocks have higher ids than the deleted ones.
 
 use std::sync::Arc;
 
@@ -23,11 +21,11 @@ use super::roots::RootRecord;
 use super::snapshot::Snapshot;
 use super::tables::meta;
 
-/// Greater than every root and every id.
+/// A key greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// Repack a range only if that frees one of this many bytes; otherwise a later round does. Most deleted nodes are near
-/// the oldest kept state; repacking older ranges would copy much for few nodes.
+/// Repack a range only if that frees at least one in this many bytes; otherwise a later round does. Most deleted nodes
+/// are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
 /// One pruning round. Call its steps in order, each until it returns false.
@@ -38,7 +36,7 @@ pub struct Pruning {
     kept: B256Set,
     forget_from: Vec<u8>,
     reach: Option<Reach>,
-    /// Nodes from this id on were written after marking started.
+    /// Nodes with this id or a higher one were written after marking started.
     bound: u64,
     sweep_from: Vec<u8>,
     pub forgotten: u64,
@@ -50,7 +48,7 @@ impl Pruning {
         let snapshot = database.snapshot()?;
         let mut kept = B256Set::default();
         let head = snapshot.head()?.map_or(0, |(_, number)| number);
-        // The genesis state always stays; the others only matter for root records without a number.
+        // the genesis state always stays; the other states are needed only for root records without a number
         for at in std::iter::once(0).chain(oldest.min(head)..=head) {
             kept.insert(state_root(&snapshot, at)?);
         }
@@ -67,7 +65,7 @@ impl Pruning {
         })
     }
 
-    /// Check up to `max` states; returns false at the end.
+    /// Check up to `max` states. Returns false at the end.
     pub fn forget(&mut self, max: usize) -> Result<bool> {
         let (oldest, kept) = (self.oldest, &self.kept);
         let mut forgotten = 0;
@@ -83,7 +81,7 @@ impl Pruning {
         Ok(next.map(|next| self.forget_from = next).is_some())
     }
 
-    /// Visit up to `max` nodes; returns false at the end.
+    /// Visit up to `max` nodes. Returns false at the end.
     pub fn mark(&mut self, max: usize) -> Result<bool> {
         let snapshot = self.database.snapshot()?;
         if self.reach.is_none() {
@@ -98,7 +96,7 @@ impl Pruning {
         reach.advance(&snapshot.nodes(), max)
     }
 
-    /// Check up to `max` nodes and delete unreachable ones; returns false at the end.
+    /// Check up to `max` nodes and delete unmarked ones. Returns false at the end.
     pub fn sweep(&mut self, max: usize) -> Result<bool> {
         let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
             return Err(Error::Storage("sweep called before mark has finished".into()));
@@ -111,7 +109,7 @@ impl Pruning {
         Ok(next.map(|next| self.sweep_from = next).is_some())
     }
 
-    /// Nodes that stay.
+    /// Number of marked nodes, which stay.
     pub fn marked(&self) -> u64 {
         self.reach.as_ref().map_or(0, |reach| reach.needed.count())
     }

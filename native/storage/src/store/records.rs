@@ -25,7 +25,7 @@ impl<'t> Nodes<'t> {
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 
-    /// As `load`; calls `earlier` for each further row that the node consists of.
+    /// Same as `load`. Also calls `earlier` for each further row of which the node consists.
     pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), earlier, |whole, _| read(whole))
     }
@@ -58,8 +58,8 @@ pub fn decode_header(rlp: &[u8]) -> Result<Header> {
 const FIELDS_UP_TO_BASE_FEE: usize = 16;
 const GAPPED_FIELDS: usize = 18;
 
-/// Some versions of Besu write Cancun headers of 18 fields: blob gas used and excess blob gas directly after the base
-/// fee, without a withdrawals root. Returns the fields up to the base fee, and these two.
+/// Split a Cancun header of 18 fields, as some versions of Besu write it: without a withdrawals root, and with the two
+/// blob gas fields directly after the base fee. Returns the fields up to the base fee, and these two.
 fn split_gapped(mut rlp: &[u8]) -> Option<(&[u8], &[u8])> {
     let payload = alloy_rlp::Header::decode_bytes(&mut rlp, true).ok()?;
     let mut rest = payload;
@@ -142,7 +142,7 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
 /// Flag in the count of a record that lists each sender once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
-/// Visit index, hash and sender of each transaction; returns the RLP.
+/// Call `see` with index, hash and sender of each transaction. Returns the RLP.
 pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> Result<&[u8]> {
     let mut reader = Reader(record);
     let count = u32::from_be_bytes(reader.take(4)?.try_into().expect("four bytes"));

@@ -4,8 +4,7 @@
 //! number (8) of the last block with this root | id (8) of its root node | further ids (8 each)
 //! id (8)                                        format of versions without pruning
 //! ```
-//! Two blocks with the same state (siblings with equal transactions) write it twice. Both root nodes are listed, because
-//! later states refer to nodes of either.
+//! If two blocks have the same state (siblings with equal transactions), the state is written twice. Both root nodes are listed, because later states may refer to nodes of either.
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};

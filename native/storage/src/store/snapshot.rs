@@ -17,7 +17,7 @@ use crate::chain::body::{BodyData, Known, decode_rest};
 use crate::chain::receipts::{self, Placed, ReceiptData};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
-/// A read transaction; keep it short.
+/// A read transaction. It should be short-lived.
 pub struct Snapshot {
     txn: RoTxn<'static, WithoutTls>,
     pub inner: Arc<Database>,
@@ -83,7 +83,7 @@ impl Snapshot {
     /// Block number and index of a canonical transaction.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
         let (tables, txn) = (self.tables(), &self.txn);
-        // Before the database: a row leaves the buffer only after it was written.
+        // Read the buffer before the database, because a row leaves the buffer only after it was written.
         let tx_index_buffer = self.inner.tx_index_buffer.places(transaction);
         if let Some(place) = tx_index::confirmed(tables, txn, transaction, tx_index_buffer)? {
             return Ok(Some(place));
@@ -91,7 +91,7 @@ impl Snapshot {
         if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
-        // It may have left the buffer since this snapshot was opened.
+        // The row may have left the buffer after this snapshot was opened.
         let later = self.inner.read_txn()?;
         tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }
@@ -115,7 +115,7 @@ impl Snapshot {
         Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }
 
-    /// Trie of a state root and its size in memory; the cached trie if it is the head's.
+    /// Trie of a state root and its size in memory. For the head, the cached trie.
     pub fn trie(&self, root: B256) -> Result<(Trie<Account>, usize)> {
         match self.inner.live_trie(root) {
             Some(found) => Ok(found),
@@ -123,7 +123,7 @@ impl Snapshot {
         }
     }
 
-    /// Fail if a state was pruned meanwhile.
+    /// Fail if a state has been pruned meanwhile.
     pub(crate) fn expect_state(&self, root: &B256) -> Result<()> {
         match root_id(self.tables(), &self.txn, root)? {
             Some(_) => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! | table      | key                          | value                                                        |
 //! |------------|------------------------------|--------------------------------------------------------------|
-//! | meta       | name                         | named values: head, flat root, next node id, those of the node |
+//! | meta       | name                         | named values: head, flat root, next node id, values of the node |
 //! | headers    | block hash                   | number (8), total difficulty (32), blob price (16), header   |
 //! | bodies     | block hash                   | hash and sender of each transaction, see records.rs, then RLP |
 //! | receipts   | block hash                   | receipts, see receipts.rs                                    |
@@ -66,7 +66,7 @@ impl Table {
         }
     }
 
-    /// Insert a key greater than all others; fills pages instead of splitting them.
+    /// Insert a key greater than all others. This fills pages instead of splitting them.
     pub fn append(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put_with_flags(txn, heed::PutFlags::APPEND, key, value)?)
     }
@@ -82,14 +82,14 @@ impl Table {
     pub fn delete_prefix(&self, txn: &mut RwTxn<'_>, prefix: &[u8]) -> Result<()> {
         let mut entries = self.0.prefix_iter_mut(txn, prefix)?;
         while entries.next().transpose()?.is_some() {
-            // SAFETY: no reference into the deleted entry is kept.
+            // SAFETY: no reference into the deleted entry exists.
             unsafe { entries.del_current()? };
         }
         Ok(())
     }
 
-    /// Delete entries that `keep` rejects among the first `max` from `start` to before `end`. Returns the next key, None at
-    /// the end.
+    /// Among the first `max` entries from `start` to before `end`, delete those that `keep` rejects. Returns the next
+    /// key, None at the end.
     pub fn sweep(
         &self,
         txn: &mut RwTxn<'_>,
@@ -107,16 +107,17 @@ impl Table {
             }
             visited += 1;
             if !keep(key, value)? {
-                // SAFETY: no reference into the deleted entry is kept.
+                // SAFETY: no reference into the deleted entry exists.
                 unsafe { entries.del_current()? };
             }
         }
         Ok(None)
     }
 
-    /// Delete rows that `keep` rejects among the first `max` from `start` to before `end`, and write the others again. In
-    /// order they fill their pages; after mere deletions LMDB leaves pages up to three quarters empty. Does nothing unless
-    /// one of `worth` bytes is deleted. Returns the number of deleted rows and the next key, None at the end.
+    /// Among the first `max` rows from `start` to before `end`, delete those that `keep` rejects and write the others
+    /// again. Rows written in order fill their pages; after deletions alone, LMDB leaves pages up to three quarters
+    /// empty. Does nothing unless at least one in `worth` bytes is deleted. Returns the number of deleted rows and the
+    /// next key, None at the end.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,
@@ -185,7 +186,7 @@ impl Table {
         Ok(self.0.get_lower_than(txn, key)?)
     }
 
-    /// Entries and bytes (pages times their size).
+    /// Number of entries, and bytes (pages times their size).
     pub fn usage(&self, txn: &RoTxn<'_>) -> Result<(u64, u64)> {
         let stat = self.0.stat(txn)?;
         let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
@@ -204,7 +205,7 @@ macro_rules! tables {
             /// Position of the table `meta` among the names.
             pub const META: usize = 0;
 
-            /// From handles in the order of the names.
+            /// Create from handles in the order of the names.
             pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
                 let [$($name),*] = handles;
                 Tables { $($name),* }
@@ -240,7 +241,7 @@ tables!(
 );
 
 impl Tables {
-    /// Tables of the first version; later ones are created in a database that lacks all of them.
+    /// Number of tables of the first version. Later tables are created in a database that has none of them.
     pub const FIRST: usize = 13;
 }
 
@@ -248,7 +249,7 @@ impl Tables {
 pub const ROW_TABLES: [&str; 8] =
     ["payloads", "arrivals", "groups", "lookup", "outbox", "cursors", "handed", "unmarked"];
 
-/// Those tables, open; None if the database has none yet.
+/// The open tables of other packages; None if the database lacks one.
 pub type RowTables = [Option<Table>; ROW_TABLES.len()];
 
 /// Keys of the meta table. Values of the node have the prefix "node:".
@@ -266,8 +267,8 @@ pub mod meta {
     /// Version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[4];
-    /// Layouts whose rows can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
-    /// 2: no deltas of trie nodes. 3: no buffered index rows.
+    /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
+    /// 2: trie nodes without deltas. 3: no buffered index rows.
     pub const OLDER_LAYOUTS: [&[u8]; 3] = [&[1], &[2], &[3]];
     /// Number of tables (1); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";

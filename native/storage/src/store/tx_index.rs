@@ -4,8 +4,7 @@
 //! first bytes (6) of the hash | block number (5) and index (3) of each transaction with this prefix
 //! hash (32)                   | number (8), index (4)     older format
 //! ```
-//! The body of the block holds the full hash and decides. So rows take a third of the space. Rows of the last blocks are in
-//! memory (tx_index_buffer.rs).
+//! The full hash is in the body of the block, which decides between candidates. So rows take a third of the space. Rows of the last blocks are in memory (tx_index_buffer.rs).
 
 use alloy_primitives::B256;
 use heed::{RoTxn, RwTxn};
@@ -58,7 +57,7 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Place of a transaction by the rows of the index.
+/// Position of a transaction, according to the rows of the index.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
     if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
         return Ok(Some(place));
@@ -74,7 +73,7 @@ pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Ve
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }
 
-/// The candidate that holds this transaction.
+/// The candidate position that really holds this transaction.
 pub fn confirmed(
     tables: &Tables,
     txn: &RoTxn<'_>,

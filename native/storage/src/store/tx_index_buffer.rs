@@ -1,9 +1,9 @@
 //! Buffered rows of the transaction index.
 //!
-//! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So rows wait in memory,
-//! and each block writes one partition with the rows of all blocks since its last write. The block number selects the
-//! partition. After a restart the head number tells which rows are missing, and the bodies of the last blocks provide
-//! them.
+//! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So rows are buffered in
+//! memory. Each block writes one partition, with the rows of all blocks since the last write of that partition. The
+//! block number selects the partition. After a restart, the number of the head determines which rows are missing, and
+//! they are read from the bodies of the last blocks.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ const PARTS: u64 = 64;
 
 type Row = ([u8; KEY], Packed);
 
-/// One set per partition, so that lookups do not wait while rows of a block are added.
+/// Buffered rows. One set per partition, so that lookups do not wait while rows of a block are added.
 pub struct TxIndexBuffer {
     parts: [Mutex<BTreeSet<Row>>; PARTS as usize],
 }
@@ -39,7 +39,8 @@ fn written(part: u64, head: u64) -> Option<u64> {
 }
 
 impl TxIndexBuffer {
-    /// Buffered rows of an existing database. Unreadable blocks are skipped; `ophion storage check` reports them.
+    /// Rebuild the buffered rows of an existing database. Unreadable blocks are skipped; `ophion storage check` reports
+    /// them.
     pub fn find(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self> {
         let tx_index_buffer = TxIndexBuffer { parts: std::array::from_fn(|_| Mutex::default()) };
         let Some((_, head)) = head(tables, txn)? else { return Ok(tx_index_buffer) };
@@ -64,7 +65,7 @@ impl TxIndexBuffer {
         locked(&self.parts[part(transaction) as usize])
     }
 
-    /// Candidate places: only the first bytes of the hash are stored.
+    /// Candidate positions. Only the first bytes of the hash are stored.
     pub fn places(&self, transaction: &B256) -> Vec<Place> {
         let key = row(&transaction[..], (0, 0)).0;
         let rows = (key, [0; 8])..=(key, [255; 8]);
@@ -79,7 +80,7 @@ impl TxIndexBuffer {
         self.of(&transaction[..]).remove(&row(&transaction[..], place));
     }
 
-    /// Write the partitions due at these blocks; call `settle` once they are on disk.
+    /// Write the partitions that are due at these blocks. Call `settle` once they are on disk.
     pub fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>, blocks: impl IntoIterator<Item = u64>) -> Result<Parts> {
         let parts: BTreeSet<u64> = blocks.into_iter().map(|number| number % PARTS).collect();
         for part in &parts {
@@ -158,7 +159,7 @@ mod tests {
             let earlier = db.snapshot().unwrap();
             let new = block(number, transactions);
             db.commit(std::slice::from_ref(&new), &[], &[new.hash], &[]).unwrap();
-            // rows of this block left the buffer after the snapshot was opened, and are not in its index
+            // the rows left the buffer after the snapshot was opened, and are not in its index
             for (hash, place) in &all {
                 assert_eq!(earlier.position(hash).unwrap(), Some(*place), "at {number}");
             }

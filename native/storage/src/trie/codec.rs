@@ -8,8 +8,7 @@
 //!            01 | length (2) | stored form      a node stored verbatim in its parent
 //! ```
 //! A branch may also be stored as a delta (branch_delta.rs); this module handles the full form. Integers are big-endian.
-//! Parents hold the hashes of their children, so hashing and proofs do not load siblings. Parents store verbatim the nodes
-//! without a hash (RLP shorter than 32 bytes) and small leaves: an account without code is no longer than a reference.
+//! Parents hold the hashes of their children, so hashing and proofs do not load siblings. Nodes without a hash (RLP shorter than 32 bytes) and small leaves are stored in their parents: an account without code is no longer than a reference.
 
 use std::sync::Arc;
 
@@ -23,10 +22,10 @@ use super::node::{Cell, Child, Node, Reference, Value};
 use super::node_parts::{child_id, held, mask, put_reference, stored_id};
 use super::source::Saver;
 
-/// Leaves up to this length are stored in their parent. A reference takes 39 bytes, a separate node 18 more.
+/// Maximum length of a leaf that is stored in its parent. A reference takes 39 bytes, a separate node 18 more.
 const MAX_INLINE_BYTES: usize = 48;
 
-/// Whether the parent stores this node verbatim.
+/// Return whether the parent stores this node.
 fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     match &cell.node {
         Node::Leaf { path, value } if 2 + path.len().div_ceil(2) + value.stored_length() <= MAX_INLINE_BYTES => true,
@@ -34,8 +33,8 @@ fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     }
 }
 
-/// Write every new node below `child`; returns the id of the root. `before` is the root of the previous state, if
-/// branches are to be written as deltas.
+/// Write every new node below `child`. Returns the id of the root. If branches are to be written as deltas, `before` is
+/// the root of the previous state.
 pub fn save_root<V: Value>(child: &Child<V>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
     match child {
         Child::Stored { id, .. } => Ok(*id),
@@ -61,7 +60,7 @@ fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Save
     Ok(id)
 }
 
-/// `before` is the full form of the previous node at this position.
+/// Write the nodes below a node. `before` is the full form of the previous node at this position.
 fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn Saver) -> Result<()> {
     let mut child = |child: &Child<V>, before: Option<u64>| -> Result<()> {
         let Child::Live(cell) = child else { return Ok(()) };
@@ -194,7 +193,7 @@ fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
 /// Hash and id of a node.
 pub type Link = (B256, u64);
 
-/// RLP of a stored node, and hash and id of each referenced node; for integrity checks.
+/// RLP of a stored node, and hash and id of each node that it refers to. For integrity checks.
 pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     let cell = Cell::<V>::new(decode(bytes)?);
     let mut rlp = Vec::new();
@@ -204,8 +203,8 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
     Ok((rlp, found))
 }
 
-/// Ids referenced by a stored node: in its own trie, and roots of tries below its values. Works on the bytes without
-/// decoding values, since pruning calls it for every node.
+/// Ids to which a stored node refers: nodes of its own trie, and roots of tries below its values. Works on the bytes
+/// without decoding values, because pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {

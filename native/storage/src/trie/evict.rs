@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Evict all nodes up to id `last`. Changed nodes stay, including those that another block has changed and not yet
-    /// written.
+    /// Evict all nodes up to id `last`. Changed nodes stay, including nodes that another block has changed but not
+    /// written yet.
     pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
             root.evict(last);

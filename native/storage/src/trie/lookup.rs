@@ -1,7 +1,7 @@
-//! Key lookup: in memory first, then in stored nodes without decoding them.
+//! Key lookup, first in memory, then in stored nodes without decoding them.
 //!
-//! A stored branch holds up to sixteen children, small leaves verbatim. A lookup needs one of them and skips the others
-//! by length.
+//! A stored branch holds up to sixteen children, including whole small leaves. A lookup reads only one of them and
+//! skips the others by length.
 
 use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;

@@ -17,12 +17,13 @@ pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996c
 pub trait Value: Clone {
     /// Append the RLP that Ethereum hashes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Append the stored form; it may include more (ids of further tries) and must suffice to restore the value.
+    /// Append the stored form, from which the value can be restored. It may include more than the RLP, such as ids of
+    /// further tries.
     fn store(&self, out: &mut Vec<u8>);
     /// Length of the stored form.
     fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
-    /// Write the trie below this value (an account's storage) first; `before` is the root of its previous version.
+    /// Write the trie below this value first (an account's storage). `before` is the root of its previous version.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
     /// Evict nodes up to an id below this value.
     fn evict(&mut self, _last: u64) {}
@@ -140,7 +141,7 @@ impl<V: Value> Cell<V> {
         })
     }
 
-    /// Hash as the root of a trie; a root is hashed even if its RLP is short.
+    /// Hash of this node as the root of a trie. A root is hashed even if its RLP is short.
     pub fn root_hash(&self) -> B256 {
         match self.reference() {
             Reference::Hash(hash) => *hash,
@@ -204,7 +205,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Children with equal hashes (or the same cell) hold the same entries.
+    /// Return whether two children have equal hashes or are the same cell. They then hold the same entries.
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Child::Live(a), Child::Live(b)) if Arc::ptr_eq(a, b) => true,

@@ -34,7 +34,7 @@ impl Value for Plain {
     }
 }
 
-/// Root of a trie after these changes, in order; None and empty values remove. A secure trie hashes its keys.
+/// Root of a trie after these changes, in order. None and empty values remove a key. A secure trie hashes its keys.
 pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -> Result<B256> {
     let mut trie: Trie<Plain> = Trie::default();
     for (key, value) in changes {
@@ -51,7 +51,7 @@ pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -
     Ok(trie.hash())
 }
 
-/// Value of a key according to a proof; None if the proof shows its absence.
+/// Value of a key according to a proof; None if the proof shows that the key is absent.
 pub fn proven(root: B256, key: &[u8], nodes: &[Bytes]) -> Result<Option<Vec<u8>>> {
     let path = Nibbles::unpack(keccak256(key));
     let wrong = |cause: ProofVerificationError| Error::Decode(format!("proof: {cause}"));

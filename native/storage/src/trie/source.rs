@@ -6,7 +6,7 @@ use super::branch_delta::Version;
 
 /// Source of nodes that are not in memory.
 pub trait Source {
-    /// Pass the full stored form of a node to `read`.
+    /// Call `read` with the full stored form of a node.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
 }
 

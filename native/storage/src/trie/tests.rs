@@ -1,4 +1,4 @@
-//! Compares the trie with alloy's hash builder, through saving and loading, with random histories.
+//! Compares the trie with alloy's hash builder, with random histories, and after saving and loading.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -73,7 +73,7 @@ fn save(trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     save_on(None, trie, memory)
 }
 
-/// Save as deltas of an earlier version, if there is one.
+/// Save a trie, as deltas of an earlier version if there is one.
 fn save_on(before: Option<&Trie<Slot>>, trie: &Trie<Slot>, memory: &mut Memory) -> Trie<Slot> {
     let before = before.and_then(|trie| match trie.root {
         Some(Child::Stored { id, .. }) => Some(id),
@@ -135,7 +135,7 @@ fn a_version_stays_as_it_was_when_another_is_changed() {
     assert_eq!(first.hash(), root);
 }
 
-/// A snapshot of the database taken some nodes ago.
+/// A snapshot of the database, taken before the last nodes were written.
 struct Seen<'a>(&'a Memory, u64);
 
 impl Source for Seen<'_> {
@@ -152,10 +152,10 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
         let mut memory = Memory::default();
         let mut trie: Trie<Slot> = Trie::default();
         let mut entries = BTreeMap::new();
-        // changed and not yet written: the previous block
+        // the trie of the previous block: changed but not written yet
         let mut parent: Trie<Slot> = Trie::default();
         for step in 0..200 {
-            // when this one is opened, writing the parent has finished, is running or has not started
+            // when the snapshot is opened, writing the parent has finished, is running, or has not started
             let writing = random.roll(3);
             if writing == 0 {
                 save(&parent, &mut memory);
@@ -185,7 +185,7 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
                     assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
                 }
                 if writing == 0 {
-                    // the five paths, with small leaves stored in their branches
+                    // the five paths; their small leaves are stored in the branches
                     let live = trie.root.as_ref().map_or(0, Child::live);
                     assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
                 }
@@ -415,14 +415,14 @@ fn a_branch_may_be_stored_as_what_has_changed_in_it() {
         .unwrap();
         assert_eq!(earlier.len(), usize::from(memory.nodes[&id][1]));
         assert!(earlier.len() <= 16 && earlier.is_sorted_by(|a, b| a > b) && earlier[0] < id);
-        // every row is needed; truncated or altered rows give an error
+        // every row is needed: a truncated or changed row gives an error
         let whole = memory.nodes[&id].clone();
         for length in 1..whole.len() {
             memory.nodes.insert(id, whole[..length].to_vec());
             assert!(memory.load(id, |_| Ok(())).is_err());
         }
         let mut circle = whole.clone();
-        circle[2] = 0; // no step back, or none that long
+        circle[2] = 0; // a distance of zero, or one that is too long
         memory.nodes.insert(id, circle);
         assert!(memory.load(id, |_| Ok(())).is_err());
         memory.nodes.insert(id, whole);

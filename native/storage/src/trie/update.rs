@@ -21,7 +21,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// The node of this child, unshared and mutable.
+    /// The node of this child, made mutable by copying it if it is shared.
     fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
         if let Child::Stored { .. } = self {
             *self = Child::Live(self.open(source)?);
@@ -45,7 +45,7 @@ impl<V: Value> Trie<V> {
         self.root.as_ref().map_or(EMPTY_ROOT, Child::root_hash)
     }
 
-    /// Insert the result of `make`, which gets the previous value.
+    /// Insert the result of `make`, which is called with the previous value.
     pub fn upsert(
         &mut self,
         key: Nibbles,
@@ -63,9 +63,9 @@ impl<V: Value> Trie<V> {
         self.upsert(key, source, |_| Ok(value))
     }
 
-    /// Remove an entry; returns false if there was none.
+    /// Remove an entry. Returns false if there was none.
     pub fn remove(&mut self, key: &Nibbles, source: &impl Source) -> Result<bool> {
-        // Look up first, so that an absent key changes no node.
+        // look up first, because an absent key must not change any node
         if self.get(key, source)?.is_none() {
             return Ok(false);
         }

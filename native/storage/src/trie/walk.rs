@@ -8,7 +8,7 @@ use ophion_primitives::errors::Result;
 use super::node::{Child, Node, Reference, Trie, Value, rank};
 use super::source::Source;
 
-/// RLP of the nodes from the root towards `key`; the last one shows the value or its absence. Nodes shorter than a hash
+/// RLP of the nodes from the root towards `key`. The last one shows the value or its absence. Nodes shorter than a hash
 /// are part of their parent and not listed.
 pub fn proof<V: Value>(trie: &Trie<V>, key: &Nibbles, source: &impl Source) -> Result<Vec<Vec<u8>>> {
     let mut nodes = Vec::new();
@@ -61,7 +61,7 @@ impl<V: Value> Trie<V> {
     }
 }
 
-/// Returns false when the walk stops.
+/// Visit entries below a child. Returns false when the walk stops.
 fn walk<V: Value>(
     child: &Child<V>,
     prefix: Nibbles,
@@ -152,7 +152,7 @@ fn difference<V: Value>(
         {
             difference(Some(child_a), Some(child_b), prefix.join(path_a), source, out)
         }
-        // The shapes differ; these subtrees are small in practice, so list and compare both.
+        // the shapes differ; such subtrees are small in practice, so list both and compare
         _ => spread(before, after, prefix, source, out),
     }
 }

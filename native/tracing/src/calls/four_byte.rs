@@ -24,7 +24,7 @@ impl Report for Selectors {
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut FrameRecorder, _: &Ran) {
         let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-        // Init code and inputs of precompiled contracts have no selector.
+        // init code and inputs of precompiled contracts have no selector
         let calls = recorder.frames.iter().filter(|frame| !frame.kind.is_creation() && !frame.is_precompile);
         for frame in calls.filter(|frame| frame.was_entered() && frame.input.len() >= 4) {
             let selector = hex::encode(&frame.input[..4]);

@@ -1,4 +1,4 @@
-//! Call tree of a transaction: input of the call tracer and the flat traces.
+//! Call tree of a transaction: the input of the call tracer and of the flat traces.
 
 use alloy_primitives::{Address, Bytes, Log, U256};
 use ophion_execution::evm::context::{EvmContext, created_address, inheritance};
@@ -45,7 +45,7 @@ pub struct Frame {
     pub input: Bytes,
     pub output: Bytes,
     pub result: InstructionResult,
-    /// Why the frame failed, in the wording of the call tracer.
+    /// Reason of the failure, in the wording of the call tracer.
     pub error: Option<String>,
     pub is_precompile: bool,
     /// (contract, beneficiary, balance) if the frame ended with SELFDESTRUCT.
@@ -60,7 +60,7 @@ impl Frame {
         self.result.is_ok()
     }
 
-    /// False for a call or creation that was rejected: too deep, or not enough balance.
+    /// False for a call or creation that was rejected because of its depth or a low balance.
     pub fn was_entered(&self) -> bool {
         use InstructionResult as R;
         !matches!(self.result, R::CallTooDeep | R::OutOfFunds | R::OverflowPayment | R::NonceOverflow)
@@ -96,7 +96,7 @@ impl FrameRecorder {
         }
     }
 
-    /// Frames of a finished transaction, the outermost with the gas of the whole; empty if nothing ran.
+    /// Frames of a finished transaction. The outermost has the gas of the whole transaction. Empty if no frame ran.
     pub fn settled(&mut self, ran: &Ran) -> &[Frame] {
         if let Some(root) = self.frames.first_mut() {
             root.gas = ran.tx.gas_limit;
@@ -130,14 +130,14 @@ impl FrameRecorder {
         frame.result = result.result;
         frame.output = result.output.clone();
         frame.is_precompile = is_precompile;
-        // A halt consumes all gas of its frame, whatever the interpreter's meter shows.
+        // a halt consumes all gas of its frame, even if the interpreter still counts some
         frame.gas_used = if result.result.is_ok_or_revert() { frame.gas - result.gas.remaining() } else { frame.gas };
         if let Some(address) = address {
             frame.to = address;
         }
         if !result.result.is_ok() {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
-                // The init code completed; the gas was missing for the code deposit.
+                // the init code completed, but the gas for storing the code was missing
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
                 InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input),
                 other => halt_words(other, 0, 0),

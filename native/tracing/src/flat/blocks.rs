@@ -13,7 +13,7 @@ use crate::replay::recording::{Recording, Report};
 
 /// Filter and limits of entries.
 pub struct Selection {
-    /// Empty means any.
+    /// Accepted senders; empty means any.
     pub from: AddressSet,
     pub to: AddressSet,
     pub skip: u64,
@@ -50,7 +50,7 @@ impl Selection {
         self.takes(fits)
     }
 
-    /// A reward has a recipient and no sender.
+    /// Return whether to write a reward. A reward has a recipient but no sender.
     pub fn takes_reward(&mut self, author: &Address) -> bool {
         let fits = self.from.is_empty() && (self.to.is_empty() || self.to.contains(author)) && self.address.is_none();
         self.takes(fits)

@@ -1,8 +1,8 @@
 //! Call events: the instructions from which flat traces are derived, in order.
 //!
 //! Besu 21.10 derives flat traces from a list of all instructions
-//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that matters there: calls,
-//! creations, ends of frames, halts. A frame without code counts as one that stops at once.
+//! (docs/decisions/0030-besu-compatible-trace-output.md). A call event is an instruction that influences flat traces:
+//! calls, creations, ends of frames, halts. A frame without code is treated as one that stops at once.
 
 use alloy_primitives::{Address, Bytes, U256};
 use ophion_execution::evm::context::{EvmContext, created_address};
@@ -51,7 +51,7 @@ pub enum Turn {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD, where an entry gets its value.
+    /// CALLDATALOAD, at which an entry gets its value.
     Load,
     /// RETURN or STOP; `refund` is the transaction's refund so far.
     Return {
@@ -65,7 +65,7 @@ pub enum Turn {
         heir: Address,
         balance: U256,
     },
-    /// Another instruction that halted.
+    /// Any other instruction that halted.
     Other,
 }
 
@@ -73,7 +73,7 @@ pub struct Step {
     pub turn: Turn,
     pub depth: usize,
     pub gas: u64,
-    /// Without the gas passed to a callee.
+    /// Cost, without the gas passed to a callee.
     pub cost: u64,
     /// Cost of all instructions up to this one.
     pub spent: u64,
@@ -90,16 +90,16 @@ struct Live {
     gas: u64,
     input: Bytes,
     code: Bytes,
-    /// Event that called it.
+    /// The event that called this frame.
     caller: Option<usize>,
     has_begun: bool,
     has_ended_well: bool,
 }
 
-/// The last instruction that is not RETURN; it gets the halt if the code of a new contract is rejected.
+/// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Events up to it; whether it is the last of them.
+    /// Number of events up to this instruction, and whether it is the last event.
     steps: usize,
     is_event: bool,
     depth: usize,
@@ -122,7 +122,7 @@ pub struct Turns {
     plain: Plain,
     /// Recipient and value of every frame.
     seen: Vec<(Address, U256)>,
-    // of the current instruction
+    // opcode of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,
@@ -136,7 +136,7 @@ impl Turns {
         self.steps.push(Step { turn, depth, gas, cost, spent: self.spent, recipient, value, halt });
     }
 
-    /// Count an instruction, and remember it unless it is RETURN.
+    /// Count an instruction. Store it as the last one, unless it is RETURN.
     fn count(&mut self, is_return: bool, is_event: bool) {
         self.count += 1;
         if !is_return {
@@ -228,7 +228,7 @@ impl Turns {
         self.live.pop();
     }
 
-    /// The code of a creation is rejected: put the halt on the last instruction before RETURN.
+    /// Handle the rejected code of a creation: the last instruction before RETURN gets the halt.
     fn refuse_code(&mut self, reason: InstructionResult) {
         let Plain { steps, is_event, depth, frame } = self.plain;
         if is_event {
@@ -294,7 +294,7 @@ impl Inspector<EvmContext> for Turns {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // Most instructions are not events.
+            // most instructions are not events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -315,7 +315,7 @@ impl Inspector<EvmContext> for Turns {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // Only out-of-gas halts have a cost; the missing amount does not matter here.
+        // only out-of-gas halts have a cost; how much gas was missing does not matter
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| Turn::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
@@ -329,7 +329,7 @@ impl Inspector<EvmContext> for Turns {
                 Some(Turn::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // One per section of a frame suffices.
+                // one event per section of a frame is enough
                 Some(Step { turn: Turn::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(Turn::Load),
             },
@@ -373,7 +373,7 @@ impl Inspector<EvmContext> for Turns {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // The entry shows the code of the topmost frame as init code: the new frame's, if there is one.
+        // the entry shows the code of the topmost frame as init code: that of the new frame, if there is one
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

@@ -1,4 +1,4 @@
-//! flatCallTracer: the call tree as a list, each call before its calls.
+//! flatCallTracer: the call tree as a list. Each call comes before the calls that it makes.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::replay::recording::{Recording, Report};
 #[derive(Clone, Copy)]
 pub struct FlatCallOptions {
     pub with_precompiles: bool,
-    /// Error texts of trace_* instead of the call tracer's.
+    /// Whether to use the error texts of trace_* instead of those of the call tracer.
     pub with_trace_errors: bool,
 }
 
@@ -73,7 +73,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A call outside of a block has null block fields.
+    /// Write an entry. For a call outside of a block, the block fields are null.
     fn write_entry(&mut self, entry: &Entry) {
         let out = &mut self.sink.out;
         if out.last() != Some(&b'[') {

@@ -34,7 +34,7 @@ pub enum Action {
 
 /// Result of an entry.
 pub struct Outcome {
-    /// Negative in entries that were never closed.
+    /// Gas used. Negative in entries that were never closed.
     pub gas_used: i64,
     pub output: Option<Bytes>,
     pub code: Option<Bytes>,
@@ -88,8 +88,8 @@ impl Entry {
     }
 }
 
-/// Write an entry of trace_*. `names_method`: entries of mined transactions name the creation method, those of calls do
-/// not.
+/// Write an entry of trace_*. With `names_method`, a creation names its method, as for mined transactions but not for
+/// calls.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {

@@ -1,8 +1,8 @@
 //! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
-//! Besu keeps a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost one,
-//! whatever frame it comes from. Where that is another frame's entry (rejected creations, rejected code), the entries
-//! show it, and so do ours: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
+//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry, even
+//! if that belongs to another frame. This happens for rejected creations and rejected code. Ophion's output is the
+//! same: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
@@ -67,7 +67,7 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.turns.root_precompiled {
             outcome.gas_used = *price as i64;
-            // The price was not deducted when gas was missing.
+            // if gas was missing, the price was not deducted
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }
@@ -93,7 +93,7 @@ impl Listing<'_> {
             Turn::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // The value is the caller's until an event of the callee sets it.
+                // the value is the caller's until an event of the callee changes it
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -169,7 +169,7 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // Visible only in entries that are never closed.
+            // only visible in entries that are never closed
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
@@ -195,7 +195,7 @@ impl Listing<'_> {
         self.close();
     }
 
-    /// Calls of precompiled contracts are listed if they transfer value.
+    /// List a call of a precompiled contract, if it transfers value.
     fn list_precompiled(&mut self, step: &Step, kind: Kind, to: Address, precompiled: &Precompiled) {
         if precompiled.value.is_zero() {
             return;
@@ -212,7 +212,7 @@ impl Listing<'_> {
         self.top().subtraces += 1;
     }
 
-    /// Whether the first RETURN or REVERT at this depth is REVERT.
+    /// Return whether the first RETURN or REVERT at this depth is REVERT.
     fn has_reverting_end(&self, depth: usize) -> bool {
         self.turns.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }

@@ -76,7 +76,7 @@ impl Job for BlockJob<'_> {
     }
 }
 
-/// Trace all transactions of a block, each with its hash if `is_wrapped`.
+/// Trace all transactions of a block. With `is_wrapped`, each result has its transaction hash.
 pub fn trace_block(block: Arc<TracedBlock>, kind: Kind, is_wrapped: bool, deadline: Instant) -> Result<Stream> {
     Stream::start(deadline, move |sink| {
         raw(&mut sink.out, "[");
@@ -136,7 +136,7 @@ impl Job for SignedJob<'_> {
     }
 }
 
-/// Trace a signed transaction outside of a block: transaction rules apply, block rules do not.
+/// Trace a signed transaction outside of a block. Transaction rules apply; block rules do not.
 pub fn trace_signed(
     state: StateData,
     env: BlockEnv,
@@ -149,7 +149,7 @@ pub fn trace_signed(
     })
 }
 
-/// Trace calls one after another, each on the changes of those before it; all of kind `Parity`. As in Besu 21.10,
+/// Trace calls one after the other, each on the state after the previous one; all of kind `Parity`. As in Besu 21.10,
 /// SSTORE gas refers to the state before the first call.
 pub fn trace_calls(
     state: StateData,

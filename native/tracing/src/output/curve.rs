@@ -1,7 +1,6 @@
 //! Errors of BLS12-381 contracts (EIP-2537, EIP-4844) in the wording of the call tracer.
 //!
-//! Points are checked in order, so the first fault is named. The precompiled contracts themselves check one point at a
-//! time.
+//! Points are checked in order, so the error names the first fault.
 
 use alloy_primitives::{Address, U256, Uint, uint};
 use revm::precompile::{PrecompileHalt, Precompiles};
@@ -37,7 +36,7 @@ const OUTSIDE_2: &str = "g2 point is not on correct subgroup";
 
 type Judgement = Result<(), &'static str>;
 
-/// Why a contract of EIP-2537 failed; None for other contracts and valid input.
+/// Reason why a contract of EIP-2537 failed; None for other contracts and valid input.
 pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     let (number, rest) = contract.split_last().expect("an address has twenty bytes");
     if rest.iter().any(|byte| *byte != 0) {
@@ -66,7 +65,7 @@ pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     .err()
 }
 
-/// Why a KZG proof is invalid: field elements, points, or the proof itself.
+/// Reason why a KZG proof is invalid: field elements, points, or the proof itself.
 pub fn proof_words(input: &[u8]) -> &'static str {
     let (head, points) = input.split_at(3 * 32);
     if head.chunks_exact(32).skip(1).any(|scalar| U256::from_be_slice(scalar) >= ORDER) {
@@ -112,7 +111,8 @@ fn is_inside(encoded: &[u8], words: &'static str) -> Judgement {
     if found(encoded)? { Ok(()) } else { Err(words) }
 }
 
-/// Whether a point (its length tells the group) is in the subgroup, according to the multiplication contract.
+/// Return whether a point is in the subgroup, according to the multiplication contract. The length of the point
+/// determines the group.
 fn found(encoded: &[u8]) -> Result<bool, &'static str> {
     each(encoded, ELEMENT, is_element)?;
     let contract = if encoded.len() == POINT_1 { SUM_1 } else { SUM_2 };
@@ -129,7 +129,7 @@ fn is_short_point(encoded: &[u8]) -> Judgement {
     let mut bytes = encoded.to_vec();
     bytes[0] &= 0b0001_1111;
     match encoded[0] >> 5 {
-        0b000 | 0b010 => return Err("short buffer"), // with both coordinates, of which one is missing
+        0b000 | 0b010 => return Err("short buffer"), // flags for both coordinates, but one is missing
         0b100 | 0b101 => {}
         0b110 if bytes.iter().all(|byte| *byte == 0) => return Ok(()),
         0b110 => return Err("invalid infinity point encoding"),
@@ -154,7 +154,7 @@ fn is_short_point(encoded: &[u8]) -> Judgement {
 mod tests {
     use super::*;
 
-    /// x = 0 has y = 2, a point of order three.
+    /// A point of order three: x = 0, y = 2.
     const OF_ORDER_THREE: ([u8; POINT_1], [u8; 48]) = {
         let (mut point, mut short) = ([0; POINT_1], [0; 48]);
         point[POINT_1 - 1] = 2;

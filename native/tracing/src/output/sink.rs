@@ -3,8 +3,8 @@
 //! ```text
 //! tracer -> Sink (one chunk being filled) -> bounded channel -> TraceStream.next() -> socket
 //! ```
-//! A full channel blocks the EVM, so a slow reader costs no memory. The sink stops when the reader is gone or the deadline
-//! passes; tracers check it at every step and end the run.
+//! A full channel blocks the EVM, so a slow reader uses no extra memory. The sink stops when the reader disconnects or
+//! the deadline passes. Tracers check the sink at every step and end the run when it stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Steps between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// Steps that a transaction without code counts as.
+/// Number of steps for which a transaction without code counts.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message of the channel.
 pub enum Message {
     Chunk(Vec<u8>),
-    /// The trace is complete. A channel that closes without it means that the worker died.
+    /// The trace is complete. If the channel closes without this message, the worker has died.
     End,
     Failed(Error),
 }
@@ -71,7 +71,7 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // The reader's time does not count towards the deadline.
+                // waiting for the reader does not count towards the deadline
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -80,7 +80,7 @@ impl Sink {
         }
     }
 
-    /// Called at every step: whether to end the run.
+    /// Return whether to end the run. Called at every step.
     #[inline]
     pub fn tick(&mut self) -> bool {
         self.steps += 1;
@@ -101,7 +101,7 @@ impl Sink {
         }
     }
 
-    /// Between transactions: an error if the reader is gone or the deadline has passed.
+    /// Fail if the reader is gone or the deadline has passed. Called between transactions.
     pub fn check(&mut self) -> Result<()> {
         self.steps += STEPS_PER_TRANSACTION;
         if self.steps >= STEPS_PER_LOOK {
@@ -133,7 +133,7 @@ impl Sink {
             }
             Err(cause) => Message::Failed(cause),
         };
-        // An error means that the reader is gone.
+        // an error only means that the reader is gone
         let _ = self.channel.send(last);
     }
 }

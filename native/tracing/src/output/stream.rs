@@ -9,20 +9,21 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::sink::{Message, Sink};
 
-/// Chunks in the channel. The reader takes all at once, because a call costs more than a chunk.
+/// Maximum number of chunks in the channel. The reader takes all of them at once, because a call takes longer than a
+/// chunk.
 const MAX_CHUNKS: usize = 4;
-/// revm keeps its frames on the heap, but the default stack of a thread is small.
+/// Stack size of the thread. revm has its frames on the heap, but the default stack is too small.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
-    /// None after the end, or once closed.
+    /// The channel; None after the end, or once closed.
     channel: Mutex<Option<Channel>>,
     is_closed: Arc<AtomicBool>,
 }
 
 struct Channel {
     receiver: Receiver<Message>,
-    /// The end message, if it followed the last chunks.
+    /// The end message, if it was received together with the last chunks.
     last: Option<Message>,
 }
 
@@ -46,17 +47,17 @@ impl Stream {
     /// Wait for the next chunks; None after the last.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // Closed meanwhile: `close` could not take the channel, and the worker would block on it.
+        // closed meanwhile: `close` could not drop the channel, so drop it here, or the worker would block
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }
         chunks
     }
 
-    /// Stop the trace; the thread ends soon.
+    /// Stop the trace. The thread ends soon.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
-        // `next` may hold the lock; it checks the flag afterwards.
+        // if `next` holds the lock, it checks the flag afterwards
         if let Ok(mut channel) = self.channel.try_lock() {
             *channel = None;
         }

@@ -40,7 +40,7 @@ pub fn mnemonic(opcode: u8, spec: SpecId) -> &'static str {
     OpCode::new(opcode).map_or("INVALID", OpCode::as_str)
 }
 
-/// The same for Besu struct logs: instructions of later forks are INVALID.
+/// Name of an instruction in Besu struct logs. Instructions of later forks are INVALID.
 #[inline]
 pub fn mnemonic_of_the_time(opcode: u8, spec: SpecId) -> &'static str {
     if spec.is_enabled_in(begins_with(opcode)) { mnemonic(opcode, spec) } else { "INVALID" }
@@ -106,7 +106,7 @@ pub fn halt_phrase(result: InstructionResult) -> &'static str {
     }
 }
 
-/// Halt reason of the call tracer. `opcode` and the stack belong to the halted instruction.
+/// Halt reason of the call tracer. `opcode` and `stack` belong to the halted instruction.
 pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String {
     use InstructionResult as R;
     match result {
@@ -117,7 +117,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
         }
         R::StackOverflow => format!("stack limit reached {stack} (1023)"),
         R::InvalidJump => "invalid jump destination".into(),
-        // Instructions of later forks keep their name.
+        // instructions of later forks are shown by name
         R::InvalidFEOpcode | R::OpcodeNotFound | R::NotActivated => match OpCode::new(opcode) {
             Some(known) => format!("invalid opcode: {}", known.as_str()),
             None => format!("invalid opcode: opcode {opcode:#x} not defined"),
@@ -136,7 +136,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
     }
 }
 
-/// Text of trace_* for a call tracer error; None if it has no own text.
+/// Text of trace_* for an error of the call tracer; None if trace_* has no text for it.
 pub fn trace_words(words: &str) -> Option<&'static str> {
     match words {
         "execution reverted" => Some("Reverted"),

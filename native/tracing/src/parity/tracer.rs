@@ -153,7 +153,8 @@ impl Tracer for ParityTracer<'_> {
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
         match (&ran.place, ran.result.is_success()) {
-            // The revert output of a mined transaction is not its output; a call has no other place for it.
+            // for a mined transaction, the revert data is not shown as output; for a call there is no other place for
+            // it
             (Some(place), false) => {
                 data(out, ",\"output\":\"0x\",\"transactionHash\":", place.hash);
                 if matches!(ran.result, ExecutionResult::Revert { .. }) {

@@ -1,8 +1,9 @@
 //! vmTrace: every instruction with its effects; calls nested in their instruction (json-rpc.md 7.3).
 //!
 //! Besu 21.10 derives the effects of a call from its list of instructions: from the next instruction of the caller, and
-//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). We keep no list. The
-//! transaction runs twice: first to record what is needed later (`Survey`), then to write each instruction as it runs.
+//! from the RETURN that ends the caller (docs/decisions/0030-besu-compatible-trace-output.md). Ophion stores no such
+//! list. The transaction runs twice: first to record data that is needed later (`Survey`), then to write each
+//! instruction as it runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -35,7 +36,7 @@ struct Continuation {
 struct Called {
     /// Price of a precompiled contract, and its result.
     precompiled: Option<(u64, InstructionResult)>,
-    /// Instructions of the callee are in the trace.
+    /// Whether instructions of the callee are in the trace.
     has_run: bool,
     was_refused: bool,
     has_collided: bool,
@@ -50,9 +51,9 @@ struct Survey {
     calls: Vec<Called>,
     /// By depth: index and output of every RETURN.
     returns: Vec<Vec<(u64, Bytes)>>,
-    /// By depth and program counter.
+    /// Continuations by depth and program counter.
     continuations: HashMap<(usize, usize), Vec<Continuation>>,
-    /// Instructions that carry the rejection of the code that their frame returned.
+    /// Instructions that show why the code returned by their frame was rejected, by index.
     refusals: HashMap<u64, InstructionResult>,
 }
 
@@ -64,7 +65,7 @@ impl Survey {
         self.returns[depth].push((index, output));
     }
 
-    /// The first RETURN at a depth after an instruction.
+    /// The output of the first RETURN at a depth after an instruction.
     fn return_after(&self, depth: usize, index: u64) -> Option<&Bytes> {
         let all = self.returns.get(depth)?;
         all.get(all.partition_point(|(at, _)| *at <= index)).map(|(_, output)| output)
@@ -81,9 +82,9 @@ struct VmFrame {
     code: Bytes,
     has_begun: bool,
     has_ended_well: bool,
-    /// Index of the call that led here.
+    /// Index of the call that started this frame.
     call: Option<usize>,
-    /// The last instruction was a call; the range of its output.
+    /// Whether the last instruction was a call, and the range of its output.
     is_waiting: bool,
     output: Option<Range<usize>>,
 }
@@ -101,14 +102,14 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Counts: instructions, written instructions, calls.
+    /// Numbers of instructions, of written instructions and of calls.
     index: u64,
     written: u64,
     calls: usize,
     /// Depth of the last written instruction.
     last_depth: usize,
     last_plain: u64,
-    // of the current instruction
+    // program counter of the current instruction
     pc: usize,
     opcode: u8,
     gas: u64,
@@ -185,7 +186,7 @@ impl VmWriter {
         }
     }
 
-    /// Enter a call or creation, whose code may run next.
+    /// Enter a call or creation. Its code may run next.
     pub fn enter(&mut self, init: Option<&Bytes>) {
         let call = (!self.frames.is_empty()).then(|| self.calls - 1);
         self.frames.push(VmFrame { call, code: init.cloned().unwrap_or_default(), ..VmFrame::default() });
@@ -207,7 +208,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // A frame without code stops at once.
+            // a frame without code stops at once
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -242,7 +243,7 @@ impl VmWriter {
         };
     }
 
-    /// If the caller continues after a call, record its memory and stack.
+    /// If the caller continues after a call, record its memory and stack. Returns whether it does.
     fn note_continuation(&mut self, interpreter: &Interpreter) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if !std::mem::take(&mut frame.is_waiting) {
@@ -347,7 +348,7 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
-            // Not enough gas to continue, but enough for the change itself.
+            // not enough gas to continue, but enough for the storage change itself
             Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
@@ -380,7 +381,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // Code of the topmost frame: the callee's, unless it has none.
+            // the code of the topmost frame: that of the callee, if it has code
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
@@ -432,7 +433,7 @@ impl VmWriter {
 /// A call or creation by the current instruction.
 struct NewFrame {
     call: usize,
-    /// Gas of the callee, and gas paid by the caller: the stipend is free.
+    /// Gas that the callee gets, and gas that the caller pays. They differ by the stipend, which is free.
     gas: u64,
     handed: u64,
 }
@@ -480,8 +481,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Whether an instruction is written. Not written: the implicit STOP at the end, a lone STOP, and halts other than out
-/// of gas, bad jump or state change in a static call.
+/// Return whether an instruction is written. Not written are: the implicit STOP at the end, a lone STOP, and halts
+/// except out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {

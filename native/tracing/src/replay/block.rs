@@ -48,15 +48,15 @@ pub struct Ran {
 pub trait Tracer: Inspector<EvmContext> {
     fn sink(&mut self) -> &mut Sink;
 
-    /// Whether a transaction needs a run before the written one.
+    /// Return whether a transaction needs a run before the one that writes.
     fn begin_survey(&mut self) -> bool {
         false
     }
 
-    /// A transaction starts.
+    /// Called when a transaction starts.
     fn begin(&mut self, tx: &TxEnv);
 
-    /// A transaction has ended: write the result. The database shows the state before it.
+    /// Write the result of a transaction that has ended. The database shows the state before it.
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()>;
 }
 
@@ -119,7 +119,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
         return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
     }
     if evm.inspector.0.begin_survey() {
-        // An error shows again in the written run.
+        // an error occurs again in the run that writes
         let _ = evm.inspect_one_tx(tx.clone());
         evm.finalize();
         evm.inspector.0.sink().check()?;
@@ -127,7 +127,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     evm.inspector.0.begin(&tx);
     let result = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
-    // The EVM gets another transaction before it runs again.
+    // the EVM gets a new transaction before its next run
     let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,

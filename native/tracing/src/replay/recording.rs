@@ -1,4 +1,4 @@
-//! Tracers that record a transaction and write after it has ended.
+//! Tracers that record a transaction and write their output after it has ended.
 
 use alloy_primitives::Log;
 use ophion_execution::evm::context::EvmContext;

@@ -1,7 +1,7 @@
 //! prestateTracer: accounts and slots that a transaction accesses, before it, and its changes (json-rpc.md 7.3).
 //!
-//! Accounts and slots count when an instruction names them, as in geth, not when the EVM loads them: a failed creation
-//! still names an address.
+//! As in geth, an account or slot is included when an instruction names it, not when the EVM loads it. For example, a
+//! failed creation still names an address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,13 +38,13 @@ pub struct PrestateOptions {
 pub struct PrestateTracer<'s> {
     sink: &'s mut Sink,
     options: PrestateOptions,
-    /// EIP-6780: only contracts of the same transaction are deleted.
+    /// Whether EIP-6780 applies: only contracts created in the same transaction are deleted.
     only_new_ones_go: bool,
     /// Named accounts with their slots.
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
-    /// What the current instruction names.
+    /// Account or slot that the current instruction names.
     naming: Option<Naming>,
 }
 
@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// A callee, and the account whose code it runs (EIP-7702).
+    /// Include a callee, and the account whose code it runs (EIP-7702).
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
@@ -82,7 +82,7 @@ impl<'s> PrestateTracer<'s> {
     }
 }
 
-/// Halts before an instruction does any work: it names nothing.
+/// Return whether the instruction halted before it did any work. It then names nothing.
 fn is_before_work(result: InstructionResult) -> bool {
     let is_in_work = matches!(
         result,
@@ -240,7 +240,7 @@ impl PrestateTracer<'_> {
         })
     }
 
-    /// Whether an account appears in the state before; empty accounts only on request.
+    /// Return whether an account appears in the state before the transaction. Empty accounts appear only on request.
     fn is_shown(&self, before: &AccountInfo) -> bool {
         self.options.with_empty || !before.is_empty()
     }
@@ -276,7 +276,7 @@ impl PrestateTracer<'_> {
             for slot in slots.iter().filter(|_| self.options.with_storage) {
                 let before = db.storage(*address, *slot)?;
                 let now = value_after(before, account, slot);
-                // All known slots of a deleted account are part of its previous state.
+                // all known slots of a deleted account belong to its previous state
                 if is_gone || before != now && !before.is_zero() {
                     left.storage.insert(*slot, before);
                 }
@@ -303,9 +303,9 @@ impl PrestateTracer<'_> {
         Ok(())
     }
 
-    /// Changed fields of an account, and whether there are any.
+    /// Changed fields of an account, and whether any field changed.
     fn changed(&self, db: &mut ExecDb, was: &AccountInfo, now: &AccountInfo) -> Result<(Shown, bool)> {
-        // As in geth, a nonexistent account has no code hash, not even that of empty code.
+        // as in geth, a nonexistent account has no code hash, not even the hash of empty code
         let code_hash = if now.is_empty() { B256::ZERO } else { now.code_hash };
         let shown = Shown {
             balance: (now.balance != was.balance).then_some(now.balance),

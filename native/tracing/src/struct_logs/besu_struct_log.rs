@@ -1,7 +1,7 @@
 //! Struct logs in the form of Besu: one row per instruction, written as it runs (json-rpc.md 5.9).
 //!
-//! A row shows gas, stack and memory before its instruction and storage after it. `step` writes the first half,
-//! `step_end` the second, so only written slots are kept.
+//! A row shows gas, stack and memory before its instruction, and storage after it. `step` writes the first half and
+//! `step_end` the second, so that only written slots must be stored.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct StructTracer<'s> {
     rows: u64,
     frames: Vec<Frame>,
     storage: Storage,
-    /// Of the half-written row.
+    /// Gas before the instruction of the half-written row.
     gas_before: u64,
     opcode: u8,
     write: Option<(U256, U256)>,
@@ -58,7 +58,7 @@ struct Frame {
 #[derive(Default)]
 struct Storage {
     written: AddressMap<BTreeMap<U256, U256>>,
-    /// Values to restore when a frame fails.
+    /// Previous values, to restore when a frame fails.
     history: Vec<(Address, U256, Option<U256>)>,
     shown: Option<Address>,
     text: Vec<u8>,

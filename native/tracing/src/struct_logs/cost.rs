@@ -12,9 +12,9 @@ use revm::interpreter::instructions::{GasTable, gas_table_spec};
 use revm::interpreter::interpreter_types::{InputsTr, MemoryTr, RuntimeFlag};
 use revm::primitives::hardfork::SpecId;
 
-/// Gas that a value-transferring call adds for free.
+/// Free gas for the callee of a call that transfers value.
 pub const CALL_STIPEND: u64 = 2300;
-/// With more gas no account or slot access can run out of gas; a write in a static call still fails.
+/// With more gas than this, no access to an account or slot can run out of gas. A write in a static call still fails.
 const MAX_ACCESS_GAS: u64 = 60_000;
 
 pub struct Costs {

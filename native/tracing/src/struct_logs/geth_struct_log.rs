@@ -64,15 +64,15 @@ pub struct StandardTracer<'s> {
     rows: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
-    /// Slots read or written so far, by account; a failed frame restores nothing.
+    /// Slots read or written so far, by account. A failed frame does not restore them.
     storage: AddressMap<BTreeMap<U256, U256>>,
-    /// Whether the previous row was selected: the next row shows its effect.
+    /// Whether the previous row was selected. If so, the next row shows its effect.
     was_selected: bool,
-    /// Of the current instruction.
+    /// Opcode of the current instruction.
     opcode: u8,
     gas_before: u64,
     whole_cost: u64,
-    /// Refund of the transaction after it.
+    /// Refund of the transaction after the current instruction.
     refund: i64,
     slot: Option<(U256, U256)>,
     is_half_written: bool,
@@ -189,7 +189,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
         if interpreter.runtime_flag.is_static() {
-            // a rejected call passes no gas, so compute what it would have passed
+            // a rejected call passes no gas, so compute the gas that it would have passed
             self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());

@@ -15,7 +15,7 @@ use crate::replay::block::Ran;
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
-    /// Output of REVERT.
+    /// Revert data of REVERT.
     pub reason: Option<Bytes>,
     /// Error name of a failed instruction.
     pub error: Option<&'static str>,
@@ -57,7 +57,7 @@ impl Ended {
         ended
     }
 
-    /// End of a row.
+    /// Write the end of a row.
     #[inline]
     pub fn close(&self, out: &mut Vec<u8>) {
         if let Some(name) = self.error {
@@ -69,7 +69,7 @@ impl Ended {
     }
 }
 
-/// Write gas and status after the rows; returns the output, empty if failed.
+/// Write gas and status after the rows. Returns the output; empty if the transaction failed.
 pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
     decimal(out, "],\"gas\":", ran.result.tx_gas_used());
     raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });

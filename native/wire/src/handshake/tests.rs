@@ -155,7 +155,7 @@ fn spoiled_messages_are_errors() {
     }
 }
 
-/// The sender of a valid envelope can still put invalid content into it.
+/// The sender of a valid envelope can put invalid content into it.
 #[test]
 fn nonsense_inside_the_envelope_is_an_error() {
     let mut numbers = Numbers::new(9);

@@ -1,9 +1,9 @@
 """Command lines, files and variables of Besu 1.0 to 26.x.
 
-    option_table   every option of Besu and the verdict: honoured, without effect, refused
+    option_table   every option of Besu and what Ophion does with it: honoured, without effect, refused
     honoured, ignored, refused   the rows of the table, with versions and reasons
-    values         values of shared options that Ophion does not have (sync-mode=SNAP, the API group ENGINE, ...)
-    profiles       the options that --profile stands for
+    values         Besu values that Ophion lacks, of options that both have (sync-mode=SNAP, the API group ENGINE, ...)
+    profiles       the options that --profile sets
     settings       settings read from flags, file and environment, translated into options of Ophion
 
 The table is loaded only when a setting is not an option of Ophion.

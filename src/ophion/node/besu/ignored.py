@@ -1,4 +1,4 @@
-"""Besu options that Ophion accepts without effect, grouped by the reason that the warning gives."""
+"""Besu options that Ophion accepts without effect, grouped by the reason shown in the warning."""
 
 from __future__ import annotations
 

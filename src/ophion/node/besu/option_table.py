@@ -27,27 +27,27 @@ class Verdict(Enum):
 
 
 class BesuOption(Struct, frozen=True):
-    """One row: a spelling of an option, the versions that had it and the verdict."""
+    """One row of the table: the name of an option, the versions that had it and the verdict."""
 
     name: str
     first: str
-    """First version; empty where no release had the name."""
+    """First version; empty when no release had the name."""
     last: str
     verdict: Verdict
     target: str = ""
-    """Option of Ophion that has the effect, where it is honoured."""
+    """Option of Ophion with the same effect, when the Besu option is honoured."""
     reason: str = ""
     accepted: frozenset[str] = frozenset()
-    """Values of a refused option that are accepted, because they ask for what Ophion does anyway."""
+    """Values of a refused option that are accepted, because Ophion always behaves that way."""
 
     @property
     def is_switch(self) -> bool:
-        """Whether the option may stand without a value."""
+        """Return whether the option may be given without a value."""
         return self.name.endswith("enabled") or "-disable" in self.name or self.name.startswith("Xlauncher")
 
     @property
     def explanation(self) -> str:
-        """One phrase for reports."""
+        """Return the verdict as a phrase for reports."""
         if self.verdict is Verdict.HONOURED and self.target != self.name:
             return f"as --{self.target}"
         return self.reason
@@ -60,7 +60,7 @@ def besu_options() -> Mapping[str, BesuOption]:
 
 
 def find_besu_option(name: str) -> BesuOption | None:
-    """Return the row of a name. Options of any plugin are refused."""
+    """Return the row of a name. The verdict on options of plugins is always "refused"."""
     row = besu_options().get(name)
     if row is None and name.startswith(_PLUGIN_PREFIXES):
         return BesuOption(name, "", "", Verdict.REFUSED, reason=_NO_PLUGINS)

@@ -1,4 +1,4 @@
-"""The options that `--profile` of Besu stands for."""
+"""The options that `--profile` of Besu sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENTERPRISE: Final = {
     "rpc-http-max-active-connections": "300",
     "min-gas-price": "0",
 }
-"""Besu's profile also sets its storage format, its pool and its minimum of peers, which have no effect here."""
+"""Besu's profile also sets storage format, pool and minimum number of peers. Ophion leaves these out."""
 
 _PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "enterprise": _ENTERPRISE,
@@ -23,7 +23,7 @@ _PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def profile_options(name: str) -> Mapping[str, str]:
-    """Return the options of a profile with their values; `ValueError` for a profile that Ophion does not have."""
+    """Return the options of a profile with their values. Raises `ValueError` if Ophion does not have the profile."""
     found = _PROFILES.get(name.strip().lower().replace("-", "_"))
     if found is None:
         raise ValueError(f"expected one of [{', '.join(_PROFILES).upper()}] (case-insensitive) but was '{name}'")

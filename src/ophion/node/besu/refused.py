@@ -1,6 +1,6 @@
 """Besu options that Ophion refuses, grouped by reason.
 
-Each group has the values that are accepted nevertheless, because they ask for what Ophion does anyway.
+Each group lists the values that are accepted nevertheless, because Ophion always behaves that way.
 """
 
 from __future__ import annotations
@@ -133,4 +133,4 @@ private-genesis-file - - genesis-file | rinkeby - - genesis-file | ropsten - - g
 rpc-api - - rpc-http-api | rpc-cors-origins - - rpc-http-cors-origins | rpc-enabled - - rpc-http-enabled
 rpc-listen - - rpc-http-host | ws-api - - rpc-ws-api | ws-enabled - - rpc-ws-enabled | ws-listen - - rpc-ws-host
 """
-"""Names of Pantheon 0.x, each with the option of today."""
+"""Option names of Pantheon 0.x, each with its replacement."""

@@ -1,4 +1,4 @@
-"""Settings under names that only Besu has, translated into options of Ophion."""
+"""Translates settings under names that only Besu has into options of Ophion."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ophion.runtime.options import Given, OptionSource, OptionSpec, split_text
 
 BESU_PREFIXES: Final = ("BESU_", "PANTHEON_")
 OTHER_PREFIXES: Final = ("LOG4J_", "JAVA_")
-"""Variables of the Java program that Ophion does not read."""
+"""Prefixes of variables for Besu's Java runtime, which Ophion does not read."""
 
 
 class BesuSetting(Struct, frozen=True):
-    """A setting under a name of Besu."""
+    """A setting under a Besu name."""
 
     option: BesuOption
     texts: tuple[str, ...]
@@ -26,7 +26,7 @@ class BesuSetting(Struct, frozen=True):
 
 
 class Translation(Struct, frozen=True):
-    """Settings as options of Ophion, with warnings and problems to report."""
+    """The options of Ophion that result, with warnings and problems to report."""
 
     given: list[Given]
     warnings: list[str]
@@ -34,13 +34,13 @@ class Translation(Struct, frozen=True):
 
 
 def read_besu_setting(name: str, texts: tuple[str, ...], source: OptionSource, label: str) -> BesuSetting | None:
-    """Return the setting; None where Besu has no such option."""
+    """Return the setting; None if Besu has no such option."""
     option = find_besu_option(name)
     return None if option is None else BesuSetting(option, texts, source, label)
 
 
 def read_besu_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[BesuSetting]:
-    """Return what variables such as BESU_PROFILE set, where no option of Ophion has the name."""
+    """Read Besu variables such as BESU_PROFILE whose name is not an option of Ophion."""
     names = {_variable(name): name for name in besu_options()}
     own = {_variable(name) for spec in specs for name in spec.names}
     found: list[BesuSetting] = []
@@ -55,12 +55,12 @@ def read_besu_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec
 
 
 def besu_variables(environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the variables with a prefix of Besu, sorted by name."""
+    """Return the variables whose names begin with a prefix of Besu, sorted by name."""
     return sorted((name, text) for name, text in environ.items() if name.startswith(BESU_PREFIXES))
 
 
 def unread_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> Iterator[str]:
-    """Yield variables meant for Besu or its Java runtime that nothing here reads."""
+    """Yield variables for Besu or its Java runtime that Ophion does not read."""
     known = {_variable(name) for name in besu_options()} | {_variable(name) for spec in specs for name in spec.names}
     for name in sorted(environ):
         is_unknown = name.startswith(BESU_PREFIXES) and name.partition("_")[2] not in known
@@ -69,7 +69,7 @@ def unread_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
 
 
 def translate(settings: Iterable[BesuSetting], specs: Iterable[OptionSpec]) -> Translation:
-    """Translate settings by the verdicts of the table."""
+    """Translate each setting by its verdict in the table."""
     by_name = {name: spec for spec in specs for name in spec.names}
     result = Translation([], [], [])
     for setting in settings:

@@ -1,4 +1,4 @@
-"""Values that Besu knows for options that Ophion has too, and what becomes of them."""
+"""Handles values that Besu accepts and Ophion lacks, of options that both have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.options import Given, OptionSource
 
 
 class ValueRule(Struct, frozen=True):
-    """A value of Besu: the value to use instead (None: leave it out) and the reason shown in the warning."""
+    """A Besu value: the value to use instead (None: leave the option out) and the reason shown in the warning."""
 
     replacement: str | None
     reason: str
@@ -44,11 +44,11 @@ VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
     "net-restrict": {"none": ValueRule(None, "")},
     "logging-format": {"plain": ValueRule("TEXT", ""), **dict.fromkeys(("ecs", "gcp", "logstash", "gelf"), _JSON)},
 }
-"""Keyed by option name, then by value in lower case."""
+"""Rules by option name, then by value in lower case."""
 
 
 def adapt_values(given: Iterable[Given]) -> tuple[list[Given], list[str]]:
-    """Replace values that only Besu has; return the settings and one warning for each replaced value."""
+    """Replace values that only Besu has. Returns the settings and one warning for each replaced value."""
     adapted: list[Given] = []
     warnings: list[str] = []
     for item in given:
@@ -76,7 +76,7 @@ def _key(text: str) -> str:
 
 
 def _without_idle_network(given: list[Given], warnings: list[str]) -> list[Given]:
-    """Leave out a network of the file or the environment beside a genesis file, as Besu does."""
+    """Drop the network option of the file or the environment if a genesis file is given, as Besu does."""
     if not any(item.spec.name == "genesis-file" for item in given):
         return given
     idle = [item for item in given if item.spec.name == "network" and item.source is not OptionSource.FLAG]

@@ -54,7 +54,7 @@ class AuthSetup:
         return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:
-        """Stop the login thread; each service that uses this setup calls it."""
+        """Stop the login thread. Each service that uses this setup calls it."""
         if self._login is not None:
             self._login.close()
 
@@ -78,7 +78,7 @@ class LoginApplication:
 
 
 def check(settings: AuthSettings) -> None:
-    """Check the files before the node starts; raise `OphionError` with one line on what is wrong."""
+    """Check the files before the node starts. The `OphionError` says in one line what is wrong."""
     if settings.public_key_file is not None:
         reader_from_file(settings.public_key_file, settings.algorithm)
     elif settings.credentials_file is not None:

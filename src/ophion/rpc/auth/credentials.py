@@ -4,8 +4,8 @@
     password = "$2a$10$..."
     permissions = ["net:*", "eth:blockNumber"]
 
-Each login reads the file again, so that users can change without a restart. A check takes the same time for any name:
-for an unknown user it computes a hash of the same cost. The time of an answer does not reveal which users exist.
+Each login reads the file again, so that users can change without a restart. Checking a password takes the same time for
+every name: an unknown name costs a hash too. So the response time does not reveal which users exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ophion.errors import OphionError
 from ophion.runtime.operator_files import table_of
 
 _MAX_PASSWORD_BYTES: Final = 72
-"""bcrypt ignores the bytes of a password beyond these."""
+"""bcrypt uses this many bytes of a password and ignores the rest."""
 _DEFAULT_COST: Final = 10
 
 
@@ -37,14 +37,14 @@ class User(Struct, frozen=True):
     password_hash: str
     permissions: tuple[str, ...]
     tenant: str | None = None
-    """The enclave key of the user (`privacyPublicKey`), if several users share a node."""
+    """The user's enclave key (`privacyPublicKey`) on a node with several tenants."""
 
     def __repr__(self) -> str:
         return f"User({self.name!r})"
 
 
 def read_users(path: Path) -> dict[str, User]:
-    """Return the users of a file; raise `CredentialsError` with one line on what is wrong."""
+    """Return the users in a file. The `CredentialsError` says in one line what is wrong."""
     try:
         content = table_of(path)
     except OSError as error:
@@ -72,7 +72,7 @@ def _user(name: str, entry: Any) -> User:
 
 
 def doubts(users: Mapping[str, User]) -> list[str]:
-    """Return warnings about a valid file: users that can never log in."""
+    """Return warnings about users in a valid file that can never log in."""
     if not users:
         return ["it has no table [Users.NAME], so that no user can log in"]
     return [
@@ -83,7 +83,7 @@ def doubts(users: Mapping[str, User]) -> list[str]:
 
 
 def checked_user(users: Mapping[str, User], name: str, password: str) -> User | None:
-    """Return the user if the password matches. Takes tens of milliseconds in any case: not for the event loop."""
+    """Return the user if the password matches. Takes tens of milliseconds, so it must not run on the event loop."""
     given = password.encode("utf-8", "surrogatepass")[:_MAX_PASSWORD_BYTES]
     user = users.get(name)
     if user is not None:
@@ -95,7 +95,7 @@ def checked_user(users: Mapping[str, User], name: str, password: str) -> User | 
 
 
 def _matches(given: bytes, hashed: bytes) -> bool | None:
-    """Whether a password matches a hash; None, without delay, if the hash is malformed."""
+    """Return whether a password matches a hash. For a malformed hash, returns None at once."""
     try:
         return bcrypt.checkpw(given.replace(b"\0", b"\xff"), hashed) and b"\0" not in given
     except ValueError:
@@ -103,7 +103,7 @@ def _matches(given: bytes, hashed: bytes) -> bool | None:
 
 
 def _decoy(users: Mapping[str, User]) -> bytes:
-    """A hash that no password matches, of the most common cost in the file."""
+    """Return a hash that no password matches, with the bcrypt cost that is most common in the file."""
     costs = Counter(cost for user in users.values() if (cost := _cost(user.password_hash)) is not None)
     cost = costs.most_common(1)[0][0] if costs else _DEFAULT_COST
     return b"$2b$%02d$" % cost + b"." * 53

@@ -1,8 +1,8 @@
 """`POST /login`: exchanges a name and a password for a token.
 
-Hashing a password is slow on purpose, so it has a thread of its own and a short queue. Many logins delay only each
-other, and addresses with many failed logins wait longest (login_throttle.py). Each login reads the
-credentials file, and a timer checks it for changes. A user that was removed or changed loses its tokens.
+Hashing a password is slow on purpose, so it runs in its own thread behind a short queue. Logins delay only other
+logins, and addresses with many failed logins wait longest (login_throttle.py). Each login reads the credentials file,
+and a timer checks the file for changes. When a user is removed or changed, its tokens end.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Login:
             self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)
 
     def respond(self, body: bytes, address: str) -> Pending[Response] | Response:
-        """Answer a login from an IP address; a valid request is answered later, after hashing."""
+        """Answer a login from an IP address. A well-formed login is answered later, after hashing."""
         if len(body) > _MAX_BODY_BYTES:
             return Response(413)
         try:
@@ -117,7 +117,7 @@ class Login:
             return
         error = done.exception()
         if error is not None:
-            # tokens stay valid: the file may just be being written
+            # tokens stay valid, because the file may be half written at this moment
             logger.warning("cannot read credentials error=%s", error)
             return
         users = done.result()
@@ -125,7 +125,9 @@ class Login:
             self._issuer.note(users, self._clock.now())
 
     def _queue(self, address: str, name: str, password: str) -> Pending[Response] | Response:
-        """Queue a login, if need be in place of the last one; return `_BUSY` if the queue is full."""
+        """Queue a login. In a full queue it may replace the login with the lowest priority; otherwise `_BUSY` is
+        returned.
+        """
         rank = self._attempts.rank(address, name)
         pending: Pending[Response] = Pending(lambda: self._give_up(attempt))
         attempt = _Attempt(rank, next(self._numbers), address, name, password, pending)

@@ -1,14 +1,14 @@
 """Login throttle: delays further logins after repeated failures.
 
 It counts failed logins per pair of client address and user name. After some failures the pair must wait, and each
-further failure doubles the wait. Guessing is slow, and it locks out neither the same user at another address nor other
-users at the same address. A login counts when it starts, so that parallel attempts are not cheaper than serial ones.
+further failure doubles the wait. This slows down guessing. It does not lock out the same user at another address, nor
+other users at the same address. A login counts when it starts, so that parallel attempts do not avoid the wait.
 
-The count of an address under all names decides the order of queued logins (login.py). Pairs that have logged in before
-come first, then addresses with few attempts.
+Queued logins (login.py) are ordered: pairs that have logged in before come first, then addresses with few attempts
+under any name.
 
-The number of records is bounded. To evict its own record, an attacker needs more attempts than a thread can hash in
-minutes, and the throttle limits these attempts.
+The number of records is bounded, and old records are evicted. To evict its own record, an attacker would need more
+attempts than one thread can hash in minutes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 FREE: Final = 10
-"""Attempts of a pair without a wait: people mistype, and programs start in parallel."""
+"""Attempts that a pair may make without a wait, because people mistype and programs start in parallel."""
 LONGEST_S: Final = 64.0
 _EXPIRY_S: Final = 900.0
 """A record without attempts expires after this time."""
 _MAX_RECORDS: Final = 8192
 _MAX_NAME_LENGTH: Final = 64
-"""Names with the same first characters count as one."""
+"""Only this many characters of a name are compared."""
 
 _Key: TypeAlias = tuple[str, str | None]
 
@@ -42,7 +42,7 @@ class _Record(Struct):
 
 
 class LoginThrottle:
-    """Counts the logins of one service."""
+    """Counts the login attempts at one service."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -53,7 +53,7 @@ class LoginThrottle:
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:
-        """Seconds until the next login of this pair is allowed."""
+        """Return the seconds until this pair may try again."""
         record = self._recent(_pair(address, name))
         if record is None or record.count < FREE:
             return 0.0
@@ -61,14 +61,14 @@ class LoginThrottle:
         return max(0.0, record.last_s + wait_s - self._monotonic())
 
     def rank(self, address: str, name: str) -> int:
-        """Priority of a login in the queue; lower is sooner."""
+        """Return the priority of a login in the queue; a lower number is checked sooner."""
         pair, network = self._recent(_pair(address, name)), self._recent((_network(address), None))
         if pair is not None and pair.is_known:
             return -1
         return 0 if network is None else network.count
 
     def note(self, address: str, name: str) -> None:
-        """Count a login that starts."""
+        """Count a login attempt when it starts."""
         for key in (_pair(address, name), (_network(address), None)):
             record = self._recent(key) or _Record(0, 0.0)
             record.count += 1
@@ -91,7 +91,7 @@ class LoginThrottle:
         return None if record is None or self._monotonic() - record.last_s > _EXPIRY_S else record
 
     def _store(self, key: _Key, record: _Record) -> None:
-        """Store a record as the newest; evict the oldest if there are too many."""
+        """Store a record as the newest one; evict the oldest if there are too many."""
         self._records.pop(key, None)
         if len(self._records) >= _MAX_RECORDS:
             del self._records[next(iter(self._records))]
@@ -104,7 +104,7 @@ def _pair(address: str, name: str) -> _Key:
 
 
 def _network(address: str) -> str:
-    """Normalise an address: an IPv6 client owns a whole /64 network, so the network counts."""
+    """Return the unit that is counted: an IPv4 address, or the /64 network that an IPv6 client owns."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

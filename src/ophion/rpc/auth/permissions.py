@@ -12,20 +12,20 @@ EVERYTHING: Final = "*:*"
 
 
 def entries_for(method: str) -> tuple[str, str, str]:
-    """The entries that permit a method: `*:*`, `eth:*` and `eth:blockNumber` for `eth_blockNumber`."""
+    """Return the entries that permit a method: `*:*`, `eth:*` and `eth:blockNumber` for `eth_blockNumber`."""
     group, _, name = method.replace(".", "_", 1).partition("_")
     return EVERYTHING, f"{group}:*", f"{group}:{name}"
 
 
 def allows(permissions: Collection[str], method: str) -> bool:
-    """Whether one of the entries permits a method; entries are compared exactly, case included."""
+    """Return whether an entry permits a method. Entries are case-sensitive."""
     return any(entry in permissions for entry in entries_for(method))
 
 
 def permitted_table(table: MethodTable, permissions: Collection[str], exempt: Iterable[str] = ()) -> MethodTable:
     """Return the table with `Unauthorized` in place of methods that are not permitted.
 
-    A method may be called by an alias if its own name is permitted. A method that is not enabled keeps that answer,
+    An alias is permitted if the method's own name is permitted. A method that is not enabled always answers so,
     permitted or not (json-rpc.md 1.11). `exempt` methods need no permission.
     """
     free = frozenset(exempt)
@@ -33,7 +33,7 @@ def permitted_table(table: MethodTable, permissions: Collection[str], exempt: It
 
 
 class RefusingTable(dict[str, BoundMethod]):
-    """Method table without a valid token: refuses all other names alike, known or unknown."""
+    """Method table for requests without a valid token. All other names get the same error, known or unknown."""
 
     def __missing__(self, name: object) -> BoundMethod:
         if type(name) is not str:
@@ -51,7 +51,7 @@ def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
 
 def _is_open(name: str, bound: BoundMethod, permissions: Collection[str], exempt: frozenset[str]) -> bool:
     if not bound.name:
-        return True  # bound to the error for methods that are not enabled
+        return True  # the table has the "not enabled" error for this method
     return name in exempt or allows(permissions, name) or allows(permissions, bound.name)
 
 

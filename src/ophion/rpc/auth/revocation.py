@@ -20,19 +20,19 @@ class UserRevocations:
         self._since: dict[str, int] = {}
 
     def note(self, users: Mapping[str, User], now: float) -> bool:
-        """Replace the users; returns whether any was changed or removed."""
+        """Replace the users; return whether any user was changed or removed."""
         before, self._users = self._users, dict(users)
         changed = {name for name in before if users.get(name) != before[name]}
         new = changed.union(users.keys() - before.keys())
-        # tokens carry whole seconds: one issued in the same second as the change counts as older
+        # token times are whole seconds: a token issued in the second of the change counts as older
         self._since = {name: math.ceil(now) if name in new else self._since[name] for name in users}
         return bool(changed)
 
     def since(self, name: str) -> int:
-        """Earliest valid issue time of a token of this user, in seconds."""
+        """Return the earliest issue time in seconds at which a token of this user is valid."""
         return self._since.get(name, 0)
 
     def admits(self, name: str, permissions: frozenset[str], issued_at: float) -> bool:
-        """Whether a token has its user's current permissions and was issued after the user's entry last changed."""
+        """Return whether a token has its user's current permissions and is newer than the last change of that user."""
         user = self._users.get(name)
         return user is not None and frozenset(user.permissions) == permissions and issued_at >= self._since[name]

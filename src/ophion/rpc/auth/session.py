@@ -1,8 +1,8 @@
 """Session: decides whether a token is valid.
 
 A connection holds the session and reads `handle` for each request. While the token is valid, `handle` is the dispatcher
-of its permissions; afterwards it refuses every request. No request reads the clock: the session has a timer of its own.
-A connection that must close with its token (WebSocket) joins the session.
+of the token's permissions. Afterwards `handle` refuses every request. A timer of the session checks the time, so
+requests need not. A WebSocket connection, which must close when its token ends, joins the session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ophion.rpc.transport.replies import Reply
 _MAX_HEADS: Final = 32
 _MAX_HEAD_BYTES: Final = 4096
 _CHECK_INTERVAL_S: Final = 5.0
-"""Maximal time between two checks of the clock, which an operator may set."""
+"""Maximum seconds between two checks of the clock, because an operator may change the system time."""
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
@@ -44,7 +44,7 @@ class Bearer(HttpSession, Protocol):
 
 
 class Stranger:
-    """The session without a valid token. It learns no heads, since their meaning may change."""
+    """The session of a request without a valid token. It remembers no request heads, since a token may become valid."""
 
     __slots__ = ("handle", "heads", "is_heard")
 
@@ -77,7 +77,7 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """`left_s` returns the seconds until the claims expire; after that `refuse` replaces `handle`."""
+        """Create a session. `left_s` returns the seconds until the claims expire; then `refuse` replaces `handle`."""
         self._claims = claims
         self._left_s = left_s
         self._refuse = refuse
@@ -101,7 +101,7 @@ class Session:
         return self._claims.username
 
     def look(self) -> bool:
-        """Whether the token is valid now; ends the session permanently if not."""
+        """Return whether the token is valid now. If not, the session ends for good."""
         if self.is_trusted and self._left_s(self._claims) <= 0:
             self._end()
         return self.is_trusted

@@ -1,4 +1,4 @@
-"""Settings of authentication; the options import this module without loading cryptography."""
+"""Settings of authentication. A separate module, so that the options do not load cryptography."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AuthSettings(Struct, frozen=True):
 
     credentials_file: Path | None = None
     public_key_file: Path | None = None
-    """The key of an external issuer; it disables logins at this node."""
+    """Public key of an external issuer. If set, this node offers no logins."""
     algorithm: JwtAlgorithm = JwtAlgorithm.RS256
     exempt_methods: tuple[str, ...] = ()
     """Methods that need no token."""

@@ -1,10 +1,10 @@
 """JSON Web Tokens, issued by this node or by an external issuer with a configured public key.
 
-Each service has one key and one algorithm, fixed when it starts. A token must name that algorithm. This defeats
-`alg: none` and a public key used as a shared secret. PyJWT and cryptography check signatures; this module checks times
-with the clock of the node.
+Each service has one key and one algorithm, chosen when it starts. A token must name this algorithm, which defeats `alg:
+none` and a public key used as a shared secret. PyJWT and cryptography check signatures; this module checks times with
+the clock of the node.
 
-Each service generates its own key. Tokens end with the process, and a token for HTTP is invalid on WebSocket.
+Each service generates its own key. So a token is invalid after a restart, and a token for HTTP is invalid on WebSocket.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Claims(Struct, frozen=True):
     """Wall time in seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
-    """The enclave key of the user, if several users share a node."""
+    """The user's enclave key on a node with several tenants."""
 
 
 class TokenReader:
@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Whether these claims are not revoked; does not check the time."""
+        """Return whether these claims are not revoked. Does not check their expiry."""
         return True
 
 
@@ -84,7 +84,7 @@ class TokenIssuer(TokenReader):
     """Signs and reads the tokens of this service."""
 
     def __init__(self, revocations: UserRevocations | None = None) -> None:
-        """With `revocations`, a token is valid only while its user exists unchanged."""
+        """Create an issuer. With `revocations`, a token is valid only while its user is unchanged."""
         self._revocations = revocations
         self._private_key = rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
         super().__init__(self._private_key.public_key(), JwtAlgorithm.RS256)
@@ -129,14 +129,14 @@ def reader_from_file(path: Path, algorithm: JwtAlgorithm) -> TokenReader:
     try:
         key = jwt.get_algorithm_by_name(algorithm.value).prepare_key(content)
     except (jwt.PyJWTError, ValueError, TypeError) as error:
-        # for a key of another type the library prints the address of an object
+        # for a key of another type, the library's text is the address of an object
         reason = "it is a key of another type" if "<generator" in str(error) else error
         raise ConfigError(f"The JWT public key file {path} holds no key for {algorithm.value}: {reason}") from None
     return TokenReader(key, algorithm)
 
 
 def _time(value: object) -> float | None:
-    """Return a finite number, else None; some JSON writers emit Infinity, which never expires."""
+    """Return a finite number, else None. Some JSON writers emit Infinity, with which a token would never expire."""
     try:
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     except OverflowError:

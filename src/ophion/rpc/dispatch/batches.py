@@ -1,8 +1,8 @@
 """Batches: many requests in one message, run in order, in time slices.
 
-A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler).
-Started batches finish one after the other, oldest first: running all of them a little in each slice would hold the
-answers of all of them in memory. A batch cannot stream its members: each is rendered whole, within the memory budget.
+A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler). Started
+batches finish one after the other, oldest first. If they shared the slices, the node would hold the answers of all of
+them in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.slots import WAITS_FOR_SLOT
 
 _BATCH_TASKS: Final = 16
-"""Members of one batch that may wait in lanes at the same time; the lanes serve other clients too."""
+"""Maximum number of requests of one batch that wait in lanes at the same time; other clients use the lanes too."""
 _SMALL_BATCH: Final = 16
-"""A batch of up to this size starts at once; a larger one waits for a time slice if others run."""
+"""A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
 _SLICE_S: Final = 0.002
 """Length of a time slice."""
 _SLICE_BYTES: Final = 256 * 1024
-"""Maximal size of the answers of one time slice."""
+"""A time slice ends when its answers reach this size."""
 
 
 class Batch:
@@ -41,9 +41,9 @@ class Batch:
         max_bytes: int,
         weight: int = 0,
     ) -> None:
-        """`request` runs the member at a position, `id_text` returns its id: empty for a notification."""
+        """Create a batch. `request` runs the request at a position; `id_text` returns its id (empty: notification)."""
         self._request = request
-        # members run with the principal of the client (runtime/principal.py) and wait where lanes are full
+        # the requests run as the client's principal (runtime/principal.py), also after waiting for a lane
         self._context = copy_context()
         self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text
@@ -120,7 +120,7 @@ class Batch:
             self._pending.weigh(self._weight + self._bytes)
 
     def _too_large(self, position: int) -> bytes:
-        """The error for a member that exceeds the size limit of its batch; empty for a notification."""
+        """Return the error for an answer that exceeds the size limit of the batch; empty for a notification."""
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""
 
@@ -181,7 +181,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # in parts that are written one after the other: joining them would double the memory
+        # a list of parts, because joining them would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

@@ -1,4 +1,4 @@
-"""Request timeouts: one timer for all requests of a dispatcher, which share one timeout."""
+"""Request timeouts. One timer serves all requests of a dispatcher, because they share one timeout."""
 
 from __future__ import annotations
 

@@ -6,12 +6,13 @@
        \\-> outline (long messages) -------^                     /
         \\-> raw transaction, decoded to its bytes -------------^
 
-`Dispatcher.handle` answers at once if the handler does not wait: it creates no task, schedules nothing and returns
-`bytes`. It runs a coroutine eagerly up to its first wait; only then the coroutine becomes a task. It returns a
-`Pending` for an unfinished request, which calls back once (transport/replies.py).
+If the handler does not wait, `Dispatcher.handle` returns `bytes` and creates no task. It runs a coroutine eagerly up to
+its first wait; only then the coroutine becomes a task. For an unfinished request it returns a `Pending`, which calls
+back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
-parameters. Only the parameters are parsed, in a batch one member at a time. A lane parses and decodes very long ones.
+parameters. Only the parameters are parsed, in a batch one member at a time. Very long messages are parsed and decoded
+in a lane.
 
 The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
 """
@@ -74,13 +75,13 @@ _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
 _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
 _MAX_SHORT_BYTES: Final = 4 * 1024
-"""A message up to this size is parsed as a whole, in microseconds."""
+"""A message of up to this size is parsed as a whole, which takes microseconds."""
 _MAX_LOOP_BYTES: Final = 64 * 1024
 """A longer message is outlined in a lane, not on the event loop."""
 _MAX_LOOP_VALUES: Final = 2048
-"""Parsing and decoding this many values takes about a millisecond."""
+"""Maximum values to parse and decode on the event loop, which takes about a millisecond."""
 _BYTES_OF_A_VALUE: Final = 72
-"""Memory of a parsed empty object and its list entry."""
+"""Memory that a parsed empty object takes, with its list entry."""
 _BYTES_OF_A_MEMBER: Final = 128
 _WEIGHT_OF_A_BYTE: Final = 8
 
@@ -164,7 +165,7 @@ class Dispatcher:
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
-        """Return a large result in three parts: copying it into an envelope would cost more."""
+        """Return a large result in three parts, because copying it into an envelope would take longer."""
         if isinstance(result, Streamed):
             return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
         if len(result) > self._limits.max_response_bytes:
@@ -176,7 +177,7 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            # numbers beyond 64 bits are JSON: the answer repeats such an id unchanged
+            # the parser fails on numbers beyond 64 bits, but they are valid JSON and an id may be one
             return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
@@ -232,7 +233,7 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # a lone surrogate, which the first quick parse does not detect
+            return _NOT_JSON  # the outline does not detect a lone surrogate
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(), method, written)
@@ -254,7 +255,7 @@ class Dispatcher:
         return self._when_admitted(lambda: self._in_lane(decoded, then, written, weight), len(text))
 
     def _when_admitted(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
-        """Start a large request when `LargeRequests` admits it."""
+        """Start a large request as soon as `LargeRequests` admits it."""
         heavy = self._limits.heavy
         pending: Pending[Complete] = Pending(lambda: heavy.give_up(begin_later))
         pending.weight = weight
@@ -264,7 +265,7 @@ class Dispatcher:
             if isinstance(reply, Pending):
                 pending.follow(reply, heavy.leave)
             else:
-                # later: the caller has not set `deliver` yet
+                # not now, because the caller has not set `deliver` yet
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 
@@ -274,7 +275,7 @@ class Dispatcher:
         return pending
 
     def _in_lane(self, job: Callable[[], T], then: Callable[[T], Reply], id_text: bytes, weight: int) -> Reply:
-        """Run a job in the lane, and `then` with its result on the event loop."""
+        """Run a job in the lane. Then call `then` with its result on the event loop."""
         try:
             future = self._limits.lane.submit(job)
         except LaneFull as error:

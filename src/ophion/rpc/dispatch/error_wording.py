@@ -1,4 +1,4 @@
-"""Choice of error texts; a small module, since the options of a node import it."""
+"""Choice of error texts; a small module, because the options of a node import it."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@
                                -> id, name, params  any other plain request; continues in the dispatcher
                                -> None              not plain: the dispatcher parses the body
 
-Rust answers four methods: eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest block.
-Their handlers in rpc/methods are the slow path. tests/unit/rpc/dispatch/test_fast_path.py compares both, and
-tests/unit/rpc/dispatch/test_raw_transaction_reply.py does so for eth_sendRawTransaction.
-Without this module every request gives the same answer.
+Rust itself answers four methods: eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest
+block. Their handlers in rpc/methods are the slow path, which gives the same answers.
+tests/unit/rpc/dispatch/test_fast_path.py compares both, and tests/unit/rpc/dispatch/test_raw_transaction_reply.py does
+so for eth_sendRawTransaction.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from ophion.rpc.transport.replies import SUCCESS, Complete, Pending
 
 
 class PlainRequests:
-    """Reads plain requests of one dispatcher, and learns which methods Rust may answer."""
+    """Reads plain requests for one dispatcher, and learns which methods Rust may answer."""
 
     def __init__(self) -> None:
         self._requests = NativePlainRequests()
         self.read: Callable[[bytes], bytes | tuple[bytes, str, Any] | None] = self._requests.read
-        """The answer, or the parts of a plain request (`bytes` as params: a raw transaction), or None."""
+        """Returns the answer, or the parts of a plain request (`bytes` as params: a raw transaction), or None."""
 
     def learn(self, name: str, bound: BoundMethod) -> None:
-        """Let Rust answer the next plain requests of a method, if it can."""
+        """Let Rust answer further plain requests of a method, if Rust implements the method."""
         if bound.latest_read is not None:
             self._requests.answer(name, bound.latest_read)
 
 
 class RawTransactionReply(Pending[Complete], kw_only=True, eq=False):
-    """The reply to eth_sendRawTransaction, and at the same time the arrival (pool/intake.py) that the pool resolves.
+    """The reply to eth_sendRawTransaction. It is also the pool's `arrival` (pool/intake.py), which the pool resolves.
 
-    One object instead of a future with a callback: thousands of transactions arrive in a second.
+    One object is cheaper than a future with a callback: thousands of transactions arrive in a second.
     """
 
     raws: tuple[bytes, ...]
     name: str
     id_text: bytes
     failed: Callable[[BaseException, str, bytes], Complete]
-    """Makes the error response for a method name and an id."""
+    """Returns the error response for an exception, a method name and an id."""
     is_local: bool = True
 
     def answer(self, admissions: list[Admission]) -> None:

@@ -37,11 +37,11 @@ _REFUSALS: Final[Mapping[str, str]] = {
 _FAULTS: Final[Mapping[str, str]] = {
     fault.message: _REFUSALS[reason] for reason, fault in errors.POOL_REASONS.items() if reason in _REFUSALS
 } | {errors.INCORRECT_NONCE.message: "nonce too high"}
-"""Texts by our error text, for calls, estimates and traces, which do not use the pool."""
+"""Texts for errors of calls, estimates and traces, which do not use the pool. Keys are Ophion's own texts."""
 
 
 def modern(error: BaseException, known: RpcError, method: str) -> RpcError:
-    """Return `known` with the text of go-ethereum, if there is one; `error` is the exception behind it."""
+    """Return `known` with the text of go-ethereum, if it has one. `error` is the exception that caused `known`."""
     if known.code == errors.METHOD_NOT_FOUND.code:
         return RpcError(known.code, f"the method {method:.100} does not exist/is not available", known.data)
     reason = error.reason if isinstance(error, PoolRejected) else None

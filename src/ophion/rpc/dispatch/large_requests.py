@@ -1,4 +1,4 @@
-"""Limit on large requests that run at the same time; the others wait as text.
+"""Limits how many large requests run at the same time; the others wait as text.
 
 A parsed and decoded request takes several times the memory of its text until it is answered. So only a few are parsed
 at the same time, in the order of arrival.
@@ -22,11 +22,11 @@ class LargeRequests:
         self._running = 0
 
     def __len__(self) -> int:
-        """Running and waiting requests."""
+        """Return the number of running and waiting requests."""
         return self._running + len(self._waiting)
 
     def enter(self, begin: Callable[[], None]) -> None:
-        """Call `begin` now or when a request has left; each request that has begun must `leave`."""
+        """Call `begin` now, or when a running request leaves. Each request that has begun must call `leave`."""
         if self._running < self._most:
             self._running += 1
             begin()
@@ -34,14 +34,14 @@ class LargeRequests:
             self._waiting.append(begin)
 
     def leave(self) -> None:
-        """Start the next request in place of one that has ended."""
+        """End a running request; start the next waiting one."""
         self._running -= 1
         if self._waiting:
             self._running += 1
             self._waiting.popleft()()
 
     def give_up(self, begin: Callable[[], None]) -> bool:
-        """Remove a waiting request; False if it has begun."""
+        """Remove a waiting request. Returns False if it has already begun."""
         try:
             self._waiting.remove(begin)
         except ValueError:

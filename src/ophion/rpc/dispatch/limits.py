@@ -1,4 +1,4 @@
-"""Limits of one message: batch size, values, time, size of the answer; and where it is processed."""
+"""Limits on one message (batch size, values, time, size of the answer), and the resources that process it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class DispatchLimits(Struct, frozen=True):
     max_batch: int = 1024
     timeout_s: float = 30.0
     error_status: int = OK
-    """HTTP status of a method error: 200, or 400 as Pantheon 1.2 answers (json-rpc.md 9, line 1)."""
+    """HTTP status of a method error: 200, or 400 as in Pantheon 1.2 (json-rpc.md 9, line 1)."""
     wording: ErrorWording = ErrorWording.ORIGINAL
     max_response_bytes: int = 64 * 1024 * 1024
-    """Maximal size of an answer that is not streamed, or of a batch."""
+    """Maximum size of a batch answer, or of a single answer that is not streamed."""
     max_values: int = 262_144
     """Maximal number of JSON values in one request; each takes up to 72 bytes of memory."""
     turns: FairScheduler = field(default_factory=FairScheduler)
-    """Schedules batches."""
+    """Divides the event loop between batches."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
-    """Parses large requests."""
+    """The lane that parses large requests."""
     heavy: LargeRequests = field(default_factory=LargeRequests)
     """Limits the large requests that run at the same time."""

@@ -15,7 +15,8 @@ _ABSENT: Final = object()
 def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
     """Return the id for the answer: empty for a notification, None for an invalid type.
 
-    Parsing loses the digits of fractions and of integers beyond 64 bits; such an id is copied from `text`, the message.
+    Parsing would lose digits of fractions and of integers beyond 64 bits. Such an id is copied from `text`, the
+    message.
     """
     request_id = message.get("id", _ABSENT)
     if type(request_id) is int:
@@ -33,7 +34,7 @@ def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
 
 
 def written_id(text: bytes, span: tuple[int, int] | None) -> bytes | None:
-    """Return the id for the answer from its span in the text, without parsing it."""
+    """Return the id for the answer by its position in the text, without parsing the id."""
     if span is None:
         return b""
     written = text[span[0] : span[1]]

@@ -14,7 +14,7 @@ class Health(Struct, frozen=True):
 
     sync_status: Callable[[], SyncStatus | None]
     peer_count: Callable[[], int] | None = None
-    """None if the node has no peer-to-peer network."""
+    """Returns the number of peers; None if the node has no peer-to-peer network."""
 
     def is_ready(self, min_peers: int, max_blocks_behind: int) -> bool:
         """Whether the node has enough peers and is close to the best known block."""

@@ -17,7 +17,7 @@ _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
 
 
 class RpcApplication:
-    """Routes `POST /` to the dispatcher, or to that of a token; answers `GET /`, health and logins."""
+    """Routes `POST /` to the dispatcher of the client's token, if any. Answers `GET /`, health and logins."""
 
     def __init__(
         self, guarded: MethodAccess, health: Health, endpoints: Callable[[], Mapping[str, Endpoint]] = dict
@@ -31,7 +31,7 @@ class RpcApplication:
         self._endpoints = endpoints
 
     def respond(self, request: Request) -> Result:
-        """Answer every request but `POST /`."""
+        """Answer every request except `POST /`."""
         if request.path == b"/liveness" and request.method == b"GET":
             return _UP
         if request.path == b"/readiness" and request.method == b"GET":

@@ -1,6 +1,6 @@
 """HTML page for a browser that opens the JSON-RPC port.
 
-Load balancers probe the same path. They get an empty answer; only a request that accepts HTML gets the page.
+Load balancers probe the same path and get an empty answer. Only a request that accepts HTML gets the page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ little to see here.</p>
 
 
 def page(request: Request, endpoints: Mapping[str, Endpoint]) -> Response:
-    """Return the page, with links to other services under the host name of the request."""
+    """Return the page. Its links to other services use the host name of the request."""
     from html import escape  # rarely needed and slow to load
 
     host = request.headers.get(b"host", b"localhost").decode("latin-1")

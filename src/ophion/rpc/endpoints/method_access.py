@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MethodAccess(Struct, frozen=True):
-    """A dispatcher; if tokens are required, also their setup and authenticator."""
+    """A dispatcher and, if tokens are required, their setup and authenticator."""
 
     dispatcher: Dispatcher
     auth: AuthSetup | None = None

@@ -1,9 +1,9 @@
-"""The services of the interface, ready for the supervisor.
+"""Builds the JSON-RPC services of a node.
 
     context, settings -> method table -> dispatcher -> HttpService / WebSocketService
 
-Each transport has its own method table, built once when the service starts. It contains the enabled groups, so that
-requests need no group check.
+Each transport has its own method table, built once when the service starts. The table contains only the enabled groups,
+so that requests need no group check.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 
 
 class Measuring(Protocol):
-    """Counts and times requests (ophion.metrics.requests)."""
+    """Counts and times requests; implemented in ophion.metrics.requests."""
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """Return the same methods with measurement."""
+        """Return the same methods, each counted and timed."""
 
 
 class RpcSettings(Struct, frozen=True, kw_only=True):
@@ -63,10 +63,10 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     max_response_bytes: int = 64 * 1024 * 1024
     wording: ErrorWording = ErrorWording.ORIGINAL
     auth: AuthSetup | None = None
-    """None if no token is required."""
+    """Authentication; None if no token is required."""
     tls: ssl.SSLContext | None = None
     origins: tuple[str, ...] = ()
-    """Origins of web pages that may call."""
+    """Origins of web pages that may call this service (CORS)."""
     shared: SharedResources = field(default_factory=SharedResources)
     heavy: LargeRequests = field(default_factory=LargeRequests)
 
@@ -167,7 +167,7 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 def method_table(
     context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
 ) -> MethodTable:
-    """Bind every known method to this context, or to the error for methods that are not enabled."""
+    """Bind every known method to this context. A method that is not enabled is bound to its error."""
     enabled = effective_groups(groups)
     registry = all_methods()
 

@@ -1,4 +1,4 @@
-"""JSON-RPC over WebSocket: messages to the dispatcher, logins to `AuthSetup`."""
+"""JSON-RPC over WebSocket: passes messages to the dispatcher and logins to `AuthSetup`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RpcConversations:
 
     def __init__(self, guarded: MethodAccess) -> None:
         self.handle: Callable[[bytes, Caller | None], Reply] = guarded.dispatcher.handle
-        """Answers one message if no token is required."""
+        """Answers one message when no token is required."""
         self.token_guard: ConnectionGuard | None = guarded.authenticator
         self.close = guarded.close
         self.login: Application | None = None

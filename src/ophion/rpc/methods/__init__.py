@@ -52,7 +52,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "dev_state": ("anvil", "evm", "hardhat", "tenderly"),
     "dev_accounts": ("anvil", "eth", "hardhat"),
 }
-"""Groups of the methods in each file. Files of one group are imported in this order, the most used first."""
+"""API groups of the methods in each file. Files of one group are imported in this order, the most used first."""
 
 
 def method_files() -> list[MethodFile]:
@@ -62,5 +62,5 @@ def method_files() -> list[MethodFile]:
 
 @cache
 def all_methods() -> Registry:
-    """Return the registry of all methods, enabled or not; it imports a file at the first use of its methods."""
+    """Return the registry of all methods, enabled or not. A file is imported when one of its methods is first used."""
     return Registry(files=method_files())

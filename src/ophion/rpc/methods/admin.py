@@ -96,7 +96,7 @@ def node_info(ctx: RpcContext) -> NodeInfoResult:
     """Returns the identity of this node and its chain."""
     queries = ctx.queries
     if ctx.peers is None and ctx.dev is not None:
-        # tools call this on development nodes too, which have no peers and no address
+        # development nodes have no peers and no address, but tools call this method on them too
         service, enode = None, Enode(ctx.node.node_id, "127.0.0.1", 0, 0)
     else:
         service = require_p2p(ctx)

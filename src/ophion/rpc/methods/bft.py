@@ -106,12 +106,12 @@ async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str]
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:
-    """Find validators off the event loop: it may call a contract or read many headers."""
+    """Run `find` off the event loop, because it may call a contract or read many headers."""
     return [data(address) for address in await ctx.lanes.read.run(find)]
 
 
 def _proposals(ctx: RpcContext) -> LocalProposals:
-    """Return the votes of this node; raises if a contract defines the validators."""
+    """Return the votes of this node. Raises an error if a contract defines the validators."""
     driver = _driver(ctx)
     if not driver.engine.has_votes(ctx.queries.head):
         raise METHOD_NOT_ENABLED()

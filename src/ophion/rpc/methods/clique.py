@@ -66,9 +66,9 @@ def proposals(ctx: RpcContext) -> ProposalsResult:
 async def get_signer_metrics(
     ctx: RpcContext, first: BlockNumberParam | None = None, last: BlockNumberParam | None = None
 ) -> SignerMetricsResult:
-    """Returns the number of blocks by proposer from `first` up to, not including, `last`.
+    """Returns the number of blocks of each proposer, from block `first` to the block before `last`.
 
-    Validators without blocks are listed with 0. Default: the last hundred blocks before the newest.
+    Validators without blocks are listed with 0. The default range is the hundred blocks before the newest.
     """
     queries = ctx.queries
     start, end = _number(ctx, first), _number(ctx, last)

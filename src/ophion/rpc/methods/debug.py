@@ -45,7 +45,7 @@ _NO_KEY: Final = bytes(32)
 
 
 def _raw_or_none(value: object) -> bytes | None:
-    """Decode bytes; None for malformed text, so that one bad entry does not fail the others."""
+    """Decode bytes. Returns None for malformed text, so that one bad entry does not fail the whole request."""
     if type(value) is not str:
         raise invalid_params("transaction: a string is expected")
     try:
@@ -59,7 +59,7 @@ RawTransactionParam = Annotated[
 ]
 IgnoredParam = Annotated[object, Wire("ignored", "ignored", {}, lambda value: value)]
 _MAX_ENTRIES: Final = 8_192
-"""Maximum entries of a range in one response; `nextKey` continues it."""
+"""Maximum entries of a range in one response; `nextKey` continues the range."""
 _MAX_TRANSACTIONS: Final = 1_024
 
 StorageRangeResult = Annotated[
@@ -199,7 +199,7 @@ async def account_range(
 
     accounts, following = await ctx.lanes.trace.run(read)
     return {
-        # the zero address stands for a hash whose address is unknown
+        # the response shows the zero address for a hash whose address is unknown
         "addressMap": {data(row[0]): data(ZERO_ADDRESS if row[1] is None else row[1]) for row in accounts},
         "nextKey": data(_NO_KEY if following is None else following),
     }

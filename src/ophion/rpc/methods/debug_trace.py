@@ -1,4 +1,4 @@
-"""debug_trace*: executes transactions and calls again and traces them (json-rpc.md 5.9, 7.1, 7.3)."""
+"""debug_trace*: replays transactions and calls and traces them (json-rpc.md 5.9, 7.1, 7.3)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def trace_by_number(
 ) -> TraceResult | None:
     """Traces all transactions of a block; null if the block is unknown.
 
-    Genesis gives null, or an error if a tracer is named.
+    For genesis, returns null, or an error if a tracer is named.
     """
     return await _trace_block(ctx, header_at(ctx, block), options)
 
@@ -57,7 +57,7 @@ async def trace_by_hash(
 ) -> TraceResult | None:
     """Traces all transactions of a block; null if the block is unknown.
 
-    Genesis gives null, or an error if a tracer is named.
+    For genesis, returns null, or an error if a tracer is named.
     """
     return await _trace_block(ctx, ctx.queries.header(hash), options)
 
@@ -93,7 +93,7 @@ async def _trace_block(
 ) -> TraceResult | None:
     options = trace_options or PLAIN
     if header is not None and header.number == 0 and ctx.dev is not None:
-        return b"[]"  # indexers that start at genesis would retry forever otherwise
+        return b"[]"  # with an error, indexers that start at genesis would retry forever
     # with a named tracer, an error as in current clients; without one, null as in Pantheon 1.2 (json-rpc.md 5.9)
     if options.is_named and header is not None and header.number == 0:
         raise GENESIS_NOT_TRACEABLE()

@@ -36,7 +36,7 @@ def stop_impersonating(ctx: RpcContext, address: AddressParam) -> Json:
 
 @cheat_code("anvil_autoImpersonateAccount", "hardhat_autoImpersonateAccount")
 def auto_impersonate(ctx: RpcContext, is_on: FlagParam) -> Nothing:
-    """Accepts transactions of all accounts without signatures, or stops that."""
+    """Accepts transactions of all accounts without signatures, or requires signatures again."""
     dev_of(ctx).impersonates_all = is_on
 
 
@@ -150,7 +150,7 @@ def metadata(ctx: RpcContext) -> Json:
 def hardhat_metadata(ctx: RpcContext) -> Json:
     """Same as `anvil_metadata`, with the preset `hardhat` only.
 
-    If other nodes offered it, hardhat-ethers would send every transaction with the gas limit of a block.
+    When a node offers this method, hardhat-ethers sends every transaction with the gas limit of a block.
     """
     if dev_of(ctx).identity.preset != "hardhat":
         raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")

@@ -29,7 +29,7 @@ from ophion.rpc.services.transaction_request import decode_transaction_request, 
 _INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
 _MAX_TIME_BITS = 40
-"""Times accumulate over blocks, and a timestamp has 64 bits."""
+"""Limit on one time value: values add up over blocks, and a timestamp has 64 bits."""
 
 
 # --- mining --------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def set_timestamp_interval(ctx: RpcContext, seconds: NumberParam) -> Nothing:
 
 @cheat_code("anvil_removeBlockTimestampInterval")
 def remove_timestamp_interval(ctx: RpcContext) -> Boolean:
-    """Takes timestamps from the clock again; false if no interval was set."""
+    """Removes the fixed interval, so that timestamps follow the clock; false if no interval was set."""
     dev = dev_of(ctx)
     had_one, dev.clock.interval = dev.clock.interval is not None, None
     dev.announce()

@@ -29,7 +29,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_logs import MAX_LOGS
 
 if TYPE_CHECKING:
-    from ophion.privacy.service import Privacy  # loaded only with private transactions
+    from ophion.privacy.service import Privacy  # imported only when private transactions are used
 
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"
@@ -51,13 +51,13 @@ StatusJson = Annotated[dict[str, Any], object_result("status", "status of privat
 
 
 def private(ctx: RpcContext) -> Privacy:
-    """Private transactions of this node."""
+    """Return the private transactions component of this node."""
     assert ctx.privacy is not None, "methods that need it are bound to an error without it"
     return ctx.privacy
 
 
 def _rpc_error(error: OphionError, otherwise: str) -> RpcError:
-    """The enclave's error code if it has one; otherwise this message."""
+    """Return the enclave's error code if the error has one; otherwise an error with this message."""
     known = as_rpc_error(error) if isinstance(error, EnclaveError) and error.code else None
     return known if known is not None else RpcError(PRIVACY_OFF.code, otherwise, error.message)
 
@@ -67,7 +67,7 @@ async def send_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam)
     """Check a signed private transaction, send it to its participants and return the hash of its marker.
 
     The marker is a public transaction whose data is the key of the sealed payload. All checks run before the payload is
-    sent. A private nonce may be ahead of the account's; the transaction is executed when its nonce is next.
+    sent. A private nonce may be higher than the account's next one. The transaction is executed when its nonce is next.
     """
     return await private(ctx).send(transaction)
 
@@ -86,7 +86,7 @@ async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivate
 async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateReceiptJson | None:
     """Return the receipt of a private transaction by the hash of its marker.
 
-    Null while the marker is not mined, and where this node is not a participant. `status` is 0x1 for success, 0x0 for
+    Null while the marker is not mined, and on nodes that are not participants. `status` is 0x1 for success, 0x0 for
     failure, and 0x2 when the transaction could not be executed (for example because of a wrong private nonce).
     """
     found = await private(ctx).receipt(hash)
@@ -99,9 +99,9 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """Return the private transaction of a marker; its `hash` is the private transaction's own.
+    """Return the private transaction of a marker. `hash` is the hash of the private transaction, not of the marker.
 
-    Null while the marker is not mined, and where this node is not a participant.
+    Null while the marker is not mined, and on nodes that are not participants.
     """
     found = await private(ctx).transaction(hash)
     return None if found is None else transaction_object(found)
@@ -109,7 +109,7 @@ async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTr
 
 @method("priv_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: GroupIdParam) -> Quantity:
-    """Return the number of an account's executed private transactions in a group; 0 if account or group are unknown."""
+    """Return how many private transactions of an account were executed in a group; 0 if either is unknown."""
     try:
         return await private(ctx).nonce(group, address)
     except EnclaveError as error:
@@ -121,7 +121,7 @@ async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: G
 async def get_eea_transaction_count(
     ctx: RpcContext, address: AddressParam, private_from: KeyParam, private_for: KeysParam
 ) -> Quantity:
-    """As `priv_getTransactionCount`, for the group of a sender and its recipients."""
+    """Same as `priv_getTransactionCount`, for the group of a sender and its recipients."""
     privacy, members = private(ctx), [private_from, *private_for]
     try:
         return await privacy.nonce(legacy_id(members), address, members)
@@ -152,7 +152,7 @@ async def create_privacy_group(
 
 @method("priv_deletePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
-    """Mark a group as deleted, here and at its members; its state stays. Returns the group's id."""
+    """Mark a group as deleted on all its members; its state stays. Returns the group's id."""
     try:
         return base64_text(await private(ctx).delete_group(group))
     except EnclaveError as error:
@@ -161,7 +161,7 @@ async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
 
 @method("priv_findPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the groups of exactly these members."""
+    """Return the groups that have exactly these members."""
     try:
         return [group_object(group) for group in await private(ctx).find_groups(addresses)]
     except EnclaveError as error:
@@ -170,14 +170,14 @@ async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJso
 
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the flexible groups of exactly these members (`--privacy-flexible-groups-enabled`)."""
+    """Return the flexible groups that have exactly these members (`--privacy-flexible-groups-enabled`)."""
     return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
 
 
 @method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """As `priv_findFlexiblePrivacyGroup`, with the older type name ONCHAIN in place of FLEXIBLE."""
+    """Same as `priv_findFlexiblePrivacyGroup`, but the type is ONCHAIN, the older name of FLEXIBLE."""
     groups = await private(ctx).find_flexible_groups(addresses)
     return [group_object(group) | {"type": _ONCHAIN} for group in groups]
 
@@ -198,10 +198,10 @@ async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
 
 @method("priv_catchUp", needs={"privacy"}, without=PRIVACY_OFF)
 async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quantity:
-    """Ask the other members for payloads that are missing here, of one group or of all.
+    """Request missing payloads of one group, or of all groups, from the other members.
 
-    Returns how many arrived. They are executed at the position of their markers, followed by all later transactions of
-    their groups.
+    Returns how many payloads arrived. Each is executed at the position of its marker; later transactions of its group
+    are executed again.
     """
     return await private(ctx).catch_up(group)
 

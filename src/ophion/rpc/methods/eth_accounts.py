@@ -1,6 +1,6 @@
 """Accounts whose keys this node holds: the public test accounts of a development network, none on other networks.
 
-Tools let development nodes sign. On other nodes `eth_accounts` is empty, `eth_sendTransaction` refers to
+Tools ask development nodes to sign. On other nodes `eth_accounts` is empty, `eth_sendTransaction` refers to
 `eth_sendRawTransaction` (json-rpc.md 2), and the other methods are not enabled.
 """
 

@@ -200,7 +200,7 @@ async def get_transaction_by_sender_and_nonce(
 
 
 def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
-    """Find the block that used a nonce by bisection: it is the first with a higher account nonce."""
+    """Find the block that used a nonce by bisection: the first block after which the account nonce is higher."""
     low, high = 0, ctx.queries.head_number
     while low < high:
         middle = (low + high) // 2
@@ -279,8 +279,8 @@ def get_transaction_receipt(
 ) -> ReceiptJson | Awaitable[ReceiptJson | None] | None:
     """Returns the receipt of a mined transaction; null if it is unknown or pending.
 
-    With automine, the request waits for a transaction that has just been sent. Otherwise clients that retry only after
-    the next block would wait forever on a chain without further transactions.
+    With automine, the request waits for a transaction that has just been sent. Some clients retry only after the next
+    block, and on an idle chain no block would follow.
     """
     receipt = mined_receipt(ctx, transaction_hash)
     if receipt is None and ctx.pool.get(transaction_hash) is not None:

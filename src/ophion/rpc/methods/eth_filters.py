@@ -69,7 +69,7 @@ def new_pending_transaction_filter(ctx: RpcContext, caller: Caller) -> Text:
 
 @method("eth_uninstallFilter", examples=[Example(["0x31"], False)])
 def uninstall_filter(ctx: RpcContext, filter_id: TextParam) -> Boolean | Awaitable[Boolean]:
-    """Removes a filter, also one of `priv_newFilter`; returns whether it existed."""
+    """Removes a filter, including filters of `priv_newFilter`; returns whether it existed."""
     is_removed = ctx.filters.uninstall(filter_id)
     if is_removed or ctx.private_filters is None:
         return is_removed
@@ -82,7 +82,7 @@ async def _uninstall_private(ctx: RpcContext, filter_id: str) -> bool:
 
 
 async def _private_group(ctx: RpcContext, filter_id: str) -> bytes | None:
-    """Return the group of a `priv_newFilter` filter; None for an unknown filter and for one of another tenant."""
+    """Return the group of a `priv_newFilter` filter. None if the filter is unknown or belongs to another tenant."""
     group = None if ctx.private_filters is None else ctx.private_filters.group_of(filter_id)
     if group is None or ctx.privacy is None:
         return None

@@ -62,7 +62,7 @@ _OF_STATE: Final = ("state", "stateproofs")
 def capabilities(ctx: RpcContext) -> CapabilitiesResult:
     """Returns which blocks and states this node can serve, for load balancers.
 
-    All since genesis, except the states that `--state-history` prunes.
+    These are all blocks and states since genesis, except states that `--state-history` prunes.
     """
     head = ctx.queries.head
     everything = {"disabled": False, "oldestBlock": quantity(0)}
@@ -73,13 +73,13 @@ def capabilities(ctx: RpcContext) -> CapabilitiesResult:
 
 @method("eth_gasPrice", needs={"chain"}, examples=[Example([], "0x3e8")])
 async def gas_price(ctx: RpcContext) -> Quantity:
-    """Suggests a gas price: the median of recent blocks, at least what the next block requires."""
+    """Suggests a gas price: the median of recent blocks, but at least the price that the next block requires."""
     return await ctx.fees.gas_price()
 
 
 @method("eth_maxPriorityFeePerGas", needs={"chain"})
 async def max_priority_fee_per_gas(ctx: RpcContext) -> Quantity:
-    """Suggests a priority fee: the median of recent blocks, at least the minimum of this node."""
+    """Suggests a priority fee: the median of recent blocks, but at least the minimum of this node."""
     return await ctx.fees.max_priority_fee()
 
 

@@ -90,7 +90,7 @@ def eth_call(
             if not newest.has_terms:
                 cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
                 newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
-            # fast path: returns None for calls with a price or chain id, which take the slow path below
+            # fast path: returns None for calls with a gas price or a chain id, which take the slow path below
             output = newest.call(call)
             if output is not None:
                 return output
@@ -153,8 +153,8 @@ def eth_estimate_gas(
 ) -> Quantity | Awaitable[Quantity]:
     """Estimates the gas with which a transaction succeeds in the next block, by bisection to 1.5 percent.
 
-    A given gas limit is the upper bound, unless it is below the minimum of any transaction; so is the cap of EIP-7825.
-    A transaction that would fail gives the error of its failure.
+    A given gas limit is the upper bound, unless it is below the minimum of any transaction. The cap of EIP-7825 is an
+    upper bound too. If the transaction would fail, the result is its error.
     """
     if block is BlockTag.PENDING:
         queries = ctx.queries
@@ -190,7 +190,7 @@ async def eth_create_access_list(
 ) -> AccessListResult:
     """Returns the accounts and slots that a call accesses as an access list, and the gas it uses with that list.
 
-    A failed call gives its list too, with the reason in `error`.
+    A failed call returns its list too, with the reason in `error`.
     """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else _known_view(ctx, block)
     return await list_access(ctx, view, call, state_overrides)

@@ -36,8 +36,8 @@ def coinbase(ctx: RpcContext) -> AddressResult:
 def mining(ctx: RpcContext) -> Boolean:
     """Returns whether this node produces blocks.
 
-    False after `miner_stop` and while the node is far behind its network. That includes IBFT 2.0 and QBFT, where
-    Pantheon 1.2 always returns true.
+    False after `miner_stop` and while the node is far behind its network, also with IBFT 2.0 and QBFT. There Pantheon
+    1.2 always returns true.
     """
     return ctx.mining.is_mining
 
@@ -134,7 +134,7 @@ def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
 
 
 def _possible(fee: int) -> int:
-    """Check that a fee fits the 128 bits of a transaction, also with a base fee added."""
+    """Check that a fee, with a base fee added, fits the 128 bits of a transaction field."""
     if fee.bit_length() > _MAX_FEE_BITS:
         raise invalid_params(f"a fee of at most {_MAX_FEE_BITS} bits is expected")
     return fee

@@ -1,7 +1,7 @@
 """perm_*: local allowlists of accounts and nodes (json-rpc.md 5.11, operations.md 10.3).
 
-Later Besu releases renamed the methods from whitelist to allowlist, also in their error messages. Each name returns its
-own messages (json-rpc.md 7.1).
+Later Besu releases renamed the methods from whitelist to allowlist and changed their error messages. A request gets the
+messages that belong to the name it used (json-rpc.md 7.1).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCH
 
 
 def _later(error: OphionError) -> OphionError:
-    """Return the error with the wording of the allowlist names."""
+    """Return the error with the wording that belongs to the allowlist names."""
     if not isinstance(error, RulesError):
         return error
     text = error.message.replace("whitelisting", "allowlist").replace("whitelist", "allowlist")
@@ -100,6 +100,6 @@ async def reload(ctx: RpcContext) -> Text:
 
 
 async def _changed(ctx: RpcContext, prepare: Callable[[], Callable[[], None]]) -> str:
-    """Apply a change off the event loop: lists may have thousands of entries."""
+    """Apply a change off the event loop, because lists may have thousands of entries."""
     await ctx.permissions.change(ctx.lanes.read, prepare)
     return _SUCCESS

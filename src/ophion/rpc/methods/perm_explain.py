@@ -93,9 +93,9 @@ TransactionExplainResult = Annotated[
 async def explain(ctx: RpcContext, subject: SubjectParam, block: BlockParam = BlockTag.LATEST) -> ExplainResult:
     """Returns whether an account may send a transaction or a node may connect, by which rule and since when.
 
-    Lists all rules in force: `file` with its line, `contract` with its address. If a contract's answer began within the
-    last 256 blocks, `since` is its first block. Rules in files are always the current ones. A single node is checked
-    against this node.
+    Lists all rules in force: `file` with its line, `contract` with its address. `since` is the first block with the
+    same answer of a contract, if it is within the last 256 blocks. Rules in files are always the current ones. If one
+    node is given, the connection between it and this node is checked.
     """
     header = header_at(ctx, block)
     if header is None:
@@ -229,7 +229,7 @@ def _is_call(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _called(calls: Sequence[bytes]) -> Change:
-    """Return the change that these calls to rules contracts would make; for each entry the last call counts."""
+    """Return the change that these calls to permission contracts would make. For each entry the last call counts."""
     accounts: dict[Address, bool] = {}
     nodes: dict[Enode, bool] = {}
     for call in calls:

@@ -43,7 +43,7 @@ PrivateLogsJson = Annotated[
 
 
 async def _view(ctx: RpcContext, block: BlockId) -> BlockView:
-    """The block of a request; the head stands for the pending block, which has no private state."""
+    """Return the block of a request. `pending` means the head, because the pending block has no private state."""
     await private(ctx).settled()
     view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
     if view is None:
@@ -75,7 +75,7 @@ async def get_code(
 
 @method("priv_debugGetStateRoot", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam = BlockTag.LATEST) -> HashResult:
-    """Return the root of a group's state after a block. It is the same at all members that agree."""
+    """Return the root of a group's state after a block. Members with the same state have the same root."""
     return await private(ctx).root(group, (await _view(ctx, block)).header.number)
 
 
@@ -133,7 +133,7 @@ async def get_filter_changes(ctx: RpcContext, group: GroupIdParam, filter_id: Te
 
 @method("priv_getFilterLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
-    """Return every log that matches a filter's range, addresses and topics, delivered before or not."""
+    """Return every log that matches a filter's range, addresses and topics, including logs returned before."""
     await private(ctx).enter(group)
     return await private_logs.search(ctx, _filters(ctx).query(group, filter_id))
 

@@ -284,7 +284,7 @@ def _view(ctx: RpcContext, block: BlockId) -> BlockView:
 
 @method("trace_callMany", needs={"state"})
 async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> TraceResult | None:
-    """Executes several calls, each on the state of the previous; traces none if one of them is invalid."""
+    """Executes several calls, each on the state of the previous one. If one is invalid, no call is traced."""
 
     def start() -> TraceStream:
         view = _view(ctx, block)

@@ -17,4 +17,4 @@ class NotifiedCaller(Caller, Protocol):
     """A connection that accepts notifications."""
 
     def notify(self, message: bytes) -> None:
-        """Queue a message for the client. The connection closes when the client does not read."""
+        """Queue a message for the client. If the client does not read, the connection closes."""

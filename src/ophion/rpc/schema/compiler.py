@@ -1,4 +1,4 @@
-"""Compile a signature into a function that decodes parameters and calls the handler."""
+"""Compiles a signature into a function that decodes parameters and calls the handler."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DecodeParams: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 def compile_invoke(spec: MethodSpec, context: Any) -> Invoke:
     """Return the fastest function that decodes the parameters of this signature and calls the handler.
 
-    `null` for a parameter with a default means the default. Signatures with up to two given parameters have
-    functions of their own, because a loop over decoders costs about a microsecond.
-    tests/unit/rpc/schema/test_compiler.py compares them with `compile_steps`.
+    `null` selects a parameter's default, if there is one. Signatures with up to two parameters have a specialised
+    function, because a loop over decoders costs about a microsecond. tests/unit/rpc/schema/test_compiler.py compares
+    them with the general one, `compile_steps`.
     """
     function, parameters = spec.function, spec.signature.parameters
     if spec.signature.takes_caller or spec.exact_count:
@@ -37,7 +37,7 @@ def compile_invoke(spec: MethodSpec, context: Any) -> Invoke:
 
 
 def compile_steps(spec: MethodSpec, context: Any) -> tuple[DecodeParams, Invoke]:
-    """Return decoding and calling as two functions. Decoding may run in any thread, the call only in the loop."""
+    """Return decoding and calling as two functions. Decoding may run in any thread, the call only on the event loop."""
     function, parameters, takes_caller = spec.function, spec.signature.parameters, spec.signature.takes_caller
     max_count = len(parameters) if spec.exact_count else sys.maxsize
 
@@ -71,7 +71,7 @@ def _compile_one(function: Handler, context: Any, first: Parameter) -> Invoke:
 
 def _compile_more(function: Handler, context: Any, parameters: tuple[Parameter, ...]) -> Invoke:
     decode_first, decode_second = _decoder(parameters[0]), _decoder(parameters[1])
-    # With two given, the handler's own defaults fill the rest.
+    # With two given parameters, the handler's own defaults fill the rest.
     needs_more = len(parameters) > 2 and parameters[2].default is REQUIRED
     max_count = 2 if len(parameters) > 2 else sys.maxsize
 

@@ -1,12 +1,12 @@
-"""Declare a JSON-RPC method: the `@method` decorator and the `MethodSpec` that it makes.
+"""The `@method` decorator, which declares a JSON-RPC method, and the `MethodSpec` that it makes.
 
     @method("eth_getBalance", needs={"chain", "state"})
     def get_balance(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Quantity:
         '''Balance of an account in wei at a block.'''
 
-Dispatch, API groups, `rpc_modules`, `rpc.discover` and the pages in docs/rpc know a method only by its `MethodSpec`.
-A handler is a plain function when it answers immediately. A handler that may wait is a coroutine function, or returns
-an awaitable.
+Dispatch, API groups, `rpc_modules`, `rpc.discover` and the pages in docs/rpc know a method only by its `MethodSpec`. A
+handler that answers immediately is a plain function. A handler that may wait is a coroutine function or returns an
+awaitable.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ class MethodSpec(Struct, frozen=True, dict=True):
     transports: frozenset[str]
     examples: tuple[Example, ...]
     without: Callable[[], Exception] | None = None
-    """Makes the error for a missing service. None: the method is reported as not enabled."""
+    """Makes the error for a missing service. With None, the method counts as not enabled."""
     alias_error: Callable[[OphionError], OphionError] | None = None
     """Rewords an error for calls by an alias."""
     latest_read: str | None = None
-    """The native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
+    """Name of the native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     sends_raw_transaction: bool = False
-    """The only parameter is a raw transaction for the pool; the result is its hash (rpc/dispatch/fast_path.py)."""
+    """Whether the only parameter is a raw transaction and the result its hash (rpc/dispatch/fast_path.py)."""
     also: tuple[MethodSpec, ...] = ()
-    """Further declarations of the same handler, for methods of several groups."""
+    """Further declarations of the same handler, for methods in several groups."""
 
     @cached_property
     def signature(self) -> Signature:
-        """Parameters and result, read on first use. Raises `TypeError` for a type without a wire format."""
+        """Parameters and result, read at first use. Raises `TypeError` for a type without a wire format."""
         return read_signature(self.name, self.function)
 
     @property
@@ -109,10 +109,10 @@ def method(
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
-    Stacked decorators declare the same handler under several names, each in its own group.
-    `needs` names services of the context. If one is missing, the method is not enabled, or fails with `without`.
-    `exact_count` rejects surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
-    `alias_error`, `latest_read` and `sends_raw_transaction`: see `MethodSpec`.
+    Stacked decorators declare the same handler under several names, each in its own group. `needs` names services of
+    the context. If one is missing, the method is not enabled, or raises the error of `without`. `exact_count` rejects
+    surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `alias_error`, `latest_read` and
+    `sends_raw_transaction`: see `MethodSpec`.
     """
 
     def declare(function: F) -> F:

@@ -1,7 +1,7 @@
-"""Bind methods to a context: the method table of one transport.
+"""The method table of one transport: methods bound to a context.
 
-The table also holds names that are known but not offered there, bound to the -32604 error. The dispatcher needs one
-dictionary lookup and no group check. A method is bound at its first call: binding all of them took a tenth of a
+Names of known methods that the transport does not offer are bound to the -32604 error. So the dispatcher needs one
+dictionary lookup and no group check. A method is bound at its first call, because binding all methods took a tenth of a
 node's start.
 """
 
@@ -21,11 +21,11 @@ from ophion.rpc.schema.method import WEBSOCKET, MethodSpec
 from ophion.rpc.schema.wire_types import optional
 
 SubmitTransaction: TypeAlias = Callable[[Arrival[list[Admission]]], None]
-"""Hands a raw transaction to the pool; the pool resolves the arrival later."""
+"""Passes a raw transaction to the pool, which resolves the arrival later."""
 
 
 class ServiceContext(Protocol):
-    """The part of the context that binding uses: available services and native fast paths."""
+    """The part of the context that binding needs: available services and native fast paths."""
 
     def provides(self, service: str) -> bool: ...
     def latest_read(self, name: str) -> LatestRead: ...
@@ -41,9 +41,9 @@ class BoundMethod(NamedTuple):
     may_wait: bool
     name: str
     decode: DecodeParams | None = None
-    """The first step of `invoke`, which may run in any thread; None if there is nothing to decode."""
+    """The first step of `invoke`, which may run in any thread; None if there are no parameters to decode."""
     call: Invoke = lambda values, caller: None
-    """The second step of `invoke`: called with the result of `decode`."""
+    """The second step of `invoke`, called with the result of `decode`."""
     latest_read: LatestRead | None = None
     """Fast path for plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     submit: SubmitTransaction | None = None
@@ -51,7 +51,7 @@ class BoundMethod(NamedTuple):
 
 
 class MethodTable(dict[str, BoundMethod]):
-    """Every known name of one transport; a name is bound at its first lookup."""
+    """Every known name of one transport. A name is bound at its first lookup."""
 
     def __init__(self, names: Collection[str], make: Callable[[str], BoundMethod]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class MethodTable(dict[str, BoundMethod]):
 
     @classmethod
     def of(cls, bounds: Mapping[str, BoundMethod]) -> MethodTable:
-        """Make a table of methods that are bound already."""
+        """Make a table of methods that are already bound."""
         return cls(bounds.keys(), bounds.__getitem__)
 
     def __missing__(self, name: str) -> BoundMethod:
@@ -80,7 +80,7 @@ class MethodTable(dict[str, BoundMethod]):
             return default
 
     def map(self, change: Callable[[str, BoundMethod], BoundMethod]) -> MethodTable:
-        """Return a table with the same names, each method passed through `change` when it is bound."""
+        """Return a table with the same names. Each method passes through `change` when it is bound."""
         table = MethodTable(self.names, lambda name: change(name, self[name]))
         table.on_unknown = self.on_unknown
         return table
@@ -105,7 +105,7 @@ def is_enabled(spec: MethodSpec, context: ServiceContext, groups: Collection[str
 
 
 def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
-    """As `is_enabled`, regardless of services."""
+    """Same as `is_enabled`, but ignores which services exist."""
     if transport not in spec.transports:
         return False
     if spec.transports == {WEBSOCKET} and spec.group == "eth":

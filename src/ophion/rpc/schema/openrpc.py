@@ -44,7 +44,7 @@ _GROUPS: Final[Mapping[str, str]] = {
 
 
 def document(specs: Iterable[MethodSpec], version: str) -> bytes:
-    """Return the OpenRPC document of these methods."""
+    """Return the OpenRPC document that describes these methods."""
     return orjson.dumps(
         {
             "openrpc": _SPECIFICATION,
@@ -120,7 +120,7 @@ def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
 
 
 def table(registry: Registry, folder: str) -> str:
-    """Return a table of all groups: the page in `folder`, the number of methods, the purpose."""
+    """Return Markdown pages by file name: an index of all methods, and a page for each group."""
     rows = ["| Group | Methods | |", "| --- | --- | --- |"]
     for group, specs in group_names(registry.specs).items():
         rows.append(f"| [{group}]({folder}/{group}.md) | {len(specs)} | {_GROUPS[group]} |")

@@ -1,4 +1,4 @@
-"""Wire types of private transactions: keys of enclaves and ids of groups, in base64."""
+"""Wire types of private transactions: enclave keys and group ids, in base64."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def decode_keys(value: object) -> tuple[bytes, ...]:
 
 
 def decode_signed(value: object) -> bytes:
-    """Decode a signed transaction in hexadecimal; malformed text gives no bytes, which is no valid transaction."""
+    """Decode a signed transaction in hexadecimal. Malformed text becomes empty bytes, which is no valid transaction."""
     try:
         return decode_data(value)
     except RpcError:
@@ -47,7 +47,7 @@ class GroupRequest(Struct, frozen=True):
 
 
 def decode_group_wish(value: object) -> GroupRequest:
-    """Decode `{addresses, name, description}`, or the addresses alone, the first of the positional parameters."""
+    """Decode `{addresses, name, description}`, or only the addresses, when the parameters are positional."""
     if not isinstance(value, dict):
         return GroupRequest(decode_keys(value))
     return GroupRequest(decode_keys(value.get("addresses")), _text(value.get("name")), _text(value.get("description")))

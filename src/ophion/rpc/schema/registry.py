@@ -7,8 +7,8 @@ signature.py      read the types of a handler
 compiler.py       compile a signature into a function
 method_table.py   bind methods to the services and groups of one transport
 
-Most nodes never need most methods. A method file (`MethodFile`) is imported when a client first calls into its group.
-Signatures are also read at the first call; the tests read all of them.
+Most nodes need few of the methods. A method file (`MethodFile`) is imported when a client first calls a method of its
+group. A signature is read at the first call of its method; the tests read all signatures.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ __all__ = [
 
 
 CHEAT_CODES: Final = "dev"
-"""The service that methods of development nodes need."""
+"""Name of the service that methods of development nodes need."""
 
 
 class MethodFile(Struct, frozen=True):
@@ -75,7 +75,7 @@ class MethodFile(Struct, frozen=True):
 
     module: str
     groups: tuple[str, ...]
-    """The groups of its methods."""
+    """API groups of the methods in the file."""
 
 
 class Registry:
@@ -93,32 +93,32 @@ class Registry:
 
     @property
     def specs(self) -> tuple[MethodSpec, ...]:
-        """Every method, sorted by name. Imports all method files."""
+        """Return every method, sorted by name. Imports all method files."""
         while self._files:
             self._load(self._files[0])
         by_name = {spec.name: spec for spec in self._by_name.values()}
         return tuple(by_name[name] for name in sorted(by_name))
 
     def knows(self, name: str) -> bool:
-        """Whether a method exists; imports files of its group until the name is found."""
+        """Return whether a method exists. Imports files of its group until the name is found."""
         while name not in self._by_name:
             if not self.load_more(group_of(name)):
                 return False
         return True
 
     def spec(self, name: str) -> MethodSpec:
-        """The method of a known name."""
+        """Return the method of a known name."""
         return self._by_name[name]
 
     def load_more(self, group: str) -> bool:
-        """Import the next file with methods of a group; False when there is none left."""
+        """Import the next file with methods of a group. Returns False when all are imported."""
         file = next((file for file in self._files if group in file.groups), None)
         if file is not None:
             self._load(file)
         return file is not None
 
     def bind(self, context: ServiceContext, groups: Collection[str], transport: str) -> MethodTable:
-        """Return the method table of one transport: every known name, offered or not."""
+        """Return the method table of one transport: every known name, whether offered or not."""
         return MethodTable(
             _Names(self, context), lambda name: bind(name, self._by_name[name], context, groups, transport)
         )
@@ -142,9 +142,9 @@ def _specs_in(module: ModuleType) -> Iterator[MethodSpec]:
 
 
 class _Names(Collection[str]):
-    """Every name in a registry that a node knows. A membership test imports only as many files as it needs.
+    """The names of a registry that a node knows. A membership test imports only as many files as it needs.
 
-    Tools detect other clients by the names of cheat codes, so only a development node knows these.
+    Only a development node knows the names of cheat codes, because tools detect other clients by these names.
     """
 
     def __init__(self, registry: Registry, context: ServiceContext) -> None:

@@ -1,6 +1,6 @@
 """Renders domain values as JSON objects.
 
-The extension renders blocks, receipts and logs of the chain. This module renders what exists only in Python: the
+The extension renders blocks, receipts and logs of the chain. This module renders objects that exist only in Python: the
 pending block, uncles, node information and pool entries.
 """
 
@@ -33,7 +33,7 @@ def block_object(
     transactions: Sequence[Any],
     withdrawals: Sequence[Withdrawal] | None,
 ) -> dict[str, Any]:
-    """Return a block object. A pending block has neither hash nor nonce. Fields of later forks appear only if set."""
+    """Return a block object. A pending block has neither hash nor nonce. Fields of later forks appear only when set."""
     block: dict[str, Any] = {
         "number": quantity(header.number),
         "hash": None if block_hash is None else data(block_hash),
@@ -122,7 +122,7 @@ def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dic
 def unsigned_transaction(
     transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
 ) -> dict[str, Any]:
-    """Return the object of an unsigned transaction; fee members of other types are null."""
+    """Return the object of an unsigned transaction. Fee members that its type does not have are null."""
     kind = transaction.type
     price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
     parity, chain_id = signature[64], transaction.chain_id
@@ -177,7 +177,7 @@ def checksum_address(address: Address) -> str:
 
 
 def pool_entry(item: PooledTransaction) -> dict[str, Any]:
-    """Return one entry of `txpool_clientTransactions`; the time has only as many decimals as needed."""
+    """Return one entry of `txpool_clientTransactions`. The time has no trailing zeros."""
     arrived = datetime.fromtimestamp(item.added_at, UTC)
     fraction = f".{arrived.microsecond:06d}".rstrip("0").rstrip(".")
     return {
@@ -237,7 +237,7 @@ _FORK_MEMBERS = (
 
 
 def chain_config(spec: ChainSpec) -> dict[str, Any]:
-    """Return the fork settings of the genesis file, and its consensus member (json-rpc.md 5.1)."""
+    """Return the fork settings of the genesis file, with its consensus member (json-rpc.md 5.1)."""
     given: Mapping[str, Any] = {name.lower(): value for name, value in spec.config.items()}
     config: dict[str, Any] = {}
     for name in _FORK_MEMBERS:

@@ -1,4 +1,4 @@
-"""Read the signature of a handler: which wire type each parameter and the result have."""
+"""Reads the signature of a handler: the wire types of its parameters and result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Parameter(Struct, frozen=True):
     wire: Wire
     default: Any = REQUIRED
     is_repeated: bool = False
-    """Accepts any number of positions (`*name` in the signature)."""
+    """Accepts any number of parameters (`*name` in the signature)."""
 
 
 class Signature(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Signature(Struct, frozen=True):
 
 
 def read_signature(name: str, function: Callable[..., Any]) -> Signature:
-    """Read the annotations of a handler; `TypeError` for a type without a wire format."""
+    """Read the annotations of a handler. Raises `TypeError` for a type without a wire format."""
     hints = get_type_hints(function, include_extras=True)
     parameters, takes_caller = _parameters(name, function, hints)
     result, nullable = _result(name, hints)

@@ -1,9 +1,9 @@
 """Scalar wire types, each with decoder, encoder, JSON schema and description.
 
-A handler names them in its signature (`address: AddressParam`, `-> Quantity`) and receives plain Python values; the
-registry reads the `Wire` from the annotation. The decoders accept what Pantheon 1.2 accepts (missing `0x`, short
-addresses, decimal block numbers) and nothing else (json-rpc.md 3.1 and 3.2). A decoder raises the -32602 error itself,
-with the reason in `data`.
+A handler names wire types in its signature (`address: AddressParam`, `-> Quantity`) and receives plain Python values.
+The registry reads the `Wire` from the annotation. The decoders accept exactly what Pantheon 1.2 accepts: for example
+missing `0x`, short addresses, decimal block numbers (json-rpc.md 3.1 and 3.2). A decoder raises the -32602 error
+itself, with the reason in `data`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CanonicalHash(Struct, frozen=True):
 
 
 BlockId: TypeAlias = BlockTag | int | Hash32 | CanonicalHash
-"""A decoded block parameter; a negative number matches no block."""
+"""A decoded block parameter. A negative number matches no block."""
 
 _TAGS: Final[Mapping[str, BlockTag]] = {tag.value: tag for tag in BlockTag}
 
@@ -68,7 +68,7 @@ def _bytes_of(digits: str, what: str) -> bytes:
 
 
 def decode_address(value: object) -> Address:
-    """Decode 20 bytes; pads shorter input on the left; does not verify the EIP-55 checksum."""
+    """Decode 20 bytes. Shorter input is padded on the left. The EIP-55 checksum is not verified."""
     if type(value) is str and len(value) == 42 and value[:2] == "0x":  # common case
         return _bytes_of(value[2:], "address")
     digits = _digits(value, "address")
@@ -108,7 +108,7 @@ def decode_quantity(value: object) -> int:
 
 
 def decode_gas(value: object) -> int:
-    """Like `decode_quantity`, but also accepts decimal text."""
+    """Decode a number as `decode_quantity` does; decimal text is accepted too."""
     if type(value) is str and value[:2] != "0x":
         return _number(value, _QUANTITY_BITS, "gas")
     return decode_quantity(value)
@@ -124,7 +124,7 @@ def decode_index(value: object) -> int:
 
 
 def decode_integer(value: object) -> int:
-    """Decode a small JSON integer, or the same in decimal or hexadecimal text."""
+    """Decode a small integer: a JSON integer, or decimal or hexadecimal text."""
     if type(value) is int:
         return value
     if type(value) is str:
@@ -133,7 +133,7 @@ def decode_integer(value: object) -> int:
 
 
 def decode_decimal(value: object) -> int:
-    """Decode a small JSON integer, or the same in decimal text; no hexadecimal (json-rpc.md 3.1)."""
+    """Decode a small integer: a JSON integer or decimal text, not hexadecimal (json-rpc.md 3.1)."""
     if type(value) is int:
         return value
     if type(value) is str and len(value) <= _MAX_DIGITS and value.isascii() and value.removeprefix("-").isdecimal():
@@ -158,7 +158,7 @@ def decode_text(value: object) -> str:
 
 
 def decode_block_number(value: object) -> BlockTag | int:
-    """Decode a tag or a number in any form that Pantheon 1.2 accepts; no hash."""
+    """Decode a tag or a number in any form that Pantheon 1.2 accepts. A hash is an error."""
     if type(value) is str:
         tag = _TAGS.get(value) or _TAGS.get(value.lower())
         return tag if tag is not None else _signed_number(value)
@@ -208,27 +208,27 @@ def _number(text: str, bits: int, what: str) -> int:
 
 
 def encode_quantity(value: int) -> bytes:
-    """Encode without leading zeros; zero is `0x0`."""
+    """Encode a number without leading zeros; zero is `0x0`."""
     return b'"%#x"' % value
 
 
 def encode_data(value: bytes) -> bytes:
-    """Encode all bytes; empty is `0x`."""
+    """Encode bytes as hexadecimal; empty bytes are `0x`."""
     return f'"0x{value.hex()}"'.encode()
 
 
 def encode_spliced(value: bytes) -> bytes:
-    """Return JSON text of the extension unchanged."""
+    """Return JSON text of the extension as it is."""
     return value
 
 
 def encode_json(value: object) -> bytes:
-    """Encode any JSON value; embedded fragments of JSON text are kept."""
+    """Encode any JSON value. Embedded JSON text is copied."""
     return orjson.dumps(value)
 
 
 def optional(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Return the same encoder, with None as `null`."""
+    """Return an encoder that writes None as `null` and all other values with `encode`."""
 
     def encode_optional(value: Any) -> bytes:
         return _NULL if value is None else encode(value)
@@ -295,10 +295,10 @@ Text = Annotated[str, Wire("string", "text", {"type": "string"}, encode=encode_j
 
 
 def object_result(name: str, description: str, schema: Schema) -> Wire:
-    """Return the wire type of a result that is built in Python as a JSON value."""
+    """Return the wire type of a result that Python builds as a JSON value."""
     return Wire(name, description, schema, encode=encode_json)
 
 
 def spliced_result(name: str, description: str, schema: Schema) -> Wire:
-    """Return the wire type of a result that is JSON text already."""
+    """Return the wire type of a result that is already JSON text."""
     return Wire(name, description, schema, encode=encode_spliced)

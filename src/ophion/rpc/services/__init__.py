@@ -1,6 +1,6 @@
-"""Services behind RPC methods: state that outlives a request, and code that executes calls.
+"""Services that RPC methods use: state that outlives a request, and code that executes calls.
 
-context               what a method may use
+context               the services that a method may use
 block_reference       resolves a block parameter to a view of the chain
 block_json_cache      large blocks as JSON text
 filters, subscriptions, log_*, receipt_subscriptions    polling filters, push notifications, log searches
@@ -9,5 +9,5 @@ call_object, calls, call_cost, simulation       decode and execute calls; decide
 tracing, proofs       traces of transactions; Merkle proofs
 pool_listing          all pooled transactions as a stream
 transaction_request   fills in missing transaction fields
-receipts, receipt_waits                         receipts of mined and of just sent transactions
+receipts, receipt_waits                         receipts of mined transactions; waits for new ones
 """

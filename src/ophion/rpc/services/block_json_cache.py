@@ -1,7 +1,7 @@
 """Cache of large blocks as JSON text.
 
-Rendering a block of some thousand transactions takes one or two milliseconds, and all explorers and indexers request
-it at about the same time. A block never changes, so the hash is the key. The total size is bounded.
+Rendering a block of some thousand transactions takes one or two milliseconds, and all explorers and indexers request it
+at about the same time. A block never changes, so its hash is the cache key. The total size is bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 class BlockJsonCache:
-    """JSON block objects by hash. Thread-safe: used by the loop and by lanes."""
+    """Cache of JSON block objects by hash. Thread-safe, because the event loop and lanes use it."""
 
     def __init__(self, store: Store, with_total_difficulty: bool, max_bytes: int = _MAX_BYTES) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class BlockJsonCache:
         self._lock = Lock()
 
     def kept(self, block_hash: Hash32, in_full: bool) -> bytes | None:
-        """Return a cached block object, or None."""
+        """Return a block object from the cache, or None."""
         with self._lock:
             text = self._texts.get((block_hash, in_full))
             if text is not None:
@@ -37,7 +37,7 @@ class BlockJsonCache:
             return text
 
     def block(self, block_hash: Hash32, in_full: bool) -> bytes | None:
-        """Return a block object; None if the block is unknown."""
+        """Return a block object from the cache or the database; None if the block is unknown."""
         text = self.kept(block_hash, in_full)
         if text is None:
             text = self._store.block_json(block_hash, in_full, self._with_total_difficulty)

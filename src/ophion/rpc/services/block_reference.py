@@ -1,8 +1,8 @@
 """Resolves a block parameter to a view of the chain (json-rpc.md 3.3).
 
-The result is null if the block is unknown or its state is pruned. `pending` is the real pending block, which is built
-if
-head or pool have changed since the last request. So reads at `pending` return an awaitable, all others a plain value.
+The result is null if the block is unknown or its state is pruned. `pending` is the real pending block. It is built
+again if head or pool have changed since the last request. So reads at `pending` return an awaitable; other reads return
+a plain value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
-    """Return the header of a block parameter: the head for `pending`, None for an unknown block."""
+    """Return the header of a block parameter: the head for `pending`, None if the block is unknown."""
     if isinstance(block, CanonicalHash):
         header = ctx.queries.header(block.hash)
         if header is not None and not ctx.queries.is_canonical(header):
@@ -33,7 +33,7 @@ def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
 
 
 def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
-    """Return the block with state and environment; not for `pending`."""
+    """Return a block with its state and environment. `pending` is not supported."""
     if isinstance(block, CanonicalHash):
         header = header_at(ctx, block)
         return None if header is None else ctx.queries.view(header.hash)
@@ -41,12 +41,12 @@ def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
 
 
 def is_long(header: Header) -> bool:
-    """Whether rendering everything in a block may take too long for the event loop."""
+    """Return whether rendering all transactions of a block may take too long for the event loop."""
     return header.gas_used > SHORT_GAS
 
 
 def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | Awaitable[T | None] | None:
-    """Read something at a block; None if the block or its state is missing."""
+    """Call `read` with a block. Returns None if the block or its state is missing."""
     if block is BlockTag.PENDING:
         pending = ctx.queries.pending_now
         return _read_pending(ctx, read) if pending is None else read(pending)
@@ -55,7 +55,7 @@ def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> 
 
 
 async def read_in_lane(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | None:
-    """Like `read_at`, but in the read lane, for reads that would block the loop too long."""
+    """Same as `read_at`, but in the read lane, for reads that take too long for the event loop."""
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     return None if view is None else await ctx.lanes.read.run(lambda: _read(view, read))
 
@@ -67,18 +67,18 @@ async def _read_pending(ctx: RpcContext, read: Callable[[BlockView], T]) -> T | 
 def _read(view: BlockView, read: Callable[[BlockView], T]) -> T | None:
     try:
         return read(view)
-    except (MissingState, MissingStateError):  # MissingState: pruned during the read
+    except (MissingState, MissingStateError):  # the state was pruned during the read
         return None
 
 
 def block_range(ctx: RpcContext, first: BlockTag | int, last: BlockTag | int) -> range:
-    """Return the blocks from `first` to `last`, both included, up to the head; empty beyond it.
+    """Return the block numbers from `first` to `last`, both included, limited by the head.
 
     Raises -32602 if `first` is above `last`.
     """
     start, end = _number(ctx, first), _number(ctx, last)
     head = ctx.queries.head_number
-    is_ahead = start > head and not isinstance(last, int)  # from a future block to a tag such as latest: empty
+    is_ahead = start > head and not isinstance(last, int)  # from a future block to a tag such as latest: an empty range
     if start > end and not is_ahead:
         raise invalid_params("Invalid block range params: fromBlock is above toBlock")
     return range(start, min(end, head) + 1) if start >= 0 else range(0)

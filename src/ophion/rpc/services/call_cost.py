@@ -1,4 +1,4 @@
-"""Decides which calls are small enough for the event loop."""
+"""Decides which calls are quick enough for the event loop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MAX_GAS: Final = 1_000_000
 class CallCosts:
     """Cost of recent calls by contract and function.
 
-    A plain call runs on the loop with a deadline of two milliseconds, unless it is known to be heavy. A call with
-    further
-    members runs in a lane until it is known to be light. Clients that keep calling unknown heavy functions exhaust a
-    budget of failed attempts (`CallCostCache`); then their calls go to a lane. Contract creations always run in a lane.
+    A plain call runs on the event loop with a deadline of two milliseconds, unless its function is known to be slow. A
+    call with further members runs in a lane until its function is known to be quick. Missed deadlines use up a budget
+    (`CallCostCache`). When the budget is empty, unknown functions run in a lane. Contract creations always run in a
+    lane.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class CallCosts:
         """Costs of requests that run a call several times, such as estimates."""
 
     def knows(self, to: Address | None, call_data: bytes) -> bool:
-        """Whether this function of this contract is expected to be quick."""
+        """Return whether this function of this contract is known to be quick."""
         return to is not None and self.tried.is_light(to, call_data)
 
     def note(self, to: Address | None, call_data: bytes, gas_used: int) -> None:

@@ -1,6 +1,6 @@
 """Call objects and overrides of `eth_call`, `eth_estimateGas` and `eth_createAccessList`.
 
-`Call` is the decoded object of json-rpc.md 3.4; its gas is filled in when the block is known. Overrides replace parts
+`Call` is the decoded object of json-rpc.md 3.4. Its gas is set later, when the block is known. Overrides replace parts
 of accounts and of the block for one call (json-rpc.md 7.1). Unknown members are ignored.
 """
 
@@ -28,7 +28,7 @@ from ophion.rpc.schema.wire_types import (
 
 @dataclass
 class Call:
-    """A call object. Neither frozen nor slotted, because its decoder sets only the given members."""
+    """A call object. Neither frozen nor slotted, because the decoder sets only the members that are given."""
 
     sender: Address | None = None
     to: Address | None = None
@@ -51,10 +51,10 @@ class Call:
         return replace(self, max_fee_per_blob_gas=price)
 
     def request(self, gas: int, strict: bool = True) -> CallRequest:
-        """Return the call for the extension, with this much gas.
+        """Return the call as the extension needs it, with this gas limit.
 
-        The balance is checked only if the call names a sender. `strict` is the default for calls without that member.
-        If both forms of fees are given, those of EIP-1559 apply.
+        The balance is checked only if the call names a sender. `strict` applies to calls without a `strict` member. If
+        a call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply.
         """
         sender = self.sender
         is_strict = strict if self.is_strict is None else self.is_strict
@@ -90,7 +90,7 @@ _PLAIN: Final = frozenset({"sender", "to", "gas", "value", "input"})
 
 
 def _narrow(bits: int) -> Callable[[Any], int]:
-    """Return a decoder for quantities of fewer than 256 bits."""
+    """Return a decoder for quantities of at most `bits` bits."""
 
     def decode(value: Any) -> int:
         number = decode_quantity(value)
@@ -152,7 +152,7 @@ _MEMBERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
 
 
 def decode_call(value: object) -> Call:
-    """Decode a call object; `data` and `input` are synonyms and must not differ."""
+    """Decode a call object. `data` and `input` are synonyms; if both are given, they must be equal."""
     if type(value) is not dict:
         raise invalid_params("call: an object is expected")
     fields: dict[str, Any] = {}
@@ -171,7 +171,7 @@ def decode_call(value: object) -> Call:
 
 
 def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:
-    """Decode replaced parts by address; `state` replaces all storage, `stateDiff` some slots; both are an error."""
+    """Decode state overrides by address. `state` replaces all storage, `stateDiff` some slots; both are an error."""
     if type(value) is not dict or not all(type(raw) is dict for raw in value.values()):
         raise invalid_params("state overrides: an object with an object for each address is expected")
     return tuple(_account_override(decode_address(name), raw) for name, raw in value.items())
@@ -192,7 +192,7 @@ def _account_override(address: Address, raw: Mapping[str, Any]) -> AccountOverri
 
 
 def decode_block_overrides(value: object) -> EnvOverrides:
-    """Decode block fields that one call sees."""
+    """Decode the block fields that a call sees in place of the real ones."""
     if type(value) is not dict:
         raise invalid_params("block overrides: an object is expected")
     return EnvOverrides(
@@ -275,7 +275,7 @@ _BLOCK_OVERRIDES_SCHEMA: Final = {
 
 
 def _call_object(value: Any) -> dict[str, Any]:
-    """Check the type only; the fast path decodes plain calls, and `decode_call` all others."""
+    """Check only the type. The fast path decodes plain calls; `decode_call` decodes all others."""
     if type(value) is not dict:
         raise invalid_params("call: an object is expected")
     return value

@@ -1,8 +1,8 @@
-"""Executes call objects: small ones on the event loop, all others in the read lane.
+"""Executes call objects: quick calls on the event loop, all others in the read lane.
 
-A plain call takes a few microseconds, less than the hand-over to a thread. `CallCosts` learns which calls are small. A
-call that exceeds its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
-are the same in both places, so the result does not depend on where a call runs.
+A plain call takes a few microseconds, less than passing it to a thread. `CallCosts` learns which calls are quick. A
+call that misses its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
+are the same in both places, so the result is the same too.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
 
 
 def check_chain(ctx: RpcContext, requested: Call) -> None:
-    """Reject a call with another chain id."""
+    """Reject a call whose chain id is not that of this network."""
     if requested.chain_id is not None and requested.chain_id != ctx.queries.spec.chain_id:
         raise WRONG_CHAIN_ID()
 
 
 def checked(ctx: RpcContext, requested: Call) -> Call:
-    """Check the chain id; set the next block's blob gas price if the call has blobs but no price."""
+    """Check the chain id. If the call has blobs but no blob gas price, use the price of the next block."""
     check_chain(ctx, requested)
     if requested.blob_hashes and requested.max_fee_per_blob_gas is None:
         return requested.paying_for_blobs(ctx.queries.next_blob_base_fee() or 1)
@@ -103,7 +103,7 @@ async def _call_in_lane(
 
 
 def output_of(outcome: CallOutcome) -> bytes:
-    """Return the output of a call, or raise the error of a failed one."""
+    """Return the output of a call. Raises the error of a failed call."""
     if outcome.kind == "returned":
         return outcome.output
     raise failure_of(outcome, outcome.reason)
@@ -134,7 +134,7 @@ async def run_estimate(
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """Run a request that executes a call several times: on the loop if it is expected to be quick, else in the lane."""
+    """Execute a call several times: on the loop if it is known to be quick, else in the lane."""
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)
@@ -159,7 +159,7 @@ def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) ->
 
 
 async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrides: Overrides | None) -> dict[str, Any]:
-    """Return the access list of a call, also of a failed one."""
+    """Return the access list of a call; a failed call has one too."""
     requested = checked(ctx, requested)
     state, env = view.state, view.env
     request = requested.request(gas_for(ctx, requested, view.header.gas_limit))
@@ -175,7 +175,7 @@ async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrid
 
 
 def failure_of(outcome: CallOutcome, halted: str) -> RpcError:
-    """Return the error of a failed call; `halted` is the message for a call that halted."""
+    """Return the error of a failed call. `halted` is the error message for an exceptional halt."""
     if outcome.kind == "reverted":
         return reverted(outcome.output)
     if outcome.kind == "timeout":
@@ -198,7 +198,7 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
 
 
 def refused(reason: str) -> RpcError:
-    """Return the error of a call that breaks a transaction rule: `code: reason` from the extension."""
+    """Return the error of a call that breaks a transaction rule. The extension reports it as `code: reason`."""
     code, _, text = reason.partition(": ")
     answer = _INVALID.get(code)
     return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)

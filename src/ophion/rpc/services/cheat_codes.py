@@ -1,4 +1,4 @@
-"""Shared by the methods of development nodes: their declaration, and lenient parameter decoders."""
+"""Declaration and lenient parameter decoders that all methods of development nodes use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def cheat_code(*names: str) -> Callable[[F], F]:
 
 
 def dev_of(ctx: RpcContext) -> DevNode:
-    """Return the development node; methods that use it are enabled only where there is one."""
+    """Return the development node. Only called by methods that require one."""
     assert ctx.dev is not None
     return ctx.dev
 
@@ -63,7 +63,7 @@ def decode_number(value: object) -> int:
 
 
 def decode_word(value: object) -> bytes:
-    """Decode 32 bytes, padded on the left, or a number."""
+    """Decode 32 bytes, padded on the left; a number is accepted too."""
     if type(value) is str and value[:2] == "0x" and len(value) % 2 == 0 and len(value) <= 66:
         return decode_data(value).rjust(32, b"\0")
     return decode_number(value).to_bytes(32, "big")

@@ -1,7 +1,7 @@
-"""Limits of what clients keep on the node, such as filters: number and bytes, per client and in total.
+"""Quotas on objects that clients create on the node, such as filters: number and bytes, per client and in total.
 
-A client is the user of a token, or without authentication an IP address (`Caller.client`). Without the limit per client
-one of them could use up the total.
+A client is the user of a token or, without authentication, an IP address (`Caller.client`). Without the limit per
+client, one client could use up the total.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class ClientQuotas:
         self._bytes = 0
 
     def __len__(self) -> int:
-        """Number of clients that keep something."""
+        """Return the number of clients that have objects."""
         return len(self._usage)
 
     def has_room(self, size: int) -> bool:
-        """Whether one more object of this size fits the total limit."""
+        """Return whether one more object of this size fits into the total limit."""
         return self._count < self._max_count and self._bytes + size <= self._max_bytes
 
     def has_room_for(self, client: str, size: int) -> bool:
-        """Whether it fits the limit of this client."""
+        """Return whether one more object of this size fits into the limit of this client."""
         count, held = self._usage.get(client, (0, 0))
         return count < self._max_count_per_client and held + size <= self._max_bytes_per_client
 

@@ -1,7 +1,7 @@
 """`RpcContext`: the services that methods may use.
 
-Handlers receive it as their first argument. It is frozen and shared by all requests; transports differ only in
-`groups`. A service is None if the node or network does not have it, such as `clique` or `privacy`. Methods that need it
+Handlers receive the context as their first argument. It is frozen and shared by all requests; transports differ only in
+`groups`. A service such as `clique` or `privacy` is None if the node or network lacks it. Methods that need the service
 are then disabled (`@method(needs=...)`).
 """
 
@@ -83,15 +83,15 @@ class RpcLimits(Struct, frozen=True):
     """Limits of a single request."""
 
     gas_cap: int = 50_000_000
-    """Maximum gas of a simulated call; 0: only the block's limit."""
+    """Maximum gas of a simulated call. 0 means that only the block's gas limit applies."""
     max_logs_range: int = 0
-    """Maximum blocks of a log query; 0: no limit."""
+    """Maximum number of blocks in a log query; 0 for no limit."""
     max_trace_range: int = 1000
-    """Maximum blocks of a trace filter; 0: no limit."""
+    """Maximum number of blocks in a trace filter; 0 for no limit."""
     max_logs: int = 250_000
-    """Maximum logs of one response."""
+    """Maximum number of logs in one response."""
     max_response_bytes: int = 64 * 1024 * 1024
-    """Maximum bytes of a response that is not streamed."""
+    """Maximum size of a response that is not streamed."""
     timeout_s: float = 30.0
     shows_revert_reason: bool = False
 
@@ -114,9 +114,9 @@ class RpcContext(Struct, frozen=True):
     streams: Streams = field(default_factory=Streams)
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None
-    """Keys of accounts that this node signs for; None if it has none."""
+    """Keys of the accounts for which this node signs; None if there are none."""
     dev: DevNode | None = None
-    """Cheat codes of a development network; None on any other."""
+    """Cheat codes of a development network; None on other networks."""
     bad_blocks: BadBlocks | None = None
     """Invalid blocks that this node has seen."""
     clique: LocalProposals | None = None
@@ -124,7 +124,7 @@ class RpcContext(Struct, frozen=True):
     ibft: BftDriver | None = None
     """Consensus driver of an IBFT 2.0 network."""
     qbft: BftDriver | None = None
-    """Consensus driver of a QBFT network; set together with `ibft` on networks that migrate."""
+    """Consensus driver of a QBFT network. On networks that migrate to QBFT, `ibft` is set too."""
     privacy: Privacy | None = None
     """Private transactions; None if they are off."""
     private_filters: PrivateFilters | None = None
@@ -134,13 +134,13 @@ class RpcContext(Struct, frozen=True):
     peers: PeerService | None = None
     """Peer connections; None if P2P is off."""
     eth_peers: EthPeers | None = None
-    """Peers of the eth protocol on the same chain."""
+    """Peers on the same chain, connected by the eth protocol."""
     sync_status: Callable[[], SyncStatus | None] = lambda: None
-    """None while the node is in sync."""
+    """Returns the progress of synchronisation; None while the node is in sync."""
     endpoints: Callable[[], Mapping[str, Endpoint]] = dict
-    """Listening services, by their name in `net_services`."""
+    """Returns the listening services by their name in `net_services`."""
     metrics: Callable[[], Nested] = dict
-    """Current metrics as `debug_metrics` returns them; empty if metrics are off."""
+    """Returns the current metrics in the format of `debug_metrics`; empty if metrics are off."""
     data_path: str = ""
     """Data directory of the node."""
     discover: Callable[[], bytes] = lambda: b"{}"
@@ -149,14 +149,14 @@ class RpcContext(Struct, frozen=True):
     """RPC groups that are enabled for the transport that uses this context."""
 
     def provides(self, service: str) -> bool:
-        """Whether methods that need this service can work."""
+        """Return whether a service exists, so that methods that need it can work."""
         return service in _ALWAYS or getattr(self, service, None) is not None
 
     def latest_read(self, name: str) -> LatestRead:
-        """Return the fast path of a read at the newest block, which needs no handler."""
+        """Return the fast path of a read at the newest block, which calls no handler."""
         return self.queries.newest.reading(name)
 
     @property
     def submit(self) -> SubmitTransaction:
-        """Return the fast path for raw transactions, which needs no handler."""
+        """Return the fast path for raw transactions, which calls no handler."""
         return self.pool.bring

@@ -1,12 +1,12 @@
-"""Polling filters of `eth_newFilter` and its relatives; removed after ten idle minutes (json-rpc.md 5.6).
+"""Polling filters of `eth_newFilter` and related methods. Idle filters are removed after ten minutes (json-rpc.md 5.6).
 
-Filters collect nothing themselves. Chain and pool append events to one journal each, and a filter stores its read
-position. The matching entries are computed when the client polls, so a thousand filters cost no more per block than
-one. Journals are bounded: a filter that is polled too rarely loses the oldest entries. After a failed search the same
-entries are returned by the next poll. A journal without readers is not kept.
+Chain events go to one journal, pool events to another. A filter stores only its read position and finds its matches
+when the client polls. So a thousand filters cost no more per block than one. Journals are bounded: a filter that is
+polled too rarely loses the oldest entries. After a failed search, the next poll returns the same entries. A journal
+without readers is cleared.
 
-Filters belong to the node, not to a connection, and are used on the event loop only. The injected clock decides expiry.
-Each filter counts against the quota of the client that installed it (client_quotas.py).
+Filters belong to the node, not to a connection, and run on the event loop only. Each filter counts against the quota of
+the client that installed it (client_quotas.py).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ophion.runtime.clock import Clock, Entropy
 IDLE_TIMEOUT_S: Final = 600.0
 MAX_FILTERS: Final = 10_000
 _IN_USE_S: Final = 60.0
-"""A filter polled within this time is in use: it is not evicted for a new one."""
+"""A filter polled within this time is in use and is not evicted."""
 _ID_BYTES: Final = 16
 _CHAIN_ENTRIES: Final = 65_536
 _POOL_ENTRIES: Final = 262_144
 _WORTH_TRIMMING: Final = 1024
 _SHARE: Final = 4
-"""One client may use a quarter of all filters and of all bytes."""
+"""One client may use at most a quarter of all filters and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 
 T = TypeVar("T")
@@ -58,17 +58,17 @@ class ChainChange(Struct, frozen=True):
 
 
 class LogChanges(Struct, frozen=True):
-    """Blocks whose logs a log filter has not delivered yet, in order. Call `Filters.delivered` after delivery."""
+    """Blocks whose logs a filter has not delivered yet, in order. The caller calls `Filters.delivered` afterwards."""
 
     filter_id: str
     query: LogQuery
     blocks: tuple[ChainChange, ...]
-    """Includes blocks outside the range of the query."""
+    """The blocks; some may be outside the range of the query."""
     start: int
     """Journal position of the first block."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Return the first `most` blocks, without those outside the range of the query."""
+        """Return the first `most` blocks, except those outside the range of the query."""
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
@@ -89,12 +89,12 @@ class Journal(Generic[T]):
         self.end += 1
 
     def since(self, position: int) -> list[T]:
-        """Return the entries from a position on that are still kept."""
+        """Return the entries from a position on. Dropped entries are missing."""
         count = min(self.end - position, len(self._entries))
         return [self._entries[index] for index in range(len(self._entries) - count, len(self._entries))]
 
     def clear(self) -> None:
-        """Drop all entries: the journal has no reader."""
+        """Drop all entries, when no filter reads the journal."""
         self._entries.clear()
 
     def forget_before(self, position: int) -> None:
@@ -107,13 +107,13 @@ class _Filter(Struct):
     kind: FilterKind
     query: LogQuery
     position: int
-    """Position of the next poll."""
+    """Journal position from which the next poll reads."""
     used_at: float
     client: str
     kept_from: int
-    """Entries before this position have been delivered."""
+    """Entries before this position are delivered and no longer needed."""
     deliveries: int = 0
-    """Running searches."""
+    """Number of searches in progress."""
 
 
 class Filters:
@@ -136,7 +136,7 @@ class Filters:
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Record the blocks of a chain event."""
-        self._expire()  # abandoned filters are never polled again
+        self._expire()  # a client that is gone never polls its filters again, so expire them here
         if not self._filters:
             return
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
@@ -145,7 +145,7 @@ class Filters:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
     def note(self, change: ChainChange) -> None:
-        """Record a block that joined or left the chain, from a source other than the chain."""
+        """Record a block that joined or left the canonical chain, when another component than the chain reports it."""
         self._expire()
         if self._filters:
             self._chain.append(change)
@@ -161,7 +161,8 @@ class Filters:
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
 
-        At a limit the longest idle filter is evicted, of this client or of all. Raises `RpcError` if it is in use.
+        At a limit, the filter that was idle longest is evicted: one of this client, or of all clients. Raises
+        `RpcError` if that filter is in use.
         """
         self._expire()
         log_query = query or LogQuery()
@@ -177,12 +178,12 @@ class Filters:
         return filter_id
 
     def uninstall(self, filter_id: str) -> bool:
-        """Remove a filter; return whether it existed. Ids are compared as text."""
+        """Remove a filter; return whether it existed. The id must match exactly as text."""
         self._expire()
         return self._remove(filter_id)
 
     def changes(self, filter_id: str) -> list[Hash32] | LogChanges:
-        """Return the hashes of new blocks or transactions, or the blocks to search for logs, since the last call."""
+        """Return news since the last call: hashes of blocks or transactions, or the blocks to search for logs."""
         found = self._use(filter_id)
         if found is None:
             raise FILTER_NOT_FOUND()
@@ -211,12 +212,12 @@ class Filters:
         self._trim()
 
     def find(self, filter_id: str) -> LogQuery | None:
-        """Return the query of a filter, or None if it does not exist; keeps the filter alive."""
+        """Return the query of a filter, or None if it does not exist. Counts as a use of the filter."""
         found = self._use(filter_id)
         return None if found is None else found.query
 
     def log_query(self, filter_id: str) -> LogQuery:
-        """Return the query of a log filter; keeps the filter alive."""
+        """Return the query of a log filter. Counts as a use of the filter."""
         found = self._use(filter_id)
         if found is None or found.kind is not FilterKind.LOGS:
             raise LOGS_FILTER_NOT_FOUND()
@@ -254,14 +255,14 @@ class Filters:
         return True
 
     def _evict_first(self, candidates: Iterable[str]) -> None:
-        """Evict the first of these, unless it is in use."""
+        """Evict the first of these filters. Raises an error if it is in use."""
         idlest = next(iter(candidates), None)
         if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:
             raise TOO_MANY_FILTERS()
         self._remove(idlest)
 
     def _trim(self) -> None:
-        """Drop entries that all filters have read, but only when there are enough to justify the scan."""
+        """Drop entries that all filters have read, once there are enough of them to justify the scan."""
         for journal, is_pool in ((self._chain, False), (self._pool, True)):
             if len(journal) < _WORTH_TRIMMING:
                 continue

@@ -1,7 +1,7 @@
 """Searches the logs of one block for many queries, in batches.
 
-A block may have ten thousands of logs, and hundreds of subscriptions may match all of them, which together would take
-gigabytes. So a batch ends at a byte limit, and the next one starts when its results have been sent.
+A block may have ten thousands of logs, and hundreds of subscriptions may match all of them. Together the results would
+take gigabytes. So a batch ends at a byte limit, and the next batch starts when its results have been sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ MAX_QUERIES: Final = 64
 
 
 def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[LogQuery]) -> list[bytes]:
-    """Return the results of the first of these queries, each a JSON list; the caller repeats it for the rest."""
+    """Run queries until a limit is reached. Returns a JSON list for each query that ran; the caller calls again for the
+    rest.
+    """
     texts, left = list[bytes](), MAX_BYTES
     for query in queries:
         text = store.block_logs_json(block, query.addresses, query.topics, is_removed)
@@ -30,8 +32,10 @@ def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[Log
 
 
 def logs_of(text: bytes) -> Iterator[bytes]:
-    """Split such a list into its logs. Logs contain only hexadecimal strings and one array of them, so the separator is
-    unambiguous. Parsing the JSON would hold the GIL too long, in any thread."""
+    """Split the result of one query into its logs, without parsing JSON, which would hold the GIL too long.
+
+    Logs contain only hexadecimal strings and one array of them, so the separator is unambiguous.
+    """
     start, end = 1, 0
     while len(text) > 2 and end >= 0:
         end = text.find(b"},{", start)

@@ -1,7 +1,7 @@
 """Filter objects of log queries (json-rpc.md 3.5).
 
-`eth_getLogs`, `eth_newFilter` and the `logs` subscription share one decoder. The extension matches public logs;
-`LogQuery.matches` applies the same rule to private logs, which are in Python.
+`eth_getLogs`, `eth_newFilter` and the `logs` subscription share one decoder. The extension matches public logs.
+`LogQuery.matches` applies the same rule to private logs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BYTES_OF_A_QUERY: Final = 512
 _BYTES_OF_A_WORD: Final = 80
 
 Topics: TypeAlias = tuple[tuple[Hash32, ...] | None, ...]
-"""By position: alternatives, or None for any topic. A log with fewer topics than positions does not match."""
+"""Accepted topics for each position; None accepts any topic. A log with fewer topics than positions does not match."""
 
 
 class LogQuery(Struct, frozen=True):
@@ -31,21 +31,21 @@ class LogQuery(Struct, frozen=True):
     to_block: BlockTag | int = BlockTag.LATEST
     block_hash: Hash32 | None = None
     addresses: tuple[Address, ...] = ()
-    """Any of these; empty for every address."""
+    """Accepted addresses; empty for every address."""
     topics: Topics = ()
 
     @property
     def weight(self) -> int:
-        """Return the memory size in bytes."""
+        """Return the memory that the query takes, in bytes."""
         words = len(self.addresses) + sum(len(position or ()) for position in self.topics)
         return _BYTES_OF_A_QUERY + _BYTES_OF_A_WORD * words
 
     def takes_block(self, number: int) -> bool:
-        """Whether a new block is in range; only `toBlock` is checked."""
+        """Return whether a new block is in range. Only `toBlock` is checked."""
         return not isinstance(self.to_block, int) or number <= self.to_block
 
     def is_passed(self, head: int) -> bool:
-        """Whether no future block can match: the range starts at the newest block and ends at an older one."""
+        """Return whether no future block can match, because `fromBlock` is `latest` and `toBlock` is an older block."""
         return self.from_block in (BlockTag.LATEST, BlockTag.PENDING) and not self.takes_block(head)
 
     def matches(self, address: Address, topics: Sequence[Hash32]) -> bool:
@@ -58,7 +58,7 @@ class LogQuery(Struct, frozen=True):
 
 
 def decode_log_query(value: object) -> LogQuery:
-    """Decode a filter object of filters and subscriptions: no block hash; unknown members are ignored."""
+    """Decode the filter object of a filter or subscription. It has no block hash; unknown members are ignored."""
     if type(value) is not dict:
         raise invalid_params("filter: an object is expected")
     from_block, to_block = value.get("fromBlock"), value.get("toBlock")
@@ -71,14 +71,14 @@ def decode_log_query(value: object) -> LogQuery:
 
 
 class ReadAhead(Struct, frozen=True):
-    """A large filter object of a subscription, decoded off the event loop together with the parameters."""
+    """A large filter object of a subscription, decoded off the event loop."""
 
     given: object
     query: LogQuery | RpcError
 
 
 def read_ahead(value: Any) -> Any:
-    """Decode a filter object off the event loop; errors are raised later, when the kind of subscription is known."""
+    """Decode a filter object off the event loop. Errors are raised later, when the kind of subscription is known."""
     if type(value) is not dict or not ("address" in value or "topics" in value):
         return value
     try:
@@ -97,7 +97,7 @@ def query_of(options: object) -> LogQuery:
 
 
 def decode_ranged_or_hashed(value: object) -> LogQuery:
-    """Decode a filter object of `eth_getLogs`: a range or a block hash, not both."""
+    """Decode the filter object of `eth_getLogs`: a range or a block hash, not both."""
     query = decode_log_query(value)
     assert isinstance(value, dict)
     block_hash = value.get("blockHash", value.get("blockhash"))
@@ -109,7 +109,7 @@ def decode_ranged_or_hashed(value: object) -> LogQuery:
 
 
 def decode_addresses(value: Any) -> tuple[Address, ...]:
-    """Decode one address, an array of them, or null."""
+    """Decode one address, an array of addresses, or null."""
     if value is None:
         return ()
     if type(value) is list:
@@ -118,7 +118,7 @@ def decode_addresses(value: Any) -> tuple[Address, ...]:
 
 
 def decode_topics(value: Any) -> Topics:
-    """Decode topics by position; a bare string is the first position."""
+    """Decode topics by position. A string instead of an array is the topic of the first position."""
     if value is None:
         return ()
     if type(value) is str:
@@ -129,7 +129,7 @@ def decode_topics(value: Any) -> Topics:
 
 
 def _position(value: Any) -> tuple[Hash32, ...] | None:
-    """Decode the alternatives of one position; null, an empty array, or a null inside the array match any topic."""
+    """Decode the accepted topics of one position. Null, an empty array, or an array with null accept any topic."""
     if value is None:
         return None
     if type(value) is not list:

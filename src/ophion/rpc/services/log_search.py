@@ -1,7 +1,7 @@
-"""Log searches: their limits, and where they run.
+"""Log searches: their limits, and the choice between event loop and read lane.
 
 Searches of a few small blocks run on the event loop. All others run in the read lane with the deadline of the request.
-The result is JSON text from the extension and goes into the response unchanged.
+The result is JSON text from the extension, which is copied into the response.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FEW_BLOCKS: Final = 16
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
-    """Return the logs of a range, up to the head, or of one block (json-rpc.md 5.6)."""
+    """Return the logs of a range that ends at the head at the latest, or of one block (json-rpc.md 5.6)."""
     if query.block_hash is not None:
         return await _in_block(ctx, query)
     blocks = block_range(ctx, query.from_block, query.to_block)
@@ -79,7 +79,9 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and how many of its blocks they cover: fewer if the response gets too large."""
+    """Return the logs for a filter and the number of blocks that they cover. A response that gets too large covers
+    fewer.
+    """
     count = len(changes.blocks)
     while True:
         try:
@@ -96,7 +98,7 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
     """Return the logs of blocks that joined or left the chain, in that order.
 
-    Consecutive canonical blocks, nearly always all of them, are searched as one range.
+    Consecutive canonical blocks are searched as one range. Nearly always, these are all the blocks.
     """
     parts = []
     for run in _runs(blocks):

@@ -1,8 +1,8 @@
 """All pooled transactions as one JSON array, streamed if the pool is large.
 
-A few are rendered at once. Many are rendered piece by piece in a lane as the client reads (transport/streaming.py).
-Between pieces only hashes are kept, so a slow reader holds no transaction in memory. Transactions that have left the
-pool meanwhile are omitted.
+A short list is rendered at once. A long list is rendered piece by piece in a lane, as fast as the client reads
+(transport/streaming.py). Between pieces only hashes are stored, so a slow reader keeps no transaction in memory.
+Transactions that have left the pool meanwhile are omitted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.rpc.transport.streaming import Streamed, opened
 
 _MAX_INLINE_COUNT: Final = 64
 _MAX_INLINE_BYTES: Final = 64 * 1024
-"""Limits of a listing that is rendered on the event loop, in about a millisecond."""
+"""Maximum size of a list that is rendered on the event loop, which takes about a millisecond."""
 _PIECE: Final = 256 * 1024
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class PoolListing:
         self._hashes = deque(hashes)
         self._separator = b"["
         self._left = memoryview(b"")
-        """Rendered bytes not yet returned; a transaction may be longer than a piece."""
+        """Rendered bytes that `next` has not returned yet, because a transaction can be longer than a piece."""
         self._has_ended = False
 
     def next(self) -> bytes | None:
@@ -62,7 +62,7 @@ class PoolListing:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Drop the rest: the client does not need it."""
+        """Drop the remaining transactions."""
         self._hashes.clear()
         self._left, self._has_ended = memoryview(b""), True
 
@@ -78,7 +78,7 @@ async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes |
 
 
 async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: Callable[[], T]) -> T:
-    """Render these transactions in another form, which is not streamed; raises `RpcError` if it would be too long."""
+    """Call `render`, whose result is not streamed. Raises `RpcError` if the result would be too long."""
     if _is_small(items):
         return render()
     # estimated size: hexadecimal text doubles the bytes

@@ -1,7 +1,7 @@
 """Polling filters on private logs, each bound to its group.
 
-They follow the private executor, not the chain: they report a block once its private transactions have been executed,
-and again when it is executed again because of a late payload.
+Their events come from the private executor, not from the chain. A filter reports a block once its private transactions
+have been executed. If a late payload causes a second execution, the filter reports the block again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.lanes import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # loaded only with private transactions
+    from ophion.privacy.execution_events import Followed  # imported only when private transactions are used
 
 
 class PrivateFilters:
@@ -28,7 +28,7 @@ class PrivateFilters:
         self._ledger = ledger
 
     def on_followed(self, event: Followed) -> None:
-        """Note the results of the private executor."""
+        """Record the blocks that the private executor has processed."""
         last = None
         for one in event.executed:
             change = ChainChange(one.place.block, one.place.number, one.is_removed)
@@ -41,23 +41,23 @@ class PrivateFilters:
         return self._filters.install(FilterKind.LOGS, of_group(query, group), client)
 
     def group_of(self, filter_id: str) -> bytes | None:
-        """The group of a filter; None for an unknown filter."""
+        """Return the group of a filter; None if the filter is unknown."""
         query = self._filters.find(filter_id)
         return query.group if isinstance(query, PrivateQuery) else None
 
     def uninstall(self, group: bytes, filter_id: str) -> bool:
-        """Remove a filter of this group; False when there is none."""
+        """Remove a filter of this group. Returns False if it does not exist."""
         return self._of(group, filter_id) is not None and self._filters.uninstall(filter_id)
 
     def query(self, group: bytes, filter_id: str) -> PrivateQuery:
-        """The query of a filter of this group."""
+        """Return the query of a filter of this group."""
         query = self._of(group, filter_id)
         if query is None:
             raise LOGS_FILTER_NOT_FOUND()
         return query
 
     async def changes(self, group: bytes, filter_id: str, lane: Lane) -> list[dict[str, Any]]:
-        """Logs since the last poll."""
+        """Return the logs since the last poll."""
         query = self._of(group, filter_id)
         if query is None:
             raise FILTER_NOT_FOUND()
@@ -68,7 +68,7 @@ class PrivateFilters:
             found = await lane.run(lambda: self._read(query, changes))
             delivered = len(changes.blocks)
         except RpcError:
-            delivered = len(changes.blocks)  # the result exceeds the limit, and would do so again
+            delivered = len(changes.blocks)  # the next poll would exceed the limit again: skip these blocks
             raise
         finally:
             self._filters.delivered(changes, delivered)

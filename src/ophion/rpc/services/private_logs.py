@@ -1,4 +1,4 @@
-"""Searches logs of private transactions by group, apart from public logs (privacy.md 9)."""
+"""Searches logs of private transactions by group. They are separate from public logs (privacy.md 9)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQuery, decode_ranged_or_hashed
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # loaded only with private transactions
+    from ophion.privacy.payloads import MarkerPlace  # imported only when private transactions are used
 
 _BLOCKS_AT_ONCE: Final = 1024
 MAX_LOGS: Final = 16_384
-"""Limit of one result: one private transaction has gas for two million logs, and each becomes an object here."""
+"""Maximum logs of one result. One private transaction has gas for two million logs, and each log is a Python object."""
 
 
 class PrivateQuery(LogQuery, frozen=True):
@@ -30,7 +30,7 @@ class PrivateQuery(LogQuery, frozen=True):
 
 
 def of_group(query: LogQuery, group: bytes) -> PrivateQuery:
-    """The same query for a group."""
+    """Return the same query for a group."""
     return PrivateQuery(query.from_block, query.to_block, query.block_hash, query.addresses, query.topics, group)
 
 
@@ -48,7 +48,7 @@ PrivateSearchParam = Annotated[
 
 
 async def search(ctx: RpcContext, query: PrivateQuery) -> list[dict[str, Any]]:
-    """Logs of a group in a range of blocks, or in one block."""
+    """Return the logs of a group in a range of blocks, or in one block."""
     assert ctx.privacy is not None
     ledger = ctx.privacy.ledger
     if query.block_hash is not None:
@@ -82,8 +82,8 @@ def _range(ctx: RpcContext, ledger: PrivateLedger, query: PrivateQuery, first: i
 def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Logs of a group in one block, in marker order."""
-    from ophion.privacy.payloads import MarkerPlace  # loaded only with private transactions
+    """Return the logs of a group in one block, in marker order."""
+    from ophion.privacy.payloads import MarkerPlace  # imported only when private transactions are used
 
     found = []
     for marker, _ in ledger.roots(query.group, number, block):
@@ -94,7 +94,7 @@ def block_logs(
 def marker_logs(
     ledger: PrivateLedger, query: LogQuery, place: MarkerPlace, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Logs of one private transaction."""
+    """Return the logs of one private transaction that match."""
     record = ledger.receipt(place.block, place.hash)
     if record is None:
         return []

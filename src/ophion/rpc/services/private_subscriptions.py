@@ -1,7 +1,8 @@
 """Subscriptions to private logs over WebSocket: `priv_subscribe(group, "logs", filter)` (privacy.md 9).
 
-As `Subscriptions`, but fed by the private executor: notifications follow execution. The transport disconnects slow
-readers. If this service falls behind its queue, it disconnects the subscribers, so no subscriber misses a log.
+Same as `Subscriptions`, but the events come from the private executor after it has executed a block. The transport
+disconnects slow readers. If the event queue overflows, this service disconnects its subscribers, so that no subscriber
+misses a log unnoticed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ophion.runtime.lanes import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # loaded only with private transactions
+    from ophion.privacy.execution_events import Followed  # imported only when private transactions are used
     from ophion.privacy.tenants import TenantAuthorizer
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class PrivateSubscriptions:
     name = "private subscriptions"
 
     def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane, tenants: TenantAuthorizer) -> None:
-        """`lane`: one of the node's own lanes, so that no notification is refused."""
+        """Create the service. `lane` must be a lane that only the node uses, so that no notification is refused."""
         self._ledger = ledger
         self._tenants = tenants
         self._lane = lane
@@ -95,7 +96,7 @@ class PrivateSubscriptions:
         return self._last_id
 
     def unsubscribe(self, caller: Caller, group: bytes, subscription_id: int) -> bool:
-        """End a subscription; raises an error when this connection and group have no such subscription."""
+        """End a subscription. Raises an error if this connection has no such subscription to the group."""
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller or found.query.group != group:
             raise SUBSCRIPTION_NOT_FOUND()
@@ -103,7 +104,7 @@ class PrivateSubscriptions:
         return True
 
     def callers(self) -> set[Subscriber]:
-        """Connections with subscriptions."""
+        """Return the connections that have subscriptions."""
         return set(self._of_caller)
 
     def drop(self, caller: Caller) -> None:
@@ -124,10 +125,10 @@ class PrivateSubscriptions:
         await follow(self._events, self, self._send)
 
     async def _is_allowed(self, one: _Subscription) -> bool:
-        """Check membership again before a delivery; the subscription of a former member ends."""
+        """Check membership again before a delivery. If the subscriber is no longer a member, end the subscription."""
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
-        except EnclaveError as error:  # the remote enclave is offline: unknown membership means refused
+        except EnclaveError as error:  # the remote enclave is offline, so membership is unknown: refuse
             log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
             return False
         if not is_member and self._by_id.get(one.id) is one:

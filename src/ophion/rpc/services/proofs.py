@@ -18,15 +18,15 @@ from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, H
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, STATE_UNAVAILABLE
 
 MAX_INLINE_SLOTS: Final = 16
-"""Up to this many slots are proven on the event loop, more in a lane."""
+"""Maximum slots that are proven on the event loop; more are proven in a lane."""
 _PORTION: Final = 256
 
 NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
-"""Slots, each with its key as the response shows it."""
+"""Slots, each with the key that the response shows."""
 
 
 def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) -> bytes:
-    """Return a proof at a block; for a missing account, a proof of its absence without storage."""
+    """Return a proof at a block. For a missing account, it proves the absence and has no storage proofs."""
     try:
         state = view.state
     except MissingStateError:
@@ -54,7 +54,7 @@ def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) 
 
 
 def _portion(state: State, address: Address, slots: NamedSlots) -> bytes:
-    """Return entries of the list of storage proofs, in the order of the request."""
+    """Return the storage proofs of these slots as JSON list entries, in the given order."""
     _, proofs = state.proof(address, [slot for _, slot in slots])
     entries = [
         {"key": name, "value": quantity(int.from_bytes(value, "big")), "proof": [data(node) for node in nodes]}

@@ -1,7 +1,7 @@
 """Receipts for subscriptions that name transactions.
 
-Thousands of subscriptions may name the same transaction, and its receipt may have megabytes. So equal requests are
-grouped, and a message is rendered when it is sent.
+Thousands of subscriptions may name the same transaction, and its receipt may have megabytes. So subscriptions to the
+same receipts are grouped, and a message is rendered only when it is sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.wire_types import decode_hash
 
 _MAX_HASHES: Final = 200
-"""Transactions that one subscription may name."""
+"""Maximum number of transactions that one subscription may name."""
 
 T = TypeVar("T")
 
@@ -35,7 +35,9 @@ class ReceiptSubscriptions(Generic[T]):
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
     ) -> None:
-        """`hashes`: transactions of the block; `named`: subscriptions with their hashes; `read`: receipt by index."""
+        """Group subscriptions. `hashes` are the block's transactions, `named` subscriptions with their hashes, `read`
+        reads a receipt.
+        """
         indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}
         """Subscriptions by the transaction indexes that they name."""

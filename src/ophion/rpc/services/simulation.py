@@ -44,7 +44,7 @@ from ophion.rpc.services.context import RpcContext
 
 MAX_BLOCKS: Final = 256
 GAS_BUDGET: Final = 50_000_000
-"""Total gas of all calls of a simulation; the cap of the node may be lower."""
+"""Maximum gas of all calls of a simulation together. The gas cap of the node may be lower."""
 _SECONDS_PER_BLOCK: Final = 12
 _VM_ERROR_CODE: Final = -32015
 _ZERO_HASH: Final = bytes(32)
@@ -61,7 +61,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""Error codes of the whole request, by the extension's names; a nonce overflow has no code of its own."""
+"""Error codes that fail the whole request, by the extension's names. A nonce overflow has no code."""
 
 
 class BlockRequest(Struct, frozen=True):
@@ -252,7 +252,7 @@ class Simulator:
         )
 
     def _base_fee(self, requested: int | None) -> int:
-        """Return the requested base fee; by default the protocol's if validation is on, else 0."""
+        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without."""
         if requested is not None:
             return requested
         if not self._simulation.is_validating or self._spec.zero_base_fee:
@@ -281,7 +281,7 @@ class Simulator:
             raise TIMEOUT_EXPIRED() from error
 
     def _priced(self, call: Call, draft: Header) -> Call:
-        """Set the blob gas price of a call with blobs but no price, unless validation is on."""
+        """Set the blob gas price of a call that has blobs but no price, unless validation is on."""
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
         return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)
@@ -300,7 +300,7 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """Return a call for the extension, in which gas, nonce and fee type may be None."""
+    """Return a call for the extension, with gas, nonce and fee type as far as the request gives them."""
     gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 

@@ -2,8 +2,8 @@
 
 `Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each message once for all
 subscribers, and passes the bytes to the connections. It never waits for a client: a connection closes itself if its
-client is a slow reader (`Caller.notify`). If a queue overflows, subscribers would miss events without notice, so the
-service disconnects them and they reconnect.
+client is a slow reader (`Caller.notify`). If an event queue overflows, the service disconnects all subscribers.
+Otherwise they would miss events without noticing.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ T = TypeVar("T")
 _QUEUE: Final = 4096
 _MAX_SUBSCRIPTIONS: Final = 65_536
 _SHARE: Final = 4
-"""One client may use a quarter of all subscriptions and of all bytes."""
+"""One client may use at most a quarter of all subscriptions and of all bytes."""
 _MAX_BYTES: Final = 16 * MEBIBYTE
 _BYTES_OF_A_HASH: Final = 160
 _BATCH_SIZE: Final = 256
 _SHORT_BYTES: Final = 4096
-"""The loop yields after a batch of short messages; a longer one counts as several of this size."""
+"""The loop yields after a batch of short messages. A longer message counts as several messages of this size."""
 _MAX_INLINE: Final = 64
-"""Up to this many subscriptions are served in one loop step."""
+"""Maximum subscriptions that are served in one iteration of the event loop."""
 
 
 class Kind(Enum):
@@ -63,7 +63,7 @@ class Kind(Enum):
 
 
 class Subscriber(NotifiedCaller, Protocol):
-    """A connection that can be closed."""
+    """A connection that accepts notifications and can be closed."""
 
     def close(self) -> None: ...
 
@@ -75,12 +75,12 @@ class _Subscription(Struct, frozen=True, eq=False):
     in_full: bool
     query: LogQuery
     hashes: frozenset[Hash32] | None
-    """Transactions whose receipts are sent; None for all."""
+    """Transactions whose receipts the subscriber gets; None for all transactions."""
     client: str
 
     @property
     def weight(self) -> int:
-        """Return the memory size in bytes."""
+        """Return the memory that the subscription takes, in bytes."""
         return self.query.weight + _BYTES_OF_A_HASH * len(self.hashes or ())
 
     def send(self, result: bytes) -> None:
@@ -91,9 +91,9 @@ class _Subscription(Struct, frozen=True, eq=False):
 
 
 AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
-"""Not decoded here: invalid subscription parameters must give `Invalid Request`, so `subscribe` decodes them."""
+"""A parameter that `subscribe` decodes itself, because invalid ones must give `Invalid Request`."""
 OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
-"""Filters with up to a hundred thousand addresses are decoded off the event loop."""
+"""Filter objects may have a hundred thousand addresses, so they are decoded off the event loop."""
 
 
 def read_id(value: object) -> int:
@@ -108,7 +108,7 @@ def read_id(value: object) -> int:
 
 
 class Subscribed(Protocol):
-    """Subscriptions of one service."""
+    """A service that has subscribers."""
 
     name: str
 
@@ -127,7 +127,7 @@ async def follow(
     handle: Callable[[T], Awaitable[None]],
     concerns: Callable[[T], bool] = lambda event: True,
 ) -> None:
-    """Send events to subscribers until cancelled; disconnect them if the event queue overflows."""
+    """Pass events to `handle` until cancelled. If the event queue overflows, disconnect the subscribers."""
     while True:
         events = topic.subscribe(
             subscribed.name, _QUEUE, WhenFull.DISCONNECT, lambda event: len(subscribed) and concerns(event)
@@ -171,19 +171,19 @@ class Subscriptions:
         self._shows_revert_reason = shows_revert_reason
         self._of_caller: dict[Subscriber, dict[int, _Subscription]] = {}
         self._of_query: dict[LogQuery, dict[int, _Subscription]] = {}
-        """Log subscriptions by query: equal queries share their messages."""
+        """Log subscriptions by query. Subscriptions with equal queries get the same messages."""
         self._quotas = ClientQuotas(
             _MAX_SUBSCRIPTIONS, max(most, _MAX_SUBSCRIPTIONS // _SHARE), _MAX_BYTES, _MAX_BYTES // _SHARE
         )
         self._sent = 0
         self._by_id: dict[int, _Subscription] = {}
         self.subscribed = dict.fromkeys(Kind, 0)
-        """Total subscriptions so far, by kind."""
+        """Number of subscriptions made so far, by kind."""
         self.unsubscribed = dict.fromkeys(Kind, 0)
         self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
         self._last_id = 0
         self._unfinished: ChainEvent | None = None
-        """The last event, until all its notifications have been sent."""
+        """The last chain event, until all its notifications have been sent."""
         self._heads_sent_for: ChainEvent | None = None
         """The event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
@@ -212,7 +212,7 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # there were no subscribers before
+            self._unfinished = None  # the unfinished event had no subscribers
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
@@ -222,7 +222,7 @@ class Subscriptions:
         return one.id
 
     def unsubscribe(self, caller: Caller, subscription_id: int) -> bool:
-        """End a subscription; a subscription of another connection counts as unknown."""
+        """End a subscription. Subscriptions of other connections count as unknown."""
         found = self._by_id.get(subscription_id)
         if found is None or found.caller is not caller:
             raise SUBSCRIPTION_NOT_FOUND()
@@ -236,7 +236,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # connections without subscriptions return at once: thousands may close in the same moment
+        # returns at once for connections without subscriptions, because thousands may close together
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 
@@ -251,7 +251,7 @@ class Subscriptions:
         self._quotas.drop(found.client, found.weight)
 
     def _places(self, one: _Subscription) -> Iterator[dict[int, _Subscription]]:
-        """Yield the indexes that contain it: by connection, by kind, and by query."""
+        """Yield the dictionaries that contain a subscription: by connection, by kind and by query."""
         yield self._of_caller.setdefault(one.caller, {})
         yield self._of_kind[one.kind]
         if one.kind is Kind.LOGS:
@@ -269,14 +269,14 @@ class Subscriptions:
             ready()
 
     def _concerns(self, event: PoolEvent) -> bool:
-        """Whether an event has subscribers; there are thousands of events per second."""
+        """Return whether a pool event has subscribers. Called for thousands of events per second."""
         return bool(self._of_kind[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING])
 
     def _on_new_head(self, event: ChainEvent) -> None:
-        """Send heads to a few subscribers in the loop step of the new head, before the pool processes the block.
+        """Send the new head at once, before the pool processes the block, if there are few subscribers.
 
-        Requests that follow are answered after that step. If earlier notifications are unsent, or there are many
-        subscribers, heads are sent in order by `_on_chain_event`.
+        If earlier notifications are still unsent, or there are many subscribers, `_on_chain_event` sends the heads in
+        order.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
         is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _MAX_INLINE
@@ -288,7 +288,7 @@ class Subscriptions:
         try:
             text = self._head(event.blocks[0], False)
         except NativeError:
-            return  # `_on_chain_event` sends it
+            return  # `_on_chain_event` sends the head
         for one in heads:
             one.send(text)
         self._heads_sent_for = event
@@ -354,7 +354,7 @@ class Subscriptions:
             await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read in the lane, or on the loop if the lane is full, because no notification may be lost."""
+        """Read in the lane. If the lane is full, read on the loop, because no notification may be lost."""
         try:
             return await self._lanes.read.run(read)
         except LaneFull:
@@ -377,7 +377,7 @@ class Subscriptions:
         return list(self._of_kind[kind].values())
 
     async def _send(self, subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:
-        """Send the same message to these in batches, and yield to the loop between them."""
+        """Send one message to these subscriptions in batches; yield to the event loop between batches."""
         text: bytes | None = None
         for one in subscriptions:
             if text is None:

@@ -29,12 +29,12 @@ from ophion.rpc.transport.streaming import Streamed, opened, whole_of
 TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
 
 
-class Nothing(Exception):  # not an error: the result is null
+class Nothing(Exception):  # not an error: the method returns null
     """The block is unknown or its state is pruned."""
 
 
 async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | Streamed | None:
-    """Return the result of a trace stream; None (null) if there is nothing to trace."""
+    """Return the result of a trace stream; None (null) if `start` raises `Nothing`."""
     try:
         return await opened(ctx.lanes.trace, ctx.streams, start)
     except (Nothing, MissingState, MissingStateError):
@@ -50,9 +50,9 @@ async def streamed(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes |
 async def traced(
     ctx: RpcContext, options: TraceOptions, start: Callable[[TraceKind], TraceStream], is_list: bool = False
 ) -> bytes | Streamed | None:
-    """Return the result of a tracer. Several tracers run one after another, each result under its name.
+    """Return the result of a tracer. Several tracers run one after the other; the result has a member for each.
 
-    `is_list`: the result has an entry `{txHash, result}` for each transaction.
+    With `is_list`, the result has an entry `{txHash, result}` for each transaction.
     """
     if options.several is None:
         return await streamed(ctx, lambda: start(options.kind))
@@ -76,7 +76,7 @@ def _together(parts: Mapping[str, Any], tracers: Mapping[str, TraceKind], is_lis
 
 
 def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
-    """Return a block with its parent state; raises `Nothing` for an unknown block and for genesis."""
+    """Return a block with the state of its parent. Raises `Nothing` for an unknown block and for genesis."""
     if header is None or header.number == 0:
         raise Nothing
     chain = ctx.queries.chain
@@ -96,13 +96,13 @@ def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None
 
 
 def _rewards(ctx: RpcContext, header: HashedHeader, body: Body) -> list[tuple[Address, int]]:
-    """Return the rewards of the block and its ommers; without rewards, an entry of 0 for the block."""
+    """Return the rewards of the block and its ommers. A block without reward has an entry of 0."""
     engine = ctx.queries.engine
     return engine.rewards(header, ommers_of(body)) or [(engine.beneficiary(header), 0)]
 
 
 def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
-    """Return the block of a mined transaction and its index; raises `Nothing` if it is not mined."""
+    """Return the block and index of a mined transaction. Raises `Nothing` if it is not mined."""
     position = ctx.queries.transaction_position(hash)
     if position is None:
         raise Nothing
@@ -116,10 +116,10 @@ class TraceOptions(Struct, frozen=True):
     """Trace options; `is_named` is True if the request names a tracer."""
 
     kind: TraceKind
-    """The tracer; with several, the first; with `noopTracer`, any, since its result is discarded."""
+    """The tracer, or the first of several. For `noopTracer` it is any, because the result is discarded."""
     is_named: bool
     members: Mapping[str, Any]
-    """The options object, for members that only one method reads."""
+    """The options object, from which methods read further members."""
     several: Mapping[str, TraceKind] | None = None
     """The tracers of `muxTracer` by name; empty for `noopTracer`."""
 
@@ -156,7 +156,9 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
 
 
 def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
-    """Return the format of Pantheon 1.2, or today's if the request uses a newer option (json-rpc.md 9, line 20)."""
+    """Choose the struct log format: that of Pantheon 1.2, or today's if a newer option is used (json-rpc.md 9, line
+    20).
+    """
     storage, stack = not _flag(members, "disableStorage"), not _flag(members, "disableStack")
     if all(members.get(name) is None for name in _STANDARD_OPTIONS):
         return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)

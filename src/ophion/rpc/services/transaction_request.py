@@ -22,11 +22,11 @@ from ophion.wallet.unsigned import ACCESS_LIST, BLOB, DYNAMIC_FEE, LEGACY, SET_C
 
 _MAX_FEE: Final = 2**128 - 1
 _BASE_FEE_HEADROOM: Final = 2
-"""A filled-in maximum fee covers a base fee this many times as high."""
+"""A filled-in maximum fee is enough until the base fee has risen by this factor."""
 
 
 class TransactionRequest(Struct, frozen=True):
-    """A transaction of which most fields may be missing."""
+    """A transaction request, most of whose fields may be missing."""
 
     call: Call
     type: int | None
@@ -72,7 +72,7 @@ def _check_parts(request: TransactionRequest) -> None:
 
 
 async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransaction:
-    """Return the complete transaction; raises `RpcError` if it would fail."""
+    """Return the complete transaction. Raises `RpcError` if executing it would fail."""
     call = request.call
     check_chain(ctx, call)
     kind = _type(ctx, request)
@@ -101,7 +101,7 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
 
 
 def next_nonce(ctx: RpcContext, sender: Address) -> int:
-    """Return the next nonce of an account, after chain and pool."""
+    """Return the next nonce of an account, after its mined and pooled transactions."""
     return max(ctx.queries.head_state.nonce(sender), ctx.pool.next_nonce(sender) or 0)
 
 
@@ -158,4 +158,4 @@ TransactionRequestParam = Annotated[
     TransactionRequest, Wire("transaction", "transaction object", _SCHEMA, decode_transaction_request)
 ]
 UnreadRequestParam = Annotated[Any, Wire("transaction", "transaction object", _SCHEMA, lambda value: value)]
-"""For the method that returns the same error for every request if the node holds no keys."""
+"""An undecoded parameter: if the node holds no keys, `eth_sendTransaction` returns the same error for every request."""

@@ -1,1 +1,1 @@
-"""TLS of every service: loading certificates, limiting handshakes."""
+"""TLS of all services: loads certificates and limits handshakes."""

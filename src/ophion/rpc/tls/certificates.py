@@ -1,7 +1,7 @@
-"""TLS contexts: a key store in, an `ssl.SSLContext` out.
+"""Makes an `ssl.SSLContext` from a key store.
 
-The standard library reads PEM files only. A PKCS #12 store is therefore written to a temporary file:
-encrypted, readable by this user only, and deleted immediately after loading.
+The standard library reads PEM files only. So a PKCS #12 store is written to a temporary file: encrypted, readable by
+this user only, and deleted immediately after loading.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TlsSettings(Struct, frozen=True):
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a listening socket; raise `ConfigError` with one line on what is wrong."""
+    """Return the context of a listening socket. The `ConfigError` says in one line what is wrong."""
     import ssl
 
     if settings.keystore_file is None:
@@ -50,13 +50,13 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         with _using(settings.truststore_file):
             refuse_unusual(settings.truststore_file)
             context.load_verify_locations(settings.truststore_file)
-        # trust a client certificate that is listed itself, without its authority
+        # accept a client certificate that is listed itself, even if its issuer is not
         context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     return context
 
 
 def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
-    """Return the context of a TLS client; `is_pinned`: the caller compares the server certificate itself."""
+    """Return the context of a TLS client. With `is_pinned`, the caller compares the server certificate itself."""
     import ssl
 
     context = ssl.create_default_context()
@@ -71,7 +71,7 @@ def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _using(path: Path) -> Iterator[None]:
-    """Turn errors into a `ConfigError` that names this file."""
+    """Turn errors into a `ConfigError` that names the file."""
     try:
         yield
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
@@ -100,7 +100,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     content = content_of(path)
     if b"-----BEGIN" in content:
         refuse_unusual(path)
-        # an empty password, since with None OpenSSL prompts for one
+        # with None, OpenSSL would prompt for a password
         context.load_cert_chain(path, password=password or b"")
         return
     from cryptography.hazmat.primitives import serialization
@@ -118,7 +118,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     pem += b"".join(one.public_bytes(serialization.Encoding.PEM) for one in (certificate, *others))
     import tempfile
 
-    handle, name = tempfile.mkstemp()  # readable by this user alone
+    handle, name = tempfile.mkstemp()  # only this user can read the file
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(pem)

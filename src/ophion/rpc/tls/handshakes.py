@@ -1,12 +1,12 @@
 """Limit on pending TLS handshakes.
 
-A connection takes a slot (connection_slots.py) only after its handshake. Thousands of clients that start a handshake
-and stop would each hold a socket and some hundred kilobytes. This module accepts plain sockets, counts them and runs
-the handshakes. Above the limit it drops the oldest, since an honest client needs milliseconds.
+A connection takes a slot (connection_slots.py) only after its handshake. So thousands of unfinished handshakes could
+each hold a socket and some hundred kilobytes. This module accepts plain sockets, counts them and runs the handshakes.
+Above the limit it drops the oldest handshake, since an honest client needs only milliseconds.
 
-A handshake takes a millisecond, and all pending ones may start at the same moment. The fair scheduler queues them and
-starts some in each iteration of the loop. Bytes that cannot start a handshake close the connection before OpenSSL sees
-them.
+A handshake takes a millisecond, and all pending handshakes may start at the same moment. The fair scheduler queues them
+and starts some in each iteration of the loop. If the first bytes cannot be a handshake, the connection is closed
+without calling OpenSSL.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
 from ophion.runtime.fair_scheduler import FairScheduler
 
 MOST: Final = 256
-"""Maximal handshakes that wait for the client; queued ones wait for this node and do not count."""
+"""Maximum handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
 _MAX_QUEUED: Final = 2048
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
 _SHUTDOWN_TIMEOUT_S: Final = 5.0
-"""Timeout for the close_notify of the client after ours."""
+"""Timeout for the client's close_notify after this node has sent its own."""
 _STARTS_PER_SLICE: Final = 2
-"""Queued handshakes that start in one time slice."""
+"""Number of queued handshakes that start in one time slice."""
 _HANDSHAKE_COST_S: Final = 0.001
 """Processor time of a handshake: keys, a signature, and the objects of the connection."""
 _HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
 _MAX_RECORD_BYTES: Final = 1 << 14
 _MIN_HELLO_BYTES: Final = 6
 _MAX_HELLO_BYTES: Final = 32 * 1024
-"""Maximal bytes before the answer to a ClientHello, which usually has at most two thousand."""
+"""Maximum bytes of a ClientHello; common ones have at most two thousand."""
 _NO_TLS: Final = "the client does not use TLS"
 _SILENT: Final = "the client sent no ClientHello in time"
 _TOO_MANY: Final = "too many handshakes at the same time"
@@ -52,7 +52,7 @@ class Handshakes:
         most: int = MOST,
         service: str = "",
     ) -> None:
-        """`service` is the name of the service in the log."""
+        """Create the handshakes of a service. `service` is its name in the log."""
         self._context = context
         self._factory = factory
         self._failures = FailedHandshakes(service)
@@ -61,13 +61,13 @@ class Handshakes:
         self._scheduler = turns
         self._queue: deque[_PendingHandshake] = deque()
         self.begun = 0
-        """Handshakes that OpenSSL has started so far."""
+        """Number of handshakes that OpenSSL has started so far."""
 
     def __len__(self) -> int:
         return len(self._pending) + len(self._queue)
 
     def newcomer(self) -> asyncio.Protocol:
-        """Return the protocol of a socket that was just accepted."""
+        """Return the protocol of a newly accepted socket."""
         return _PendingHandshake(self)
 
     def begin(self, handshake: _PendingHandshake) -> None:
@@ -83,7 +83,7 @@ class Handshakes:
         self._pending.pop(handshake, None)
 
     def line_up(self, handshake: _PendingHandshake) -> bool:
-        """Queue a handshake if the time slice is used up; False if it may start now."""
+        """Queue a handshake if the time slice is used up. Returns False if it may start now."""
         if not self._queue and not self._scheduler.is_over:
             self._scheduler.spend(_HANDSHAKE_COST_S)
             return False
@@ -126,7 +126,7 @@ class Handshakes:
             return None
 
     def failed(self, client: str, reason: str) -> None:
-        """Count and log a failed handshake."""
+        """Log and count a failed handshake."""
         self._failures.note(client, reason, asyncio.get_running_loop().time())
 
     def protocol(self) -> asyncio.Protocol:
@@ -135,7 +135,7 @@ class Handshakes:
 
 
 class _Decoder(Protocol):
-    """The protocol that `start_tls` installs, in asyncio and in uvloop alike."""
+    """The protocol that `start_tls` installs; asyncio and uvloop both have these methods."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
@@ -143,7 +143,7 @@ class _Decoder(Protocol):
 
 
 class _PendingHandshake(asyncio.Protocol):
-    """A client during its handshake; keeps early data for the protocol that follows."""
+    """A client during its handshake. Stores early data for the protocol that follows."""
 
     def __init__(self, handshakes: Handshakes) -> None:
         self._handshakes = handshakes
@@ -159,7 +159,7 @@ class _PendingHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._client = _address(transport)  # a failed connection may have lost it
+        self._client = _address(transport)  # saved now, because a failed connection may no longer have it
         self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 
@@ -220,7 +220,7 @@ class _PendingHandshake(asyncio.Protocol):
             secured = await self._handshakes.secured(self._transport, self)
         finally:
             self._handshakes.end(self)
-        # a loop may report a handshake as finished that `abort` has ended
+        # the event loop may report an aborted handshake as finished
         if secured is None or not self.is_connected:
             return
         protocol = self._handshakes.protocol()
@@ -231,13 +231,13 @@ class _PendingHandshake(asyncio.Protocol):
 
 
 def _address(transport: asyncio.BaseTransport) -> str:
-    """The IP address of the client; empty if it has already disconnected."""
+    """Return the IP address of the client; empty if it has already disconnected."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if isinstance(name, tuple) and name else ""
 
 
 def may_begin(first: bytes) -> bool:
-    """Whether these bytes can start a handshake: a non-empty TLS record with a ClientHello."""
+    """Return whether these bytes can start a handshake: a non-empty TLS record with a ClientHello."""
     if first[0] != _HANDSHAKE_RECORD or (len(first) > 1 and first[1] != 3):
         return False
     if len(first) < _MIN_HELLO_BYTES - 1:

@@ -1,7 +1,7 @@
 """The host allow-list and the allowed origins of a service (json-rpc.md 1.6, 1.7).
 
-The host list protects against DNS rebinding: a web page can send requests to a name that resolves to this machine, but
-it cannot choose another `Host` header. Every service checks it first, on every path.
+The host list protects against DNS rebinding: a web page can send requests to its own host name after that name resolves
+to this machine, but it cannot change the `Host` header. Every service checks the header first, on every path.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ANY: Final = frozenset({"*", "all"})
 NONE: Final = "none"
 
 _HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
-"""A name or an address, and a port; IPv6 addresses are in brackets."""
+"""A host name or address with an optional port; IPv6 addresses are in brackets."""
 
 
 def in_brackets(host: str) -> str:
-    """Return a host as a `Host` header writes it: IPv6 addresses in brackets."""
+    """Return a host as a `Host` header writes it, with IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
@@ -31,7 +31,7 @@ class HostList:
         self._names = frozenset(in_brackets(name.lower()) for name in names if name != NONE)
 
     def allows(self, header: bytes | None) -> bool:
-        """Whether a `Host` header is allowed; an absent, empty or malformed one is not."""
+        """Return whether a `Host` header is allowed. A missing, empty or malformed header is not."""
         if self._allows_any:
             return True
         form = _HOST.fullmatch((header or b"").decode("latin-1").strip(" \t"))
@@ -53,11 +53,11 @@ class OriginList:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        """Pattern of the entries with a `*`; compiled on first use."""
+        """The compiled pattern of all entries with a `*`; None if there are none."""
         return re.compile("|".join(map(_pattern, self._open))) if self._open else None
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:
-        """Whether an `Origin` header is allowed; none is if no origins are configured. `PageOrigins` uses `host`."""
+        """Return whether an `Origin` header is allowed. `host` is the `Host` header, which `PageOrigins` needs."""
         if self._allows_any:
             return True
         text = origin.decode("latin-1").lower()
@@ -65,7 +65,7 @@ class OriginList:
 
 
 def _pattern(origin: str) -> str:
-    """Return a regular expression for an entry with a `*`; the rest matches literally."""
+    """Return a regular expression for an entry with a `*`. Other characters match literally."""
     host, colon, port = origin.rpartition(":")
     if colon and port == "*":
         return _part(host) + "(?::[0-9]{1,5})?"

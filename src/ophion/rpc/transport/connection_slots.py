@@ -1,8 +1,8 @@
 """Connection limit of a service: a new connection evicts the idlest one.
 
-If the service refused new connections instead, a few thousand idle ones could block it for all clients. Connections
-without a valid token are evicted first, then those without any request. A client that waits for an answer is never
-evicted. If all do, the new connection is refused (HTTP 503).
+If the service refused new connections instead, a few thousand idle connections could block it. Connections without a
+valid token are evicted first, then connections that have sent no request. A client that waits for an answer is never
+evicted. If all clients wait for answers, the new connection is refused (HTTP 503).
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Final, Generic, Protocol, TypeVar
 logger = logging.getLogger(__name__)
 
 NEVER_ASKED: Final = 1e9
-"""Idleness of a connection without any request so far."""
+"""Idleness of a connection that has sent no request yet."""
 NOT_LET_IN: Final = 2e9
-"""Idleness of a connection whose requests had no valid token."""
+"""Idleness of a connection whose requests all lacked a valid token."""
 BUSY: Final = -1.0
-"""Idleness of a connection that waits for an answer of this node."""
+"""Idleness of a connection that waits for an answer from this node."""
 _EVICTION_FRACTION: Final = 8
-"""One in this many connections is chosen for eviction at a time: scanning all for each new one is too slow."""
+"""One in this many connections is selected for eviction at a time, because a scan per new connection is too slow."""
 
 
 class SlotHolder(Protocol):
     """A connection that holds a slot."""
 
     def idleness(self) -> float:
-        """Seconds without a request, from `BUSY` to `NOT_LET_IN`."""
+        """Return the seconds without a request, or one of `BUSY`, `NEVER_ASKED` and `NOT_LET_IN`."""
 
     def give_way(self) -> None:
-        """Close this connection: it is evicted."""
+        """Close this connection, because it is evicted."""
 
 
 GuestT = TypeVar("GuestT", bound=SlotHolder)
@@ -57,11 +57,11 @@ class ConnectionSlots(Generic[GuestT]):
         return holder in self._holders
 
     def __iter__(self) -> Iterator[GuestT]:
-        """Iterate over a copy; connections may leave meanwhile."""
+        """Iterate over a copy, because connections may close meanwhile."""
         return iter(tuple(self._holders))
 
     def admit(self, holder: GuestT) -> bool:
-        """Give a slot to a new connection, evicting the idlest if needed; False if all are busy."""
+        """Give a slot to a new connection; evict the idlest connection if needed. Returns False if all are busy."""
         if len(self._holders) >= self._limit:
             victim = self._next_victim()
             if victim is None:
@@ -87,12 +87,12 @@ class ConnectionSlots(Generic[GuestT]):
                     return victim
             count = len(self._holders) // _EVICTION_FRACTION + 1
             scored = [(score, holder) for holder in self._holders if (score := holder.idleness()) > BUSY]
-            # `nlargest` keeps the order: among equals the oldest is evicted first
+            # `nlargest` is stable, so of equally idle connections the oldest is evicted first
             self._victims = heapq.nlargest(count, scored, key=lambda pair: pair[0])[::-1]
         return None
 
 
 def _warn(what: str, service: str, most: int, count: int) -> None:
-    """Log the first, second, fourth, eighth, ... event: a flood must not fill the log."""
+    """Log only the first, second, fourth, eighth, … event, so that a flood does not fill the log."""
     if count & (count - 1) == 0:
         logger.warning("%s service=%s limit=%d so_far=%d", what, service, most, count)

@@ -1,8 +1,8 @@
-"""Graceful close: discards what a client sends after its last answer.
+"""Graceful close: discards input that arrives after the last answer.
 
 Closing a socket with unread input resets the connection, and the client may lose the last answer. So the node closes
-only its sending side and discards further input, up to a limit and for some seconds. The scheduler runs these reads
-last and only some in each time slice, since thousands of clients may go on sending.
+only its sending side and discards further input, up to a limit and for some seconds. These reads have the lowest
+priority, and few run in each time slice, since thousands of clients may go on sending.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ophion.runtime.fair_scheduler import LAST, FairScheduler
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
 READ_S: Final = 30e-6
-"""Processor time of one read that is discarded."""
+"""Processor time of one discarded read."""
 
 
 class GracefulClose:
-    """Drains one connection that is being closed."""
+    """Discards the input of one connection that is being closed."""
 
     __slots__ = ("_is_scheduled", "_left", "_scheduler", "_transport")
 
@@ -34,7 +34,7 @@ class GracefulClose:
             transport.close()  # TLS has no half-closed connections
 
     def receive(self, size: int) -> None:
-        """Count discarded input; abort above the limit."""
+        """Count discarded bytes; abort the connection above the limit."""
         self._left -= size
         if self._left < 0:
             self._transport.abort()
@@ -47,7 +47,7 @@ class GracefulClose:
         self._scheduler.wait(self, LAST)
 
     def work(self) -> None:
-        """Read on; called by the fair scheduler."""
+        """Read more input; called by the fair scheduler."""
         self._is_scheduled = False
         if not self._transport.is_closing():
             self._scheduler.spend(READ_S)

@@ -1,4 +1,4 @@
-"""Base of every service with a port: listens, tracks and ticks its connections, stops in order."""
+"""Base class of services with a port: accepts connections, runs their timer, and closes them at stop."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
 _TICKED: Final = 128
-"""Connections that tick in one iteration of the loop; each may query its socket or close."""
+"""Maximum connections that tick in one iteration of the loop, because each may query its socket or close."""
 _LISTEN_DESCRIPTORS: Final = 32
-"""Connections accepted in each iteration of the loop. libuv accepts one for each listening descriptor, so the socket
-has several. With one descriptor a burst of connections would delay all other clients."""
+"""Number of connections accepted in each iteration of the loop. libuv accepts one per listening descriptor, so the
+socket has several descriptors. With only one, a burst of connections would delay all other clients.
+"""
 _TLS_LISTEN_DESCRIPTORS: Final = 4
-"""The same with TLS, where each handshake takes a millisecond and delays open connections."""
+"""The same number for TLS. It is lower, because each handshake takes a millisecond and delays open connections."""
 _BACKLOG: Final = 4096
-"""Connections that the kernel queues; beyond it a client retries after a second."""
+"""Maximum connections that the kernel queues. Beyond it, a client retries after a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
-"""Receive buffer of a socket, and so the maximal size of one read. It bounds the memory that thousands of fast senders
-can fill in one iteration of the loop."""
+"""Receive buffer of a socket, and so the maximum size of one read. It bounds the memory that thousands of fast senders
+can fill in one iteration of the loop.
+"""
 _SENT_BYTES: Final = 128 * 1024
-"""Send buffer of a socket; the default grows to megabytes for a client that does not read."""
+"""Send buffer of a socket. The system default would grow to megabytes for a client that does not read."""
 
 
 class ListenError(OphionError):
@@ -51,17 +53,17 @@ class Connection(SlotHolder, Protocol):
     """A client connection, as its service sees it."""
 
     def tick(self, seconds: float) -> None:
-        """Check timeouts after some seconds."""
+        """Check timeouts; `seconds` have passed since the last call."""
 
     def close(self) -> None:
-        """The service stops."""
+        """Close the connection, because the service stops."""
 
 
 class Closing(Protocol):
-    """The application behind the connections of a service."""
+    """The application that answers the connections of a service."""
 
     def close(self) -> None:
-        """The service stops."""
+        """Release resources, because the service stops."""
 
 
 ConnectionT = TypeVar("ConnectionT", bound=Connection)
@@ -82,10 +84,10 @@ class Listener(ABC, Generic[ConnectionT]):
         self.name = name
         self.host = host
         self.port = port
-        """The configured port; once the service is ready, the actual one."""
+        """The configured port; after the service is ready, the actual port."""
         self.places: ConnectionSlots[ConnectionT] = ConnectionSlots(name, max_connections)
         self.waits_to_open = False
-        """Whether to accept clients only after `open`, so that several services open at the same moment."""
+        """Whether to accept clients only after `open`, so that several services can open at the same time."""
         self._tls = tls
         self._shared = shared or SharedResources()
         self._servers: list[asyncio.Server] = []
@@ -97,7 +99,7 @@ class Listener(ABC, Generic[ConnectionT]):
         return self._tls is not None
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Serve; cancelling stops listening, closes every connection and drops waiting requests."""
+        """Serve until cancelled. Then stop listening, close every connection and drop waiting requests."""
         self._servers = await self._bind(asyncio.get_running_loop(), lambda: self.prepare()())
         self.port = self._servers[0].sockets[0].getsockname()[1]
         if not self.waits_to_open:
@@ -120,7 +122,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 self._begun[0].close()
 
     def prepare(self) -> Callable[[], asyncio.BaseProtocol]:
-        """Build the application now instead of at the first connection; return the connection factory."""
+        """Build the application now instead of at the first connection. Returns the connection factory."""
         if self._begun is None:
             self._begun = self._begin(asyncio.get_running_loop())
         return self._begun[1]
@@ -137,19 +139,19 @@ class Listener(ABC, Generic[ConnectionT]):
 
     @abstractmethod
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
-        """Return the application and the connection factory; called once, at the first connection."""
+        """Return the application and the connection factory. Called once, at the first connection."""
 
     async def _bind(
         self, loop: asyncio.AbstractEventLoop, factory: Callable[[], asyncio.BaseProtocol]
     ) -> list[asyncio.Server]:
-        """Bind the port without accepting clients; raise `ListenError` with one line on what is wrong."""
+        """Bind the port without accepting clients. The `ListenError` says in one line what is wrong."""
         try:
             if self._tls is not None:
-                # loads the ssl module, which other services do not need
+                # imports the ssl module, which services without TLS do not need
                 from ophion.rpc.tls.handshakes import Handshakes
 
                 factory = Handshakes(self._tls, factory, self._shared.turns, service=self.name).newcomer
-            # bytes skip the IDNA encoding, which is slow to load
+            # bytes avoid the idna codec, which is slow to import
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)
             servers = [first]
@@ -165,7 +167,7 @@ class Listener(ABC, Generic[ConnectionT]):
             raise self._refused(error) from error
 
     def _refused(self, error: OSError) -> ListenError:
-        """Return the error with the text of the kernel: that of asyncio repeats the address."""
+        """Return the error with the kernel's text, because asyncio's text repeats the address."""
         if is_taken(error):
             reason = taken()
         else:

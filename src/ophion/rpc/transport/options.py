@@ -1,4 +1,4 @@
-"""Options of every service with a port; each subclass gives their names (`names`)."""
+"""Options of every service with a port. Each subclass sets the option names (`names`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.runtime.options import port as valid_port
 
 
 def listening_port(default: int) -> Any:
-    """The port of a service."""
+    """Declare the port option of a service."""
     return option(
         "--{service}-port",
         default=default,
@@ -20,7 +20,7 @@ def listening_port(default: int) -> Any:
 
 
 class ListenerConfig(Options):
-    """Where one service listens."""
+    """Address of one service."""
 
     enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")
     host: str = option(

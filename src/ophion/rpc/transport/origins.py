@@ -1,6 +1,6 @@
 """Allowed origins of a service that serves a web page: the configured ones and its own.
 
-A browser sends an `Origin` with every POST, also to the server of the page. The service therefore allows its own
+A browser sends an `Origin` with every POST, even to the server of the page itself. So the service allows its own
 origin: its scheme, one of its host names, and its port.
 """
 
@@ -30,9 +30,10 @@ class PageOrigins(OriginList):
         return self._is_own(text) or self._is_same_server(text, (host or b"").decode("latin-1").lower())
 
     def _is_same_server(self, origin: str, host: str) -> bool:
-        """Whether a page calls the server it came from, at any port, since ports may be mapped.
+        """Return whether a page calls the server from which it was loaded. The port is ignored, because ports may be
+        mapped.
 
-        With a name that is not listed this could be DNS rebinding; an IP address cannot be rebound.
+        The host must be an IP address or a listed name: an unlisted name could be DNS rebinding.
         """
         name = host.rpartition(":")[0] or host
         is_address = name.startswith("[") or name.replace(".", "").isdigit()

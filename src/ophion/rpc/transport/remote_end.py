@@ -1,4 +1,4 @@
-"""Facts about the other end of a transport."""
+"""Address and connection state of the other end of a transport."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_encrypted(transport: asyncio.BaseTransport) -> bool:
 
 
 def has_gone(transport: asyncio.BaseTransport) -> bool:
-    """Whether the other end has reset the connection, which a paused transport does not notice."""
+    """Return whether the other end has reset the connection. A paused transport does not report that."""
     connection = transport.get_extra_info("socket")
     if connection is None or not _TCP_INFO:
         return False

@@ -1,8 +1,8 @@
 """Replies to a request: an answer now or later, whole or piece by piece.
 
 There are four types, so that the common case has no overhead. `bytes` is a complete answer with status 200. An `Answer`
-has another status or several parts, so that a large result is not copied into an envelope. A `StreamedAnswer` is sent
-while it is produced (streaming.py). A `Pending` is resolved later. Only HTTP uses the status (json-rpc.md 1.4).
+has another status or several parts; parts avoid copying a large result. A `StreamedAnswer` is sent while it is produced
+(streaming.py). A `Pending` is resolved later. Only HTTP uses the status (json-rpc.md 1.4).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ UNAUTHORIZED_STATUS: Final = 401
 REQUEST_TIMEOUT: Final = 408
 
 SUCCESS: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
-"""Template of a success response: id, result; `failure` builds error responses."""
+"""Template of a success response, with id and result. `failure` builds error responses."""
 LARGE: Final = 64 * 1024
-"""From this size on, copying a result into its envelope costs more than writing three parts."""
+"""Results of this size are written in three parts, because copying them into an envelope would cost more."""
 
 
 class Answer(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Answer(Struct, frozen=True):
     parts: tuple[bytes, ...]
 
     def join(self) -> bytes:
-        """The whole body."""
+        """Return the whole body."""
         return b"".join(self.parts)
 
 
@@ -52,11 +52,11 @@ class Pending(Struct, Generic[T], eq=False):
     """A reply that is resolved later. The receiver sets `deliver`, which is called exactly once."""
 
     _abandon: Callable[[], object] = _nothing
-    """Cancels the work; does nothing if the work cannot be cancelled."""
+    """Cancels the work. Does nothing if the work cannot be cancelled."""
     weight: int = 0
     """Memory that the request holds, in bytes; 0 if unknown."""
     weighed: Callable[[], object] = _nothing
-    """Called after a large change of `weight`; set by the receiver."""
+    """Called after a large change of `weight`. The receiver sets it."""
     deliver: Callable[[T], None] = _ignore
     forget: Callable[[Pending[T]], object] = _ignore
     """Called when the reply is resolved or abandoned."""
@@ -67,7 +67,7 @@ class Pending(Struct, Generic[T], eq=False):
         if not self.is_done:
             self.is_done = True
             self.forget(self)
-            # drop the callbacks: they form a reference cycle that would keep the reply in memory
+            # the callbacks form a reference cycle that would keep the reply in memory
             deliver, self.deliver, self.weighed, self._abandon = self.deliver, _ignore, _nothing, _nothing
             deliver(reply)
 
@@ -78,7 +78,7 @@ class Pending(Struct, Generic[T], eq=False):
         abandon()
 
     def follow(self, other: Pending[T], ended: Callable[[], object] | None = None) -> None:
-        """Resolve with the reply of another `Pending`; `ended` is called once when that is done or abandoned."""
+        """Resolve with the reply of another `Pending`. `ended` is called once, when it is resolved or abandoned."""
         ends = [] if ended is None else [ended]
 
         def end() -> None:
@@ -104,7 +104,7 @@ class Pending(Struct, Generic[T], eq=False):
         self.weighed()
 
     def abandon(self) -> None:
-        """Cancel the work: the client has disconnected or the request has timed out."""
+        """Cancel the work, because the client has disconnected or the request has timed out."""
         self.is_done = True
         self.forget(self)
         abandon, self._abandon, self.deliver, self.weighed = self._abandon, _nothing, _ignore, _nothing
@@ -116,7 +116,7 @@ Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
 
 
 def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> Pending[Complete]:
-    """Collect a streamed answer, for batches and HTTP/1.0, which cannot stream."""
+    """Collect a streamed answer into one, for batches and HTTP/1.0, which cannot stream."""
     pending: Pending[Complete] = Pending(lambda: task.cancel())
     task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.weigh))
 

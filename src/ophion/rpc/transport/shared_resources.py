@@ -15,4 +15,4 @@ class SharedResources(Struct, frozen=True):
     budget: Budget = field(default_factory=Budget)
     turns: FairScheduler = field(default_factory=FairScheduler)
     lane: Lane = field(default_factory=lambda: InlineLane("pack"))
-    """Compresses answers."""
+    """The lane that compresses answers."""

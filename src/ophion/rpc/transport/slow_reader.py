@@ -1,7 +1,7 @@
 """Detects clients that read their answers too slowly.
 
-A long answer over a slow link is fine. But unread bytes stay in memory, and open streams are limited. A client that
-reads only a few bytes now and then counts as one that does not read.
+Reading a long answer over a slow link is allowed. But unread bytes stay in memory, and the number of streams is
+limited. So a client that reads only a few bytes now and then counts as not reading.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 MIN_BYTES: Final = 128 * 1024
-"""Bytes that a client must read to restart its timeout."""
+"""Number of bytes that a client must read to restart its timeout."""
 
 
 class SlowReaderCheck:
-    """Compares the send buffer of one client between two checks."""
+    """Measures how much of the send buffer one client reads between two checks."""
 
     __slots__ = ("_unsent",)
 
@@ -21,11 +21,11 @@ class SlowReaderCheck:
         self._unsent = 0
 
     def begin(self, unsent: int) -> None:
-        """Start when the send buffer is full."""
+        """Start measuring, when the send buffer is full."""
         self._unsent = unsent
 
     def goes_on(self, unsent: int) -> bool:
-        """Whether the client has read enough since the last check."""
+        """Return whether the client has read enough since the last check."""
         read = self._unsent - unsent
         if 0 <= read < MIN_BYTES:
             return False

@@ -3,12 +3,12 @@
     Rust thread -> bounded channel -> TraceStream.next() in the trace lane -> Streamed -> transport, chunk by chunk
 
 A handler opens its stream with `opened`. A result that fits into the first piece is returned as plain `bytes`. A longer
-one is a `Streamed`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece by piece
-(`Pump`). The pump reads the next piece when the socket has sent the previous one. So a slow client costs no memory, and
-the work stops when the client disconnects.
+result is a `Streamed`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece by
+piece (`Pump`). The pump reads the next piece when the socket has sent the previous one. So a slow client uses no extra
+memory, and the work stops when the client disconnects.
 
-An error before the first piece is an ordinary error response. An error after it aborts the connection, since the answer
-has begun; no client takes an aborted answer for a complete one.
+An error before the first piece is an ordinary error response. A later error aborts the connection, because part of the
+answer is already sent. So no client takes an incomplete answer for a complete one.
 """
 
 from __future__ import annotations
@@ -32,45 +32,45 @@ _HUGE_LENGTH: Final = 1 << 62
 
 
 class Streams:
-    """Limits the open streams: each holds a thread and some memory until its client has read it."""
+    """Limits the number of open streams. Each holds a thread and some memory until its client has read it."""
 
     def __init__(self, limit: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._slots = Slots(limit)
         self.max_bytes = max_bytes
-        """Limit for a result that cannot be streamed: inside a batch, and to HTTP/1.0."""
+        """Maximum size of a result that cannot be streamed: inside a batch, or for HTTP/1.0."""
 
     @property
     def open(self) -> int:
         return self._slots.used
 
     def enter(self) -> None:
-        """Count one more stream; `RpcError` if there are too many."""
+        """Count one more stream. Raises `RpcError` if there are too many."""
         if not self._slots.enter():
             raise TOO_MANY_TRACES()
 
     async def wait(self) -> None:
-        """Count one more stream of a batch, waiting until the limit allows it."""
+        """Wait until the limit allows one more stream of a batch, and count it."""
         await self._slots.wait()
 
     def leave(self, in_batch: bool) -> None:
-        """Count one less; `in_batch` if it was counted by `wait`."""
+        """Count one stream less. `in_batch` means that `wait` counted it."""
         self._slots.leave(in_batch)
 
 
 class Source(Protocol):
-    """A producer of pieces; `next` may block."""
+    """Produces the pieces of a result. `next` may block."""
 
     def next(self) -> bytes | None: ...
     def close(self) -> None: ...
 
 
 class Streamed:
-    """A result whose first piece is ready."""
+    """A result that is produced in pieces; the first piece is ready."""
 
     __slots__ = ("_in_batch", "_lane", "_source", "_streams", "first", "max_bytes")
 
     def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams, in_batch: bool = False) -> None:
-        """`in_batch`: `Streams.wait` has already counted the stream."""
+        """Create a streamed result. With `in_batch`, `Streams.wait` has already counted the stream."""
         self.first = first
         self._source = source
         self._lane = lane
@@ -86,19 +86,19 @@ class Streamed:
 
     @property
     def weight(self) -> int:
-        """0: `Streams` limits the memory of these streams."""
+        """Return 0, because `Streams` limits the memory of these streams."""
         return 0
 
     def __len__(self) -> int:
-        """Larger than any result in one piece, so that `Dispatcher` needs only one size check."""
+        """Return a number larger than any unstreamed result, so that `Dispatcher` needs only one size check."""
         return _HUGE_LENGTH
 
     async def next(self) -> bytes | None:
-        """The next piece; None after the last."""
+        """Return the next piece; None after the last."""
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
-        """Stop the work and free the slot."""
+        """Stop producing and release the stream slot."""
         self._source.close()
         if self._streams is not None:
             self._streams.leave(self._in_batch)
@@ -106,27 +106,27 @@ class Streamed:
 
 
 class Pieces(Protocol):
-    """A sequence of pieces whose first is ready."""
+    """A sequence of pieces, of which the first is ready."""
 
     first: bytes
 
     @property
     def weight(self) -> int:
-        """Memory that it holds and that is not counted elsewhere, in bytes."""
+        """Return the memory in bytes that these pieces hold and no other component counts."""
 
     async def next(self) -> bytes | None:
-        """The next piece; None after the last. Raises `OphionError` if the rest cannot be produced."""
+        """Return the next piece; None after the last. Raises `OphionError` if it cannot be produced."""
 
     def close(self) -> None:
-        """Discard the rest."""
+        """Discard the remaining pieces."""
 
 
 class Body(Pieces, Protocol):
-    """Pieces that can also be collected."""
+    """Pieces that can also be collected into one result."""
 
     @property
     def max_bytes(self) -> int:
-        """Size limit if the pieces are collected."""
+        """Return the maximum size of the collected pieces."""
 
 
 class Flow(Protocol):
@@ -160,9 +160,9 @@ class Bare(Struct, frozen=True):
 
 
 async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
-    """Start the work in the lane and wait for its first piece; return the whole result if there is no second.
+    """Start producing in the lane and wait for the first piece. If it is the only one, return it as the whole result.
 
-    A member of a batch waits for a stream slot first, since started work holds a thread.
+    A request of a batch waits for a stream slot first, because each stream holds a thread.
     """
     in_batch = WAITS_FOR_SLOT.get()
     if in_batch:
@@ -195,7 +195,7 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
 
 
 async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None) -> bytes:
-    """Collect all pieces; raise `RpcError` if they are too long. Calls `weigh` with the size so far."""
+    """Collect all pieces. Raises `RpcError` if they are too long. Calls `weigh` with the size so far."""
     limit = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
     parts, size = [body.first], len(body.first)
     try:
@@ -214,7 +214,7 @@ async def whole_of(body: Body, max_bytes: int | None = None, weigh: Callable[[in
 async def collected(
     answer: StreamedAnswer, max_bytes: int | None = None, weigh: Callable[[int], object] | None = None
 ) -> bytes:
-    """Collect the whole answer; raise `RpcError` if it is too long."""
+    """Collect the whole answer. Raises `RpcError` if it is too long."""
     return b"".join((answer.head, await whole_of(answer.body, max_bytes, weigh), answer.tail))
 
 
@@ -238,7 +238,7 @@ class Pump:
     """Writes one streamed answer to one transport.
 
     `frame` encodes a piece for the wire (HTTP chunks, WebSocket fragments); its second argument marks the last piece.
-    `done` is called once after the last write. `is_paused`: the send buffer of the transport is already full.
+    `done` is called once after the last write. `is_paused` means that the send buffer of the transport is already full.
     """
 
     def __init__(
@@ -260,11 +260,11 @@ class Pump:
 
     @property
     def weight(self) -> int:
-        """Memory that the rest of the answer holds, in bytes."""
+        """Return the memory that the unsent part of the answer holds, in bytes."""
         return self._answer.body.weight
 
     def pause(self) -> None:
-        """Stop writing: the send buffer is full."""
+        """Stop writing, because the send buffer is full."""
         self._is_writable.clear()
 
     def resume(self) -> None:
@@ -272,7 +272,7 @@ class Pump:
         self._is_writable.set()
 
     def abandon(self) -> None:
-        """Stop the work: the client has disconnected."""
+        """Stop producing, because the client has disconnected."""
         self._answer.body.close()
         self._task.cancel()
 
@@ -286,7 +286,7 @@ class Pump:
                 piece = await answer.body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
-            # a transient error can hit many streams at once: not a warning for each
+            # a transient error can hit many streams at once, so it is not logged as a warning
             level = logging.DEBUG if getattr(error, "transient", False) else logging.WARNING
             logger.log(level, "streamed answer aborted error=%s", error)
             self._transport.abort()
@@ -297,7 +297,7 @@ class Pump:
 
 
 def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
-    """Encode a piece of a chunked HTTP body; an empty chunk would end it."""
+    """Encode a piece of a chunked HTTP body. Empty pieces are skipped, because an empty chunk ends the body."""
     if not piece:
         return (b"0\r\n\r\n",) if is_last else ()
     size = b"%x\r\n" % len(piece)
@@ -305,7 +305,7 @@ def chunk(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
 
 
 def as_it_is(piece: bytes, is_last: bool) -> tuple[bytes, ...]:
-    """Return a piece unchanged, for an answer with a Content-Length."""
+    """Return a piece without framing, for an answer with a Content-Length."""
     return (piece,) if piece else ()
 
 

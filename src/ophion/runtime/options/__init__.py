@@ -1,14 +1,14 @@
-"""Options: declared once as fields of a class, read from flags, environment and file.
+"""Options: declared as fields of a class, read from flags, environment and file.
 
     class PoolConfig(Options):
         '''Transaction pool.'''                      # the heading in --help and in the documentation
         max_size: int = option("--tx-pool-max-size", default=4096, help="Maximum number of transactions.")
 
-From that one field come the flag `--tx-pool-max-size`, the variable `OPHION_TX_POOL_MAX_SIZE`, the TOML key
+This field defines the flag `--tx-pool-max-size`, the variable `OPHION_TX_POOL_MAX_SIZE`, the TOML key
 `tx-pool-max-size`, the line in `--help` and the line in `docs/options.md`. A configuration is a tree: a field whose
-type is such a class is a part, and a package receives its part only.
+type is a configuration class is a part. Each package receives only its own part.
 
-    declare   Options, option(), OptionSpec, specs_of(): what options a configuration class has
+    declare   Options, option(), OptionSpec, specs_of(): the options of a configuration class
     values    text to typed value: numbers, booleans, paths, enums, lists, and checks such as `port`
     sources   flags, environment and file: read_flag(), read_environment(), read_file()
     load      precedence, construction, checks and warnings: load(); part_of()

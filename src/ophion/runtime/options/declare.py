@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ophion.runtime.options.values import Check, Reader, ValueKind, kind_of
 
 REQUIRED: Final = object()
-"""The default of an option that has none."""
+"""Marks an option without a default."""
 
 
 class Declaration(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Declaration(Struct, frozen=True):
     needs: tuple[str, Any] | None
 
     def named(self, names: Mapping[str, str]) -> Declaration:
-        """Replace the names in braces."""
+        """Return the declaration with the names in braces replaced."""
         return replace(
             self,
             flags=tuple(flag.format_map(names) for flag in self.flags),
@@ -60,39 +60,40 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def kind(self) -> ValueKind:
-        """How the value is read. Computed at first use: evaluating all annotations would double the time to read a
-        command line."""
+        """Return how the value is read. Computed at first use, because evaluating all annotations would double the time
+        to read a command line.
+        """
         annotation = eval(self.declared.annotation, vars(sys.modules[self.declared.module]))
         return kind_of(annotation, self.declaration.parse)
 
     @property
     def default(self) -> Any:
-        """The default value; None for a required option."""
+        """Return the default value; None for a required option."""
         return None if self.declaration.required else self.declared.default
 
     @property
     def flag(self) -> str:
-        """The spelling used in messages."""
+        """Return the spelling used in messages."""
         return self.declaration.flags[0]
 
     @property
     def name(self) -> str:
-        """The TOML key: the first long flag without its dashes."""
+        """Return the TOML key: the first long flag without its dashes."""
         return self.names[0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names for files and, in capitals, for the environment: long flags only."""
+        """Return all names for files and, in capitals, for the environment. These are the long flags."""
         return tuple(flag[2:] for flag in self.declaration.flags if flag.startswith("--"))
 
     @property
     def metavar(self) -> str:
-        """Placeholder of the value in help texts; empty for a flag without value, such as --help."""
+        """Return the placeholder of the value in help texts; empty for a flag without value, such as --help."""
         return self.kind.metavar if self.declaration.metavar is None else self.declaration.metavar
 
     @property
     def takes_bare(self) -> bool:
-        """Whether the flag needs no value: booleans (true) and lists that may be empty."""
+        """Return whether the flag may stand without a value: booleans (true) and lists that may be empty."""
         return self.kind.is_bool or self.declaration.bare
 
 
@@ -109,12 +110,12 @@ def option(
 ) -> Any:
     """Declare an option; without a default it is required.
 
-    `parse` reads one value from text and `check` validates the result; both raise `ValueError` with the reason.
-    `bare` allows a list option without a value. `hidden` keeps it out of `--help`. `needs` names the main switch (or
-    switch and value) without which this option has no effect and causes a warning.
+    `parse` reads one value from text and `check` validates the result; both raise `ValueError` with the reason. `bare`
+    allows a list option without a value. `hidden` removes the option from `--help`. `needs` names the main switch (or
+    switch and value) of this option; without it the option has no effect and causes a warning.
 
-    Flags, `needs` and help may contain names in braces, which each class replaces (`names: ClassVar`), so that
-    services share a declaration.
+    Flags, `needs` and help may contain names in braces, which each class replaces (`names: ClassVar`), so that services
+    share a declaration.
     """
     if not flags or not flags[0].startswith("--"):
         raise TypeError("an option needs a long flag first")
@@ -136,7 +137,7 @@ class _OptionsMeta(StructMeta):
     """Moves the declarations out of the class body before msgspec creates the fields."""
 
     declared: Mapping[str, Declared]
-    """Options by the names of the fields, those of bases first."""
+    """Options by field name; options of base classes come first."""
     parts: Mapping[str, type[Options]]
 
     def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any], **settings: Any) -> _OptionsMeta:
@@ -163,7 +164,7 @@ class Options(Struct, metaclass=_OptionsMeta, frozen=True):
 
 
 def specs_of(cls: type[Options], path: tuple[str, ...] = ()) -> tuple[OptionSpec, ...]:
-    """Return the options of a configuration class and its parts in declaration order."""
+    """Return the options of a configuration class and its parts, in declaration order."""
     return _collected(cls, path)
 
 

@@ -1,4 +1,4 @@
-"""Builds a configuration from given values."""
+"""Builds a configuration from the values of all sources."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Loaded(Struct, Generic[T], frozen=True):
     given: Mapping[str, Given]
 
     def is_given(self, flag: str) -> bool:
-        """Whether this option was set on the command line, in the environment or in the file."""
+        """Return whether this option was set on the command line, in the environment or in the file."""
         return flag.removeprefix("--") in self.given
 
 
 def load(cls: type[T], given: Iterable[Given], problems: Iterable[str] = ()) -> Loaded[T]:
     """Build a configuration from values of all sources; flag wins over environment, environment over file.
 
-    `problems` are those found while reading the sources. `ConfigError` holds them and every unreadable or missing
-    value. Contradictions between values are found later, by `problems_of`.
+    `problems` were found while reading the sources. The `ConfigError` lists them and every invalid or missing value.
+    Contradictions between values are found later, by `problems_of`.
     """
     found = list(problems)
     winners, repeated = _winners(given)
@@ -89,7 +89,7 @@ def problems_of(config: Options) -> list[str]:
 
 
 def warnings_of(loaded: Loaded[Any]) -> list[str]:
-    """Return warnings: options whose main switch is off, then those of the parts."""
+    """Return warnings: about options whose main switch is off, then those of the parts."""
     specs = specs_of(type(loaded.config))
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}
     idle: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Options as text: `--help` for a terminal, a Markdown page for the documentation."""
+"""Renders options as text: `--help` for a terminal, a Markdown page for the documentation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INDENT = 6
 
 
 def help_sections(specs: Iterable[OptionSpec], width: int = 100, with_hidden: bool = False) -> str:
-    """Return help for the options under their headings."""
+    """Return the help text of the options under their headings."""
     blocks: list[str] = []
     for section, members in by_section(specs):
         shown = [spec for spec in members if with_hidden or not spec.declaration.hidden]
@@ -26,7 +26,7 @@ def help_sections(specs: Iterable[OptionSpec], width: int = 100, with_hidden: bo
 
 
 def by_section(specs: Iterable[OptionSpec]) -> list[tuple[str, list[OptionSpec]]]:
-    """Options grouped by heading, in the order of first appearance."""
+    """Return the options grouped by heading, in order of first appearance."""
     grouped: dict[str, list[OptionSpec]] = {}
     for spec in specs:
         grouped.setdefault(spec.section, []).append(spec)
@@ -42,7 +42,7 @@ def _help_entry(spec: OptionSpec, width: int) -> str:
 
 
 def value_form(spec: OptionSpec) -> str:
-    """Return the form of the value after the flag: `=FILE`, `=A,B…`, or `[=true|false]` where it is optional."""
+    """Return how the value follows the flag: `=FILE`, `=A,B…`, or `[=true|false]` when it is optional."""
     if not spec.metavar:
         return ""
     metavar = f"{spec.metavar}[,{spec.metavar}…]" if spec.kind.is_list else spec.metavar
@@ -57,7 +57,7 @@ def _sentence(spec: OptionSpec) -> str:
 
 
 def meaning(spec: OptionSpec) -> str:
-    """Return the help text, with the choices where the form of the value does not list them."""
+    """Return the help text. It lists the choices if `value_form` does not."""
     help_text = spec.declaration.help
     shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
     if set(spec.kind.choices[:1]) <= set(shown):
@@ -85,7 +85,7 @@ def _show(value: Any) -> str:
 
 
 def markdown(specs: Iterable[OptionSpec]) -> str:
-    """One table per section: flag, environment variable, default, meaning."""
+    """Return Markdown with one table per section: flag, environment variable, default, meaning."""
     lines: list[str] = []
     for section, members in by_section(specs):
         lines += [f"## {section}", "", "| Option | Variable | Default | Meaning |", "| --- | --- | --- | --- |"]

@@ -1,7 +1,7 @@
 """Reads values from the command line, the environment and a TOML file.
 
-Each source returns `Given`: the texts of an option with a label for messages. Texts become typed values later and in
-one place, so an option behaves the same in every source.
+Each source returns `Given`: the texts of an option, with a label for messages. One function converts all texts to typed
+values later, so an option behaves the same in every source.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options.declare import OptionSpec
 
 PREFIXES = ("OPHION_", "PANTHEON_", "BESU_")
-"""Prefixes of environment variables; those of Pantheon and Besu let existing set-ups run unchanged."""
+"""Prefixes of environment variables. With those of Pantheon and Besu, existing deployments run unchanged."""
 
 
 ForeignKey = Callable[[str, tuple[str, ...], str], bool]
 
 
 class OptionSource(enum.Enum):
-    """Source of a value; an earlier member wins over a later one."""
+    """Source of a value. An earlier member of this enum overrides a later one."""
 
     FLAG = 0
     ENVIRONMENT = 1
@@ -43,7 +43,7 @@ class Given(Struct, frozen=True):
     label: str
 
     def value(self) -> Any:
-        """Return the typed value; the `ValueError` names the option and the source."""
+        """Return the typed value. A `ValueError` names the option and the source."""
         try:
             return self.spec.kind.value(self.texts, self.spec.declaration.check)
         except ValueError as error:
@@ -51,16 +51,16 @@ class Given(Struct, frozen=True):
 
 
 def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
-    """Read the flag in `token`; a value in a separate token is taken from `rest`.
+    """Read the flag in `token`. If its value is a separate token, remove that from `rest`.
 
-    `options` is keyed by flag. `words` are the command names that may follow: an option without a value does not take
-    one of them as its value. `ConfigError` for an unknown flag or a missing value.
+    `options` is keyed by flag. `words` are the command names that may follow; they are not read as the value of an
+    option whose value is optional. Raises `ConfigError` for an unknown flag or a missing value.
     """
     flag, attached = _split(token, options)
     spec = options.get(flag)
     if spec is None:
         if rest and "=" not in token and not rest[0].startswith("-") and rest[0] not in words:
-            rest.popleft()  # the value of the unknown option, so that one mistake causes one message
+            rest.popleft()  # drop the value of the unknown option, so that one mistake gives one message
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
@@ -86,14 +86,14 @@ def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | No
 
 
 def split_text(spec: OptionSpec, text: str) -> tuple[str, ...]:
-    """Return the values in one text: those between commas for a list, the text itself otherwise."""
+    """Return the values in a text: split at commas for a list, else the text itself."""
     if not spec.kind.is_list:
         return (text,)
     return tuple(part.strip() for part in text.split(",")) if text else ()
 
 
 def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
-    """Return the message for an unknown flag, with similar flags."""
+    """Return the message for an unknown flag; it suggests similar flags."""
     import difflib  # imported for errors only
 
     visible = [name for name, spec in options.items() if not spec.declaration.hidden]
@@ -103,7 +103,7 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable is ignored, except that it empties a list."""
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable empties a list, else it is ignored."""
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found
@@ -120,7 +120,7 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
 
 
 def misspelt_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[str]:
-    """Return warnings about variables whose name is almost that of an option."""
+    """Return warnings about variables with nearly the name of an option."""
     names = [name for name in environ if name.startswith(PREFIXES[0])]
     if not names:
         return []
@@ -143,10 +143,11 @@ def variable(prefix: str, name: str) -> str:
 def read_file(
     path: Path, specs: Iterable[OptionSpec], foreign: ForeignKey | None = None, warnings: list[str] | None = None
 ) -> list[Given]:
-    """Read a TOML file whose keys are option names. `ConfigError` lists all problems of the file.
+    """Read a TOML file whose keys are option names. A `ConfigError` lists all problems of the file.
 
-    `foreign` receives a key that is no option, with its texts and label, and returns whether it accepts it.
-    `warnings` receives two spellings of one option with different values; without it that is a problem.
+    `foreign` is called with a key that is no option, its texts and its label, and returns whether it accepts the key.
+    `warnings` gets a text when two spellings of one option have different values. Without `warnings`, that is a
+    problem.
     """
     table = _table(path)
     by_name = {name: spec for spec in specs for name in spec.names}

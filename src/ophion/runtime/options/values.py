@@ -1,7 +1,7 @@
 """Reads typed values from text.
 
-The annotation of a field chooses the reader. A reader raises `ValueError` with the reason; the caller adds the option
-and the source.
+The annotation of a field selects the reader. A reader raises `ValueError` with the reason; the caller adds the names of
+the option and the source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES_IN_METAVAR = 4
 
 
 class ValueKind(Struct, frozen=True):
-    """How the values of an option are read, and their name in help texts."""
+    """How values of one type are read, and their name in help texts."""
 
     read: Reader
     metavar: str
@@ -47,7 +47,7 @@ class ValueKind(Struct, frozen=True):
 
 
 def kind_of(annotation: Any, parse: Reader | None) -> ValueKind:
-    """Return the kind of an annotation; `parse` replaces the reader of a single value."""
+    """Return how values of an annotated type are read. `parse` replaces the reader of a single value."""
     origin = typing.get_origin(annotation)
     if origin in _UNIONS:
         inner = [member for member in typing.get_args(annotation) if member is not type(None)]
@@ -76,7 +76,7 @@ def kind_of(annotation: Any, parse: Reader | None) -> ValueKind:
 
 
 def read_text(text: str) -> str:
-    """Read UTF-8 text; the command line and the environment may hold other bytes."""
+    """Read UTF-8 text. Raises for other bytes, which the command line and the environment may contain."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -85,14 +85,14 @@ def read_text(text: str) -> str:
 
 
 def read_host(text: str) -> str:
-    """Read a host name or an address. An empty text is refused, because it would mean every address."""
+    """Read a host name or an address. Empty text is refused, because it would mean every address."""
     if not text.strip():
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host to listen on is reachable from this machine alone. An unknown name counts as reachable."""
+    """Return whether only this machine can reach a host to listen on. An unknown name counts as reachable by others."""
     if host.lower() == "localhost":
         return True
     try:
@@ -143,7 +143,7 @@ def read_float(text: str) -> float:
 
 
 def hex_bytes(least: int, most: int, what: str) -> Reader:
-    """Return a reader of hex bytes with optional 0x; `what` names the expected value in messages."""
+    """Return a reader of hex bytes with optional 0x. `what` names the expected value in messages."""
 
     def read(text: str) -> bytes:
         digits = text.removeprefix("0x")
@@ -207,4 +207,4 @@ def at_least(low: int) -> Check:
 
 
 port = between(0, 65535)
-"""A check for port numbers; 0 asks the system for a free one."""
+"""A check for port numbers. With 0, the system chooses a free port."""

@@ -1,8 +1,8 @@
 """Byzantine members.
 
-A Byzantine member runs a real machine, so that it acts at the right time, and changes what the machine sends. It has
-only its own key: it can repeat votes of others but not forge them. In the worst case they cooperate, so all Byzantine
-members of a run share their knowledge at once.
+A Byzantine member runs a real state machine, so that it acts at the right time, and changes the messages that the
+machine sends. It has only its own key: it can repeat votes of others but not forge them. All Byzantine members of a run
+share their knowledge at once, because cooperation is the worst case.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ if TYPE_CHECKING:
 
 _OLD_MESSAGES: Final = 30
 _SMALL_BODY_DELAY_S: Final = 0.001
-"""A copy with an empty body arrives before a large block."""
+"""Delay of a copy with an empty body: it arrives before the large block."""
 _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine members of a run: who they are, and which block each member was sent."""
+    """Shared knowledge of the Byzantine members of a run: their indexes, and the block that each honest member was
+    sent.
+    """
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
         self.audience: dict[Hash32, frozenset[int]] = {}
-        """Digest to the members that shall accept it."""
+        """Members that shall accept a block, by its digest."""
 
 
 class Liar:
-    """The Byzantine part of a member."""
+    """The Byzantine behaviour of one member."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Liar:
         self._silent_until = math.inf if is_mute else 0.0
         self._tricks = 0
 
-    # --- instead of the machine's own words -----------------------------------------------------
+    # --- changing the machine's messages --------------------------------------------------------
 
     def say(self, message: BftMessage) -> None:
         """Send, change or drop a message that the machine would send to all validators."""
@@ -101,7 +103,7 @@ class Liar:
         self._send(message)
 
     def hear(self, message: BftMessage) -> None:
-        """React to a received message in addition to the machine."""
+        """React to a received message; the machine processes it too."""
         if self._is_silent():
             return
         if len(self._old) < _OLD_MESSAGES or self._rng.random() < 0.1:
@@ -121,7 +123,7 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest towards its audience, whatever else was voted for."""
+        """Vote for a digest, in messages to its audience only. Other votes of the member do not matter."""
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
             return
@@ -131,12 +133,12 @@ class Liar:
         self._send(self._factory.prepare(height, round_number, digest), to)
         self._send(self._factory.commit(height, round_number, digest, digest), to)
 
-    # --- tricks ---------------------------------------------------------------------------------
+    # --- attacks --------------------------------------------------------------------------------
 
     def _swap_body(self, message: BftMessage) -> None:
-        """Send a proposer's signed block with another body under the same digest.
+        """Send a proposer's signed block with another body but the same digest.
 
-        In QBFT the proposer signs the body too, so only own proposals can be changed.
+        In QBFT the proposer signs the body too, so a member can do this only with its own proposals.
         """
         is_signed = isinstance(message, Proposal) and not self._world.network.rules.certifies_proposal
         if is_signed and message.author != self._member.address:
@@ -160,7 +162,7 @@ class Liar:
             self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
-        """Send one block to some members and another to the rest; the other Byzantine members support both."""
+        """Send one block to some members and another block to the rest. Other Byzantine members support both."""
         other = self._another(message)
         fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}
@@ -171,7 +173,7 @@ class Liar:
             self.support(proposal.height, proposal.round, proposal.block.digest)
 
     def _another(self, message: Proposal) -> Proposal:
-        """Return a second proposal for the same round: another block, with any certificate that might pass."""
+        """Return a second proposal for the same round: another block, with any certificate that might be accepted."""
         content = Content.decode(message.block.encoded)
         is_valid = self._rng.random() < 0.8
         block = stand_in_block(
@@ -204,7 +206,7 @@ class Liar:
         )
 
     def _ask_falsely(self, message: RoundChange) -> None:
-        """Hide what was prepared, claim what was not, or request a round far ahead."""
+        """Send a false round change: hide a prepared block, claim an unprepared one, or request a round far ahead."""
         trick = self._rng.randrange(4)
         if trick == 0:
             self._send(self._factory.round_change(message.height, message.round, None))
@@ -219,7 +221,7 @@ class Liar:
                 self._send(old)
 
     def _invented(self, message: RoundChange) -> RoundChange:
-        """Return a round change whose claim has only the own vote."""
+        """Return a round change that claims a prepared block with only the member's own vote."""
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
         block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))
@@ -233,14 +235,14 @@ class Liar:
         return RoundChange(signed, block, outside, message.fingerprint + b"invented")
 
     def _announce_forgery(self, message: Proposal) -> None:
-        """Announce the proposal as a finished block with invalid seals."""
+        """Announce the proposal as a final block with invalid seals."""
         block = message.block
         seals = tuple(stand_in_seal(member.address, bytes(32)) for member in self._others())
         own = stand_in_seal(self._member.address, block.digest)
         forged = FinalBlock(block, message.round, (own, own, own, *seals), self._member.head.tally)
         self._world.mail.announce(self._member, forged, self._world.members)
 
-    # --- pieces ---------------------------------------------------------------------------------
+    # --- helpers --------------------------------------------------------------------------------
 
     def _does(self, kind: Misconduct) -> bool:
         return kind in self._kinds

@@ -1,7 +1,7 @@
-"""Clique networks under one seed: in-turn blocks, delays, forks and fork choice, with real engine and headers.
+"""Simulates Clique networks: in-turn blocks, delays, forks and fork choice, with real engine and headers.
 
-The engine checks the rules itself, so nothing is faked. Blocks are sent whole; a block with an unknown parent is
-fetched together with its ancestors. Sealing follows consensus.md 1.7, fork choice is the engine's (1.8).
+Headers, seals and rules are real, unlike in the BFT simulation. Blocks are sent whole; a member fetches the unknown
+ancestors of a block. Sealing follows consensus.md 1.7, fork choice is the engine's (1.8).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SimulatedSigner:
 
 
 class SimulatedCliqueNetwork:
-    """Signers under one clock. One store holds all blocks; each signer knows some of them."""
+    """Signers that share one clock. One store holds all blocks; each signer knows some of them."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class SimulatedCliqueNetwork:
         trace: Trace | None = None,
         listed: Sequence[int] | None = None,
     ) -> None:
-        """`listed` are the members in the genesis, in the order of the file; all of them by default."""
+        """Create a network. `listed` are the signers in the genesis, in the order of the file; by default all."""
         self.rng = Random(seed)
         self.now = 0.0
         self.period_s = period_s
@@ -101,7 +101,7 @@ class SimulatedCliqueNetwork:
         for index in dishonest:
             self.members[index].misbehaves = True
 
-    # --- what engines read ----------------------------------------------------------------------
+    # --- read by engines ------------------------------------------------------------------------
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
         return self.blocks.get(block_hash)
@@ -116,10 +116,10 @@ class SimulatedCliqueNetwork:
         return ()
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return None: every state is folded from headers."""
+        """Return None, so that the engine computes every state from headers."""
         return None
 
-    # --- by hand --------------------------------------------------------------------------------
+    # --- control by tests -----------------------------------------------------------------------
 
     def start(self) -> None:
         for member in self.members:
@@ -161,7 +161,7 @@ class SimulatedCliqueNetwork:
         self._schedule(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Run until a time, until `unless` holds (returns True) or until a rule is broken."""
+        """Run until a time or until a rule is broken. Stops early and returns True when `unless` holds."""
         while self._heap and self._heap[0][0] <= until:
             self.now, self._running, action, member, payload = heapq.heappop(self._heap)
             self.steps += 1
@@ -229,7 +229,9 @@ class SimulatedCliqueNetwork:
         return block
 
     def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
-        """Seal two blocks at one height, a false difficulty, a block far ahead of time, or a block sent to few."""
+        """Misbehave as a signer: seal two blocks at one height, use a false difficulty, seal far ahead of time, or send
+        to few.
+        """
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
         block = self._sealed(member, header)
@@ -282,7 +284,7 @@ class SimulatedCliqueNetwork:
                         self._send(member, other, block)
 
     def _take(self, member: SimulatedSigner, block: HashedHeader) -> None:
-        """Import a block after its unknown ancestors; a block from the future is tried again later."""
+        """Import a block after its unknown ancestors. A block from the future is imported later."""
         missing = [block]
         while missing[-1].parent_hash not in member.known:
             missing.append(self.blocks[missing[-1].parent_hash])
@@ -298,7 +300,7 @@ class SimulatedCliqueNetwork:
             self._choose(member, candidate)
 
     def _is_valid(self, block: HashedHeader) -> bool:
-        """Whether the engine accepts the block; all members agree once its time has come."""
+        """Return whether the engine accepts the block. After its timestamp, all members get the same result."""
         if block.hash in self._bad:
             return False
         if block.hash in self.totals:
@@ -334,7 +336,7 @@ class SimulatedCliqueNetwork:
             self._replan(member)
 
     def _check_recency(self, member: SimulatedSigner, block: HashedHeader) -> None:
-        """Check without the engine's snapshots that no signer signs twice within floor(n/2)+1 blocks."""
+        """Check that no signer signs twice within floor(n/2)+1 blocks. Does not use the engine's snapshots."""
         signers = self.engine.members(self.blocks[block.parent_hash], self)
         author, cursor = self.engine.author(block), block
         for _ in range(len(signers) // 2):
@@ -347,7 +349,7 @@ class SimulatedCliqueNetwork:
     def _tip(self, block: HashedHeader) -> Tip:
         return Tip(block, self.totals[block.hash])
 
-    # --- pieces ---------------------------------------------------------------------------------
+    # --- helpers --------------------------------------------------------------------------------
 
     def _schedule(
         self, at: float, action: Callable[[SimulatedSigner, Any], None], member: SimulatedSigner, payload: Any

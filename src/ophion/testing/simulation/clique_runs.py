@@ -1,4 +1,4 @@
-"""One seed of a Clique network: a fault phase, then recovery, then a check that all follow one growing chain."""
+"""Runs one seed of a Clique network: a fault phase, recovery, then a check that one chain grows on all signers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CliqueOutcome(Struct, frozen=True):
 
 
 def spare_signers(signers: int) -> int:
-    """Return how many signers may fail: floor(n/2)+1 of them keep a chain growing (consensus.md 1.5)."""
+    """Return how many signers may fail: a chain needs floor(n/2)+1 signers to grow (consensus.md 1.5)."""
     return signers - (signers // 2 + 1)
 
 
@@ -44,7 +44,7 @@ def run_clique_seed(
 
 
 def _prepare(world: SimulatedCliqueNetwork, conditions: FaultPlan) -> None:
-    """Schedule the faults. Clique stores all it needs on its chain, so every outage keeps the disk."""
+    """Schedule the faults. All consensus data of Clique is on its chain, so no outage loses the disk."""
     world.link = conditions.link
     for partition in conditions.partitions:
         world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
@@ -55,7 +55,7 @@ def _prepare(world: SimulatedCliqueNetwork, conditions: FaultPlan) -> None:
 
 
 def _heal(world: SimulatedCliqueNetwork) -> float:
-    """End the faults; return the time until all honest signers had one newer chain."""
+    """End the faults; return the time until all honest signers have the same newer chain."""
     world.link = CALM
     world.run(world.now + 5.0)
     for member in world.members:
@@ -65,7 +65,7 @@ def _heal(world: SimulatedCliqueNetwork) -> float:
     count = len(world.members)
     depth = count
     start = max(member.head.number for member in world.honest)
-    # the slowest block is out of turn, after its maximum random delay
+    # the slowest block is an out-of-turn block with the maximum random delay
     per_block_s = world.period_s + (count // 2 + 1) * DELAY_UNIT_S + 10 * CALM.max_delay_s
     limit_s = (2 * depth + count) * per_block_s
     grown = world.run(

@@ -1,6 +1,6 @@
 """Drives the machines of a simulated network: timers, disk, blocks and crashes.
 
-It runs effects in order, as `ophion.producer.bft_driver` does, and can stop between two of them.
+It runs effects in order, as `ophion.producer.bft_driver` does. A crash can happen between two effects.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LONGEST_DYING_S: Final = 0.5
 ALLOWED_LEAD_S: Final = 1
 
 DEFAULT_TIMING: Final = RoundTiming(1.0, 1.5, 6.0)
-"""Short rounds and an early cap, so that a run has many of both."""
+"""Short timeouts with an early cap, so that a run has many rounds and reaches the cap."""
 
 
 class NetworkSettings(Struct, frozen=True):
@@ -67,14 +67,14 @@ class Driver:
         self.slow_work_s = 0.0
         """Maximum time for building, checking or importing a block."""
         self.has_load = True
-        """Whether blocks have transactions."""
+        """Whether blocks contain transactions."""
         self._world = world
         self._network = world.network
         self._event_queue = world.event_queue
         self._checker = world.checker
         self._blocks_built = 0
 
-    # --- coming and going -----------------------------------------------------------------------
+    # --- starts and stops -----------------------------------------------------------------------
 
     def boot(self, member: SimulatedMember) -> None:
         """Start a member with the content of its disk."""
@@ -104,7 +104,7 @@ class Driver:
             self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:
-        """Stop a member during its next effects."""
+        """Stop a member while it runs its next effects."""
         if member.machine is not None:
             member.dies_after = self._world.rng.randint(0, 4)
             self._event_queue.add(
@@ -133,7 +133,7 @@ class Driver:
             _EFFECTS[type(effect)](self, member, effect)
 
     def extend(self, member: SimulatedMember, block: FinalBlock) -> bool:
-        """Append a block to a member's chain if it fits; return whether it did."""
+        """Append a block to a member's chain; return whether it fits."""
         if block.parent != member.head.hash or not block.is_sealed_by(member.head.tally.validators):
             return False
         member.chain.append(block)
@@ -143,7 +143,7 @@ class Driver:
         return True
 
     def report_head(self, member: SimulatedMember) -> None:
-        """Report the head of its chain to a machine."""
+        """Tell a member's machine its current head."""
         head = member.head
         place = Head(head.height, head.hash, head.timestamp, head.builder)
         self.handle(member, NewHead(place, head.tally.validators, self._network.timing))
@@ -176,7 +176,7 @@ class Driver:
         member.timers.pop(effect.kind, None)
 
     def _fire(self, member: SimulatedMember, effect: SetTimer) -> None:
-        # a timer that was set again has another number
+        # a timer that was set again has a new number
         if member.timers.get(effect.kind) == self._event_queue.current:
             del member.timers[effect.kind]
             self.handle(member, effect.event)
@@ -196,7 +196,7 @@ class Driver:
         self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _problem(self, member: SimulatedMember, content: Content) -> str | None:
-        """Return why a block is invalid by the light header rules and execution, as far as fake blocks have them."""
+        """Return why a block is invalid, by those header rules and execution results that fake blocks have."""
         head = member.head
         if content.parent != head.hash:
             return "wrong parent"

@@ -1,4 +1,4 @@
-"""Virtual time of a simulation: scheduled actions in order."""
+"""Virtual time of a simulation: runs scheduled actions in order."""
 
 from __future__ import annotations
 

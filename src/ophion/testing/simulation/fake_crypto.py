@@ -1,8 +1,8 @@
 """Fake blocks, keys and signatures, so that thousands of networks run in a minute.
 
-The machine and its rules are real; only expensive parts are replaced. A fake block is a few bytes, its digest is its
-hash with the round in the last bytes, and a seal contains its author and what it seals. As with real keys, no member
-can sign for another author: members only have their own `FakeMessageFactory`.
+State machine and rules are real; only expensive parts are replaced. A fake block has a few bytes. Its digest is its
+hash with the round in the last bytes. A seal contains its author and the sealed hash. As with real keys, no member can
+sign for another, because members have only their own `FakeMessageFactory`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OTHER_BODY: Final = b"body of another block"
 
 
 def stand_in_address(index: int) -> Address:
-    """Return the address of a member; addresses are in the order of indexes."""
+    """Return the address of a member. Addresses sort in the order of indexes."""
     return (index + 1).to_bytes(ADDRESS_LENGTH, "big")
 
 
@@ -46,9 +46,9 @@ class Content(Struct, frozen=True):
     parent: Hash32
     timestamp: int
     nonce: int
-    """Distinguishes two blocks with otherwise equal content."""
+    """Makes two blocks with otherwise equal content different."""
     is_valid: bool = True
-    """Whether its execution matches its header."""
+    """Whether the execution result matches the header."""
     vote: Vote | None = None
 
     def encode(self) -> bytes:
@@ -89,7 +89,7 @@ def has_other_body(block: Candidate) -> bool:
 
 
 def stand_in_seal(author: Address, seal_hash: Hash32) -> Signature:
-    """Return the seal of an author; members call it through their own message factory only."""
+    """Return the seal of an author. Members call this only through their own message factory."""
     return _SEAL_MARK + author + seal_hash
 
 
@@ -155,5 +155,5 @@ class FakeMessageFactory:
         return stand_in_seal_author(seal_hash, seal)
 
     def _fingerprint(self, kind: bytes, height: int, round_number: int, digest: bytes) -> bytes:
-        """Return a fingerprint; the same statement has the same one, as with deterministic signatures."""
+        """Return a fingerprint. Equal statements have equal fingerprints, as with deterministic signatures."""
         return b"%b%b%d/%d/%b" % (self.address, kind, height, round_number, digest)

@@ -1,4 +1,4 @@
-"""The faults of a run: everything a seed determines before a simulated network starts.
+"""The faults of a run, which the seed determines before the simulated network starts.
 
 A run has a fault phase and a recovery phase. In the fault phase messages are delayed, lost, duplicated and reordered.
 Members are partitioned, stop and restart, with or without their disk. After that the network must make blocks.
@@ -25,19 +25,19 @@ class Misconduct(Enum):
     EQUIVOCATION = "equivocation"
     """Prepares and commits every block it receives, unchecked, in every round."""
     FORGED_SEALS = "forged seals"
-    """Commits with a seal of another member or of nothing."""
+    """Commits with a seal of another member, or with an invalid seal."""
     STALE_ROUND_CHANGES = "stale round changes"
-    """Hides what it has prepared, requests rounds far ahead, and repeats old messages."""
+    """Hides prepared blocks, requests rounds far ahead, and repeats old messages."""
     WITHHOLDING = "withholding"
     """Sends each message to some members only."""
     BODY_SWAP = "body swap"
-    """Sends proposals and prepared blocks, own and foreign, with a wrong body."""
+    """Sends proposals and prepared blocks, its own and those of others, with a wrong body."""
     WITHHELD_PROPOSALS = "withheld proposals"
-    """Votes like an honest member and never proposes."""
+    """Votes like an honest member but never proposes."""
     OTHER_DIGESTS = "other digests"
     """Prepares and commits blocks that do not exist."""
     REPLAY = "replay"
-    """Sends received messages back, to their authors too, at once and later."""
+    """Sends received messages again, at once and later, also to their authors."""
 
 
 class LinkQuality(Struct, frozen=True):
@@ -46,12 +46,12 @@ class LinkQuality(Struct, frozen=True):
     min_delay_s: float
     max_delay_s: float
     slow_share: float = 0.0
-    """Share of messages that take up to ten times as long."""
+    """Share of messages that take up to ten times as long as others."""
     loss: float = 0.0
     duplication: float = 0.0
 
     def fate(self, rng: Random) -> tuple[float, ...]:
-        """Return the delays of the copies of a message in seconds; empty if it is lost."""
+        """Draw the delays in seconds of each copy of a message; empty if the message is lost."""
         if self.loss and rng.random() < self.loss:
             return ()
         delay = self._delay(rng)
@@ -98,7 +98,7 @@ class FaultPlan(Struct, frozen=True):
     slow_work_s: float
     """Maximum time for building and checking a block."""
     extra_loss: dict[type, float] = field(default_factory=dict)
-    """Additional loss per message type; without commits, for example, many blocks are prepared and few decided."""
+    """Additional loss per message type. For example, without commits many blocks are prepared and few decided."""
     partitions: tuple[Partition, ...] = ()
     outages: tuple[Outage, ...] = ()
     flaps: tuple[tuple[float, int, int], ...] = ()
@@ -108,19 +108,19 @@ class FaultPlan(Struct, frozen=True):
 
     @property
     def faulty(self) -> frozenset[int]:
-        """Members that count as faulty: Byzantine ones and those that lose their votes."""
+        """Return the members that count as faulty: Byzantine members and members that lose their votes."""
         return frozenset(self.misconduct) | self.forgetful
 
     @property
     def forgetful(self) -> frozenset[int]:
-        """Members that lose their disk."""
+        """Return the members that lose their disk."""
         return frozenset(outage.member for outage in self.outages if not outage.keeps_disk)
 
 
 def draw_conditions(rng: Random, validators: int, byzantine: int, storm_s: float) -> FaultPlan:
     """Draw random faults with `byzantine` Byzantine members.
 
-    Members that lose their disk are drawn from the rest of f, since they may contradict their votes.
+    Members that lose their disk also count towards f, since they may contradict their votes.
     """
     members = list(range(validators))
     liars = rng.sample(members, byzantine)
@@ -173,7 +173,7 @@ def _draw_flaps(rng: Random, validators: int, storm_s: float) -> tuple[tuple[flo
 
 
 def _draw_misconduct(rng: Random, are_too_many: bool) -> tuple[Misconduct, ...]:
-    """Draw misbehaviour: silence alone, or a combination of others. More than f members aim for a fork."""
+    """Draw misconduct: silence alone, or a combination of others. More than f Byzantine members try to cause a fork."""
     if rng.random() < 0.15 and not are_too_many:
         return (Misconduct.SILENCE,)
     kinds = list(Misconduct)

@@ -1,4 +1,4 @@
-"""Rules that must hold after every step, checked without looking into the machines.
+"""Checks rules that must hold after every step, without looking into the state machines.
 
 The checker sees what a member sends, stores, decides and imports. The rules apply to honest members: those that neither
 misbehave nor lose their disk.
@@ -18,7 +18,7 @@ from ophion.testing.simulation.fake_crypto import has_other_body
 from ophion.testing.simulation.member import FinalBlock, SimulatedMember
 
 _MESSAGES_PER_VALIDATOR = 12
-"""Votes of the current and three later rounds, and three round changes, with a margin."""
+"""Limit on stored messages: votes of the current and three later rounds, and three round changes, with a margin."""
 _MESSAGES_BESIDE = 24
 
 
@@ -34,12 +34,12 @@ class Violation(Struct, frozen=True):
 
 
 class Checker:
-    """Collects violations; the run ends with the first."""
+    """Collects violations. The run ends with the first one."""
 
     def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
         self.forgetful: frozenset[int] = frozenset()
-        """Faulty members that only lose their disk: they skip the height at which they restart."""
+        """Members that lose their disk but are not Byzantine. They skip the height at which they restart."""
         self.violations: list[Violation] = []
         self.finals: dict[int, FinalBlock] = {}
         """Blocks decided by honest members, by height."""
@@ -54,15 +54,15 @@ class Checker:
             + _MESSAGES_BESIDE
         )
         self._votes: dict[tuple[int, int, int, type], Hash32] = {}
-        """(member, height, round, kind) to the digest it voted for."""
+        """Digest of each vote, by (member, height, round, kind)."""
         self._round_reached: dict[tuple[int, int], int] = {}
-        """(member, height) to the latest round it requested."""
+        """Latest requested round, by (member, height)."""
         self._committers: dict[tuple[int, int, Hash32], set[int]] = {}
-        """(height, round, hash) to honest members that committed it."""
+        """Honest members that committed a block, by (height, round, hash)."""
         self._locks: dict[int, tuple[int, Hash32]] = {}
-        """Height to (round, hash) of which enough honest members hold a proof: later votes must be for it."""
+        """(round, hash) by height, if enough honest members hold a proof. Later votes must be for this block."""
 
-    # --- what members do ------------------------------------------------------------------------
+    # --- called for actions of members ----------------------------------------------------------
 
     def on_step(self, member: SimulatedMember, machine: BftStateMachine, now: float) -> None:
         """Check that the memory of a machine is bounded."""
@@ -70,7 +70,7 @@ class Checker:
             self._broken(now, "bounded memory", f"{member.name} holds {machine.footprint()} messages")
 
     def on_say(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that an honest member contradicts no earlier message and sends only what is on its disk."""
+        """Check that an honest member never contradicts itself, and sends a vote only once it is on disk."""
         if member.index in self.dishonest:
             if member.index in self.forgetful:
                 self._check_single_vote(member, message, now)
@@ -117,7 +117,7 @@ class Checker:
         """Record that no block was made although the network was healthy."""
         self._broken(now, "height grows after healing", detail)
 
-    # --- pieces ---------------------------------------------------------------------------------
+    # --- helpers --------------------------------------------------------------------------------
 
     def _check_remembered(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
         """Check that a vote is on disk before it is sent (consensus.md 2.10)."""
@@ -133,7 +133,7 @@ class Checker:
             )
 
     def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check single votes across restarts; without a disk only after the first heights."""
+        """Check that a member votes once per round, even across restarts. A lost disk excuses the first heights."""
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
         digest = message.block.digest if isinstance(message, Proposal) else message.digest
@@ -142,7 +142,7 @@ class Checker:
             self._broken(now, "one vote per round", f"{member.name} says two things in {_place(message)}")
 
     def _note_commit(self, member: SimulatedMember, message: Commit) -> None:
-        """Record a commit. When Q - f honest members hold the proof, the block may be decided and is locked."""
+        """Record a commit. When Q - f honest members hold the proof, the block may be decided, so it is locked."""
         validators = len(member.head.tally.validators)
         block_hash = _hash_of(member, message)
         committers = self._committers.setdefault((message.height, message.round, block_hash), set())

@@ -1,8 +1,8 @@
 """Connection events of members, correct or not.
 
-Machines take a closed connection as a hint that a member is absent. Here the hint may be missing (a member dies and its
-connections stay open), late, or false (a connection breaks for a while and messages arrive by relay). It has its own
-random source, so that the faults of a seed do not depend on it.
+State machines treat a closed connection as a hint that a member is offline. Here the hint may be missing (a member dies
+and its connections stay open), late, or false (a connection breaks for a while and messages arrive by relay). This
+module has its own random source, so that it does not change the other faults of a seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ophion.testing.simulation.network import SimulatedNetwork
 
 _NOTICED: Final = 0.6
-"""Share of closed connections that are noticed."""
+"""Probability that a closed connection is noticed."""
 _LONGEST_NOTICE_S: Final = 1.0
 
 
@@ -37,7 +37,7 @@ class Links:
                 self._notify(other, Connected(member.address), 0.0)
 
     def down(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
-        """End the connections of a member; some of the others notice."""
+        """Close the connections of a member. Only some of the other members notice."""
         for other in others:
             if other is not member:
                 for one, event in ((member, Disconnected(other.address)), (other, Disconnected(member.address))):

@@ -1,4 +1,4 @@
-"""A simulated member: its chain, its disk, and the machine while it runs."""
+"""A simulated member: its chain, its disk, and its state machine while it runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FinalBlock:
     def of(
         block: Candidate, round_number: int, seals: tuple[Signature, ...], before: Tally, epoch_length: int
     ) -> FinalBlock:
-        """Return the block on a chain whose tally was `before`."""
+        """Return the block with the tally after it; `before` is the tally of its parent."""
         vote = Content.decode(block.encoded).vote
         if block.height % epoch_length == 0:
             after = Tally.of(before.validators)
@@ -67,11 +67,11 @@ class FinalBlock:
 
     @cached_property
     def sealers(self) -> tuple[Address | None, ...]:
-        """Authors of the seals; None for a seal that is not over this block in this round."""
+        """Return the authors of the seals; None for a seal of another block or round."""
         return tuple(stand_in_seal_author(self.block.digest, seal) for seal in self.seals)
 
     def is_sealed_by(self, validators: tuple[Address, ...]) -> bool:
-        """Whether a quorum of distinct validators has sealed it."""
+        """Return whether a quorum of distinct validators has sealed the block."""
         found = set(self.sealers)
         return len(found) == len(self.seals) and found <= set(validators) and len(found) >= quorum_of(len(validators))
 
@@ -99,20 +99,20 @@ class SimulatedMember:
         self.address = address
         self.chain = [genesis]
         self.machine: BftStateMachine | None = None
-        """None while the member is down."""
+        """The state machine; None while the member is down."""
         self.memory: DurableVotes | None = None
-        """Stored votes, besides the chain."""
+        """Votes stored on disk."""
         self.liar: Liar | None = None
         self.proposals = LocalProposals()
         self.timers: dict[TimerKind, int] = {}
-        """Number of the valid event of each kind of timer."""
+        """Number of the valid event for each kind of timer."""
         self.group = 0
         self.skew_s = 0.0
-        """How far its clock is ahead."""
+        """Seconds by which the member's clock is ahead."""
         self.target = 0
         """The height it is synchronising to."""
         self.dies_after: int | None = None
-        """Number of effects it still runs before it stops."""
+        """Number of effects that the member still runs before it crashes."""
 
     @property
     def name(self) -> str:

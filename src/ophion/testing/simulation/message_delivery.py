@@ -19,7 +19,7 @@ Letter: TypeAlias = "BftMessage | FinalBlock"
 
 
 class MessageDelivery:
-    """Delivers messages to connected members: late, twice or not at all."""
+    """Delivers messages to connected members, possibly late, twice or not at all."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class MessageDelivery:
         self.extra_loss: dict[type, float] = {}
         """Share of lost messages per type, in addition to the link."""
         self.filter: Callable[[int, int, Letter], bool] | None = None
-        """Drops a message between two members if it returns False; for scripted tests."""
+        """Called with sender, receiver and message; returning False drops the message. For scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
         """Pairs that are not connected at all."""
         self._event_queue = event_queue
@@ -80,7 +80,7 @@ class MessageDelivery:
     def _post(
         self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
     ) -> float | None:
-        """Schedule the delivery of a message; return its first arrival, None if it is lost."""
+        """Schedule the delivery of a message. Returns its first arrival time; None if it is lost."""
         delays = self._fate(sender, receiver, message)
         if delay_s is not None and delays:
             delays = (delay_s,)

@@ -1,4 +1,4 @@
-"""A network of real machines under one clock, run by a seed or by a test.
+"""A network of real state machines on one clock, run by a seed or by a test.
 
     event_queue        virtual time
     message_delivery   messages and blocks
@@ -6,7 +6,7 @@
     links              connection events
     sync               blocks for members that are behind
 
-The network does for each machine what a node does, and nothing that the machine does.
+The network does the work of a node around each machine, but none of the machine's own work.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SimulatedNetwork:
         faulty: Iterable[int] = (),
         trace: Trace | None = None,
     ) -> None:
-        """`faulty` are members that may contradict their votes because they lose their disk."""
+        """Create a network. `faulty` members may contradict their votes because they lose their disk."""
         self.network = network
         self.rng = Random(seed)
         self.trace = trace
@@ -62,7 +62,7 @@ class SimulatedNetwork:
             member = self.members[index]
             member.liar = Liar(self, member, kinds, coalition, Random(seed * 31 + index))
 
-    # --- by hand --------------------------------------------------------------------------------
+    # --- control by tests -----------------------------------------------------------------------
 
     def start(self) -> None:
         """Start all members at once."""
@@ -74,7 +74,7 @@ class SimulatedNetwork:
         self.driver.stop(self.members[index])
 
     def begin_outage(self, index: int) -> None:
-        """Stop a member during its next effects."""
+        """Stop a member while it runs its next effects."""
         self.driver.begin_outage(self.members[index])
 
     def restart(self, index: int, keeps_disk: bool = True) -> None:
@@ -91,7 +91,9 @@ class SimulatedNetwork:
         self.links.up(member, self.members)
 
     def divide(self, groups: Iterable[int]) -> None:
-        """Partition the network: only members with the same number can communicate."""
+        """Partition the network. `groups` has a number for each member; only members with the same number can
+        communicate.
+        """
         for member, group in zip(self.members, groups, strict=True):
             member.group = group
         for member in self.members:
@@ -118,7 +120,7 @@ class SimulatedNetwork:
         self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Run until a time, until `unless` holds or a rule is broken; return whether `unless` held."""
+        """Run until a time or until a rule is broken. Stops early when `unless` holds; returns whether it held."""
         step = self.event_queue.step
         checker = self.checker
         while step(until):
@@ -129,7 +131,7 @@ class SimulatedNetwork:
         self.event_queue.now = max(self.event_queue.now, until)
         return unless is not None and unless()
 
-    # --- what can be seen -----------------------------------------------------------------------
+    # --- observations ---------------------------------------------------------------------------
 
     @property
     def now(self) -> float:
@@ -146,7 +148,7 @@ class SimulatedNetwork:
         return [member.height for member in self.members]
 
     def validators_of(self, height: int, member: SimulatedMember) -> list[SimulatedMember]:
-        """Return the validators of a height as far as `member` knows."""
+        """Return the validators of a height, according to the chain of `member`."""
         known = member.chain[min(height - 1, member.height)].tally.validators
         return [self._by_address[address] for address in known if address in self._by_address]
 
@@ -160,7 +162,7 @@ class SimulatedNetwork:
             return
         message, peer = payload
         if isinstance(message, RoundChange) and message.block is not None and has_other_body(message.block):
-            return  # a real node cannot decode it: `MessageCodec.prepared_block`
+            return  # a real node could not decode the message either: `MessageCodec.prepared_block`
         self.driver.handle(member, MessageReceived(message, peer))
         if member.liar is not None:
             member.liar.hear(message)

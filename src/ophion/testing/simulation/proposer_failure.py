@@ -1,7 +1,7 @@
-"""Measures how long a network stops when the next proposer dies, and in its later rounds.
+"""Measures how long a network makes no blocks when the next proposer dies, and later when that proposer is next again.
 
-The rest of the network is healthy. The time of death is random within the height: before the block is due, during the
-proposal, or after it is prepared. Whether closed connections are noticed is random too.
+The rest of the network is healthy. The time of the crash within the height is random: before the block is due, during
+the proposal, or after the block is prepared. It is also random whether closed connections are noticed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SETTLING_S = 3.0
 
 
 def recovery_s(seed: int, options: SeedOptions) -> float:
-    """Return the seconds from the death of the proposer to the next block on all other chains."""
+    """Return the seconds from the crash of the proposer to the next block on all other chains."""
     world, _ = _with_dead_proposer(seed, options)
     died_at = world.now
     others = [member for member in world.members if member.machine is not None]
@@ -30,7 +30,7 @@ def recovery_s(seed: int, options: SeedOptions) -> float:
 
 
 def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float]:
-    """Return the delay beyond the period for each later round of the dead proposer."""
+    """Return, for each later height of the crashed proposer, the delay beyond the block period."""
     world, victim = _with_dead_proposer(seed, options)
     witness = next(member for member in world.members if member.machine is not None)
     taken: list[float] = []
@@ -43,7 +43,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
-        # if it died after its proposal, its last block is still made
+        # a proposer that crashed after its proposal may still get its last block
         if is_its_turn and witness.head.builder != victim.address:
             count += 1
             if count > 1:
@@ -52,14 +52,14 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
 
 
 def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwork, SimulatedMember]:
-    """Return a network whose next proposer has just died, and that proposer."""
+    """Return a network whose next proposer has just crashed, and that proposer."""
     rng = Random(f"recovery/{options.protocol}/{options.validators}/{seed}")
     rules = RULES[options.protocol]
     world = SimulatedNetwork(
         NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over), seed
     )
     world.mail.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
-    world.mail.gossips = False  # nothing is lost, so relaying would only cost time
+    world.mail.gossips = False  # no message is lost, so relaying would only take time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine

@@ -1,7 +1,7 @@
-"""Runs one seed or many and reports the result.
+"""Runs one seed or many, and reports the results.
 
-`run_seed` runs one seed: a fault phase, then recovery, then a check that the chain grows. `run_many` runs a range of
-seeds on several processes. Both are deterministic.
+`run_seed` runs one seed: a fault phase, recovery, then a check that the chain grows. `run_many` runs a range of seeds
+in several processes. Both are deterministic.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class SeedOptions(Struct, frozen=True):
     protocol: str = "ibft2"
     validators: int = 4
     byzantine: int | None = None
-    """Number of Byzantine members; None draws up to f."""
+    """Number of Byzantine members. With None, the seed draws up to f."""
     storm_s: float = 20.0
     timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
-    """Whether members skip the rounds of absent proposers."""
+    """Whether members skip the rounds of offline proposers."""
 
     @property
     def growth_limit_s(self) -> float:
-        """Maximum time to the first block after recovery.
+        """Return the maximum time to the first block after recovery.
 
-        Timeouts below the cap double up to it, then members meet in one round (two timeouts), then at most f Byzantine
-        and as many late honest members propose before an honest proposal arrives.
+        Timeouts double up to the cap. Then members need two timeouts to reach the same round. After that, at most f
+        Byzantine and as many late honest members propose before an honest proposal arrives.
         """
         doublings = math.ceil(math.log2(max(1.0, self.timing.max_timeout_s / self.timing.request_timeout_s)))
         rounds = doublings + 3 + tolerated_faults(self.validators)
@@ -166,13 +166,13 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan) -> None:
 
 
 def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
-    """End the faults and wait for blocks; return how long the first one took."""
+    """End the faults and wait for blocks; return how long the first block took."""
     world.mail.link = CALM
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
         world.trace.note(world.now, "the faults end")
-    # pending messages, outages and restarts still belong to the fault phase
+    # messages, outages and restarts in progress still belong to the fault phase
     world.run(world.now + 2.0)
     for member in world.members:
         world.restart(member.index)
@@ -189,7 +189,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> float:
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:
-    """Return when all honest members have reached a height; record a violation and return None on timeout."""
+    """Return when all honest members have reached a height. On timeout, record a violation and return None."""
     everyone: Callable[[], bool] = lambda: all(member.height >= height for member in world.honest)  # noqa: E731
     if world.run(world.now + limit_s, everyone):
         return world.now
@@ -200,7 +200,7 @@ def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | N
 
 
 def run_many(first_seed: int, count: int, options: SeedOptions, processes: int = 1) -> Iterator[SeedOutcome]:
-    """Run a range of seeds; yield outcomes in order for any number of processes."""
+    """Run a range of seeds. Yields outcomes in order, for any number of processes."""
     seeds = range(first_seed, first_seed + count)
     if processes <= 1 or count <= _SEEDS_PER_TASK:
         for seed in seeds:

@@ -14,7 +14,7 @@ SYNC_RETRY_S: Final = 1.0
 
 
 class Syncing:
-    """Fetches blocks for members that know of higher chains."""
+    """Fetches blocks for members that know of longer chains."""
 
     def __init__(self, world: SimulatedNetwork) -> None:
         self._world = world
@@ -44,7 +44,7 @@ class Syncing:
             self._world.driver.report_head(member)
 
     def _fetch(self, member: SimulatedMember, _payload: None) -> None:
-        """Fetch blocks from a member that has more; repeat until the target is reached."""
+        """Fetch blocks from a member with a longer chain, and repeat until the target is reached."""
         if member.machine is None or member.target <= member.height:
             return
         world = self._world

@@ -1,7 +1,7 @@
-"""Log of a run, also as a sequence diagram in text.
+"""Records a run and shows it as a sequence diagram in text.
 
-The diagram has one column per member and one row per message: the author's column shows the message, the others its
-delay in milliseconds or `lost`.
+The diagram has one column per member and one row per message: the author's column shows the message, the other columns
+its delay in milliseconds or `lost`.
 
        time  V0        V1        V2        V3
       1.000  Proposal  +12       +9        lost      1/0 5b1f03aa
@@ -38,7 +38,7 @@ class Trace:
         self._members = members
 
     def message(self, time: float, sender: int, message: BftMessage, fates: dict[int, float | None]) -> None:
-        """Record a message; `fates` holds the delay per receiver, None if lost."""
+        """Record a message. `fates` has the delay for each receiver; None means lost."""
         cells = {index: _LOST if delay is None else f"+{delay * 1000:.0f}" for index, delay in fates.items()}
         cells[sender] = "RoundChg" if isinstance(message, RoundChange) else type(message).__name__
         self.rows.append(Row(time, cells, f"{message.height}/{message.round} {_subject(message)}".rstrip()))
@@ -53,7 +53,7 @@ class Trace:
         self.rows.append(Row(time, {}, text, is_note=True))
 
     def diagram(self, last: int | None = None) -> str:
-        """Return the diagram as text; `last` limits it to the last rows."""
+        """Return the diagram as text. `last` is the number of last rows to show."""
         rows = self.rows if last is None else self.rows[-last:]
         names = "".join(f"V{index}".ljust(_COLUMN) for index in range(self._members))
         lines = [f"{'time':>10}  {names}height/round"]

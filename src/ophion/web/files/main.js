@@ -1,4 +1,4 @@
-/* Router: the fragment is a path, and each view is a module that is loaded on demand. */
+/* Router: the URL fragment is a path. Each view is a module that is loaded on demand. */
 
 import { h, put, say } from "./lib/dom.js";
 import { begin, live, onChange } from "./lib/live.js";
@@ -60,7 +60,7 @@ async function route(event) {
   mine === turn ? (leave = done) : done?.();
 }
 
-/** Decode a path segment; invalid escapes stay as they are. */
+/** Decode a path segment. Invalid escapes stay unchanged. */
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -96,7 +96,7 @@ function dress(theme) {
   };
 }
 
-/** Keys: `/` searches, `g` and then o, e, c or p goes to a view. */
+/** Keyboard shortcuts: `/` searches; `g` followed by o, e, c or p goes to a view. */
 let goes = false;
 function key(event) {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);

@@ -2,8 +2,8 @@
 
     parts of an answer, or a stream -> pieces -> gzip, in a lane of its own -> Pump -> chunks
 
-A piece is compressed when the socket has sent the previous one. Memory holds the answer and one small piece. The event
-loop never compresses, and a client waits for at most one piece of another client.
+A piece is compressed when the socket has sent the previous one. So memory holds the answer and one small piece. The
+event loop never compresses. A client waits at most for one piece of another client's answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.lanes import Lane
 
 WORTH_BYTES: Final = 16 * 1024
-"""Minimal size to compress: a shorter answer fits into the initial TCP window anyway."""
+"""Minimum size to compress: a shorter answer fits into the initial TCP window."""
 _LEVEL: Final = 1
-"""A higher level hardly shortens hex digits."""
+"""Gzip level. Higher levels hardly make hexadecimal text shorter."""
 _GZIP_WINDOW: Final = 31
 
 
@@ -46,7 +46,7 @@ def is_encoded(response: Response) -> bool:
 
 
 class Made:
-    """A streamed answer as a source, with its envelope."""
+    """The pieces of a streamed answer, with its envelope, as input of the compression."""
 
     def __init__(self, answer: StreamedAnswer) -> None:
         self._body = answer.body
@@ -77,7 +77,7 @@ class Compressed:
 
     first = b""
     weight = 0
-    """0: the source counts its own memory (`Whole`)."""
+    """The source counts its own memory (`Whole`)."""
 
     def __init__(self, source: Source, lane: Lane) -> None:
         self._source = source
@@ -86,7 +86,7 @@ class Compressed:
         self._has_ended = False
 
     async def next(self) -> bytes | None:
-        """The next non-empty piece; None after the last."""
+        """Return the next non-empty piece; None after the last."""
         while not self._has_ended:
             piece = await self._source.next()
             self._has_ended = piece is None
@@ -96,6 +96,6 @@ class Compressed:
         return None
 
     def close(self) -> None:
-        """Discard the rest."""
+        """Discard the remaining input."""
         self._has_ended = True
         self._source.close()

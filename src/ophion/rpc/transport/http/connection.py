@@ -1,10 +1,10 @@
 """One HTTP/1.1 client connection.
 
     bytes -> fast_path ---------------------------> application -> Answers -> bytes      heads sent before
-          -> fair scheduler -> RequestReader -------^                                    everything else
+          -> fair scheduler -> RequestReader -------^                                    all other requests
 
-Input is parsed in pieces, for one time slice in each iteration of the event loop. The rest waits for the next slice,
-and the connection reads nothing until then. It also stops reading while the client does not read its answers.
+Input is parsed in pieces, for one time slice in each iteration of the event loop. Remaining input waits for the next
+slice, and until then the connection reads no more. It also stops reading while the client does not read its answers.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ DETACHED: Final = HttpState.DETACHED
 _TOO_MANY_CONNECTIONS: Final = Response(503, (failure(NULL, TOO_MANY_CONNECTIONS()),), JSON)
 _OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, b"Retry-After: 1\r\n")
 _HALF_CLOSED_TIMEOUT_S: Final = 2.0
-"""How long a client that has closed its side may wait for its answers."""
+"""Time for which answers are still sent to a client that has closed its sending side."""
 _UNREAD_IDLENESS_S: Final = 1.0
-"""Minimal idleness of a client that does not read its answers: it is evicted before an active one."""
+"""Minimum idleness of a client that does not read its answers, so that it is evicted before active clients."""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
-"""A single open request below this size is not reported to the memory budget."""
+"""If a connection has one open request below this size, it is not reported to the memory budget."""
 _UNSENT_BYTES: Final = 8 * 1024
-"""Bytes in the send buffer from which on the client counts as not reading."""
+"""From this number of bytes in the send buffer on, the client counts as not reading."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client. Tests drive it in process with a transport of their own."""
+    """One client connection. Tests use it without sockets, with a transport of their own."""
 
     def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
         self._forwarder = forwarder
         self.turns = policy.shared.turns
         self.session: Session | None = policy.open_session
-        """The session of the requests. None before the first request if tokens are required."""
+        """The session of the current request. If tokens are required, None before the first request."""
         self.state = OPEN if policy.open_session is None else READY
         self.is_ending = False
-        """Whether the state is final: no more requests are read. Set with the state by `_end`."""
+        """Whether the state is final, so that no more requests are read. `_end` sets it together with the state."""
         self.heads = HeadMatcher(policy.heads)
         self.activity = ClientActivity()
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
@@ -106,7 +106,7 @@ class HttpConnection(asyncio.Protocol):
         self.activity.was_active = True
         begun = perf_counter()
         if self.state is READY and (begun < self.turns.ends_at or self.turns.goes_on()):
-            # comparing with the last head costs less than finding its end
+            # comparing with the last head is faster than searching for the end of the head
             heads = self.heads
             is_same = len(data) == heads.size and data.startswith(heads.head)
             end = heads.end if is_same else heads.whole(data)
@@ -128,19 +128,19 @@ class HttpConnection(asyncio.Protocol):
             self.work()
 
     def eof_received(self) -> bool:
-        """The client has closed its sending side: it still gets answers that are ready soon.
+        """Handle a client that has closed its sending side. It still gets answers that are ready soon.
 
-        A disconnected client looks the same, and its work must stop.
+        A disconnect looks the same, so the client's requests are cancelled after a short time.
         """
         if self._rest:
-            self.work()  # some transports report the end although reading is paused
+            self.work()  # some transports report the end of input even while reading is paused
         self._end()
         if self.answers:
             asyncio.get_running_loop().call_later(_HALF_CLOSED_TIMEOUT_S, self._abort_half_closed)
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
-        if self.answers and not self.answers.is_streaming:  # a write to a client that has gone fails by itself
+        if self.answers and not self.answers.is_streaming:  # a stream ends when a write fails
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -165,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
             return
         if (self.answers or self._rest) and not self.is_paused:
-            return  # the client waits for this node
+            return  # the client waits for this node, so it is not idle
         activity, limits = self.activity, self._policy.limits
         is_busy = self._in_message or self.is_paused or self.is_ending
         if not is_busy and activity.tick_idle():
@@ -182,7 +182,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
 
     def idleness(self) -> float:
-        """Seconds without a request, by which `ConnectionSlots` chooses a connection to evict."""
+        """Return the seconds without a request. `ConnectionSlots` evicts by this value."""
         if self.is_paused:
             return _UNREAD_IDLENESS_S + self.activity.quiet_s
         if self.answers:
@@ -198,12 +198,12 @@ class HttpConnection(asyncio.Protocol):
         """Close this idle connection in favour of a new one."""
         self._end()
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # a client that does not read would keep it open
+            self.transport.abort()  # otherwise a client that does not read would keep the connection open
         else:
             self.transport.close()
 
     def cut_off(self) -> None:
-        """Free what this connection holds: the memory budget of all clients is exceeded."""
+        """Free the memory of this connection, because all clients together exceed the memory budget."""
         self._rest = b""
         if self.is_ending or self.answers or self.is_paused:
             self.transport.abort()
@@ -215,26 +215,26 @@ class HttpConnection(asyncio.Protocol):
             self._reader.close()
 
     def close(self) -> None:
-        """The service stops: no more requests are read; what has been written still leaves."""
+        """Stop reading requests, because the service stops. Answers already written are still sent."""
         self._end()
         self.transport.close()
 
     @property
     def client(self) -> str:
-        """The name in the client's token, or the client's IP address."""
+        """Return the name in the client's token, or the client's IP address."""
         name = None if self.session is None else self.session.client
         return name or address_of(self.transport)
 
     # --- called by a gateway ---------------------------------------------------------------------
 
     def use_session(self, session: Session) -> None:
-        """Answer the following requests in another session."""
+        """Answer further requests in another session."""
         if session is not self.session:
             self.session = session
             self.heads.use(session.heads)
 
     def start_session(self, session: Session) -> None:
-        """Let the first request take the fast path of a session."""
+        """Let the first request use the fast path of a session."""
         if self.state is OPEN and self._reader is None and not self._rest:
             self.use_session(session)
             self.state = READY
@@ -254,17 +254,17 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Move the answer of a relay to the queue: it is not a plain answer."""
+        """Move the answer of a relay to the queue, because it is not a plain answer."""
         self.answers.queue_direct()
         self._settle()
 
     def spend(self, seconds: float) -> None:
-        """Count processor time that this client's requests cost elsewhere."""
+        """Charge processor time to this client that its requests cost in other components."""
         self.turns.spend(seconds)
         self._share.note(seconds, perf_counter())
 
     def detach(self) -> None:
-        """Release everything but the transport, which another protocol takes over."""
+        """Release everything except the transport, which another protocol takes over."""
         self._end(DETACHED)
         self._let_go()
 
@@ -290,7 +290,7 @@ class HttpConnection(asyncio.Protocol):
         return self._forwarder is not None and self._forwarder.upgrade(cast(RequestReader, self._reader), rest)
 
     def end_with(self, response: Response) -> None:
-        """Answer before the request is complete, and discard what the client still sends."""
+        """Send a final answer before the request is complete, and discard further input."""
         if self.is_ending:
             return
         self._end(REFUSED)
@@ -323,7 +323,7 @@ class HttpConnection(asyncio.Protocol):
             request.address = address_of(self.transport)
             return policy.application.respond(request)
         if policy.guard is not None:
-            # each request has its own session: a proxy sends requests of many clients over one connection
+            # each request has its own session, because a proxy may send requests of many clients over one connection
             self.use_session(cast(Session, reader.session))
             if len(request.body) < reader.body_bytes:
                 return policy.guard.refusal  # the reader has dropped the body
@@ -337,7 +337,7 @@ class HttpConnection(asyncio.Protocol):
     # --- reading and writing ---------------------------------------------------------------------
 
     def _end(self, state: HttpState = ENDING) -> None:
-        """Read no more requests. The first final state remains."""
+        """Enter a final state, in which no more requests are read. A final state does not change again."""
         if not self.is_ending:
             self.state, self.is_ending = state, True
 
@@ -346,9 +346,9 @@ class HttpConnection(asyncio.Protocol):
         return self._reader is not None and self._reader.in_message
 
     def _answer_plain(self, reply: Result, size: int, begun: float = 0.0) -> None:
-        """Send the reply to a request of the fast path when no other is open.
+        """Send the reply to a fast-path request, when no other request is open.
 
-        `begun`: when the request began, if the caller does not measure it.
+        `begun` is the start time of the request, or 0 if the caller measures it.
         """
         accepts_gzip = self.heads.accepts_gzip
         if type(reply) is bytes and reply and (not accepts_gzip or len(reply) < WORTH_BYTES):
@@ -357,14 +357,14 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # nothing else changes
+                self.state = OPEN  # other fields stay the same
         else:
             self._flush()
-            if begun and type(reply) is Response:  # made immediately, and sometimes with much work
+            if begun and type(reply) is Response:  # made immediately, sometimes with much work
                 self.turns.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
-        """Answer a request with a known head among others. Returns its length; 0 if the head is not known."""
+        """Answer a pipelined request if its head is known. Returns the request's length, or 0 for an unknown head."""
         heads = self.heads
         if self.session is None or self._in_message or self.is_paused or not heads.starts(data, position):
             return 0
@@ -374,7 +374,7 @@ class HttpConnection(asyncio.Protocol):
         return size
 
     def work(self) -> None:
-        """Parse what has arrived, for the length of one time slice."""
+        """Parse the input for one time slice."""
         self._is_scheduled = False
         data, position, has_ended = self._rest, 0, self.is_ending
         if has_ended or not data:
@@ -424,10 +424,10 @@ class HttpConnection(asyncio.Protocol):
         reader.feed(data)
 
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
-        """Teach the fast path the head of the request that was read from here.
+        """Let the fast path remember the head of the request that begins at `position`.
 
-        Not from the first request of a token: `session` is the session before the request. A gateway learns from the
-        first request too, since its sessions hold no token.
+        The first request of a token is not remembered: `session` is the session before the request. A gateway remembers
+        it too, since its sessions hold no token.
         """
         size = self.heads.learnable_bytes
         if size < 0 or self.is_ending:
@@ -442,7 +442,7 @@ class HttpConnection(asyncio.Protocol):
             self._forwarder.learned(data[position:end])
 
     def _schedule(self) -> None:
-        """Let the input wait for its time slice, or until the client may ask for more. Stop reading meanwhile."""
+        """Stop reading until the time slice of this input, or until the client may send more requests."""
         self.state = OPEN
         self._set_reading(False)
         if not self._is_scheduled and self._may_ask:
@@ -452,7 +452,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def _may_ask(self) -> bool:
-        """Whether the client may send more requests now."""
+        """Return whether the client may send more requests now."""
         return not self.is_paused and (not self.answers or self.answers.has_room)
 
     def _flush(self) -> None:
@@ -483,7 +483,7 @@ class HttpConnection(asyncio.Protocol):
         self._weigh()
 
     def _weigh(self) -> None:
-        """Report the memory that this connection holds to the budget."""
+        """Report to the memory budget how much memory this connection holds."""
         size = len(self._rest) + self.answers.weight
         if self._reader is not None:
             size += self._reader.held_bytes

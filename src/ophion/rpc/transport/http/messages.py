@@ -36,12 +36,12 @@ _REASONS: Final[Mapping[int, bytes]] = {
     500: b"Internal Server Error",
     503: b"Service Unavailable",
 }
-"""Reason phrases of the statuses that this node uses."""
+"""Reason phrases of the statuses that this node sends."""
 
 GZIP: Final = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _MAX_FIELDS: Final = 16
-"""Maximal fields of a query; a full head could hold ten thousands, which take tens of milliseconds to parse."""
+"""Maximum fields of a query. A head could hold ten thousands, which would take tens of milliseconds to parse."""
 
 
 class Request(Struct):
@@ -51,18 +51,18 @@ class Request(Struct):
     path: bytes
     query: bytes
     headers: Mapping[bytes, bytes]
-    """By lower-case name; the last of repeated headers."""
+    """Headers by lower-case name. Of repeated headers, the last one."""
     body: bytes
     address: str = ""
-    """IP address of the client; empty for a call, which does not need it."""
+    """IP address of the client; empty for a call, which does not need the address."""
 
     @property
     def wants_html(self) -> bool:
-        """Whether the client is a browser: `Accept` names HTML; `*/*` is not enough."""
+        """Return whether the client is a browser: its `Accept` header names HTML (`*/*` does not count)."""
         return b"text/html" in self.headers.get(b"accept", b"").lower()
 
     def fields(self) -> dict[str, list[str]]:
-        """Return the fields of the query; raise `ValueError` if there are too many."""
+        """Return the fields of the query. Raises `ValueError` if there are too many."""
         return parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
 
 
@@ -91,7 +91,7 @@ def json_head(size: int) -> bytes:
 
 
 def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:
-    """Return the head of any response; HTTP/1.0 (`is_old`) needs an explicit keep-alive."""
+    """Return the head of any response. HTTP/1.0 (`is_old`) needs an explicit keep-alive."""
     lines = _first_lines(response)
     lines += b"Content-Length: %d\r\n" % sum(map(len, response.body))
     if not keep_alive:
@@ -102,7 +102,7 @@ def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bo
 
 
 def chunked_head(extra: bytes, keep_alive: bool, shape: Shape | None = None) -> bytes:
-    """Return the head of a chunked answer; JSON if there is no shape."""
+    """Return the head of a chunked answer. Without a shape, the answer is JSON."""
     shape = shape or _JSON_SHAPE
     ending = b"" if keep_alive else b"Connection: close\r\n"
     return _first_lines(shape) + b"Transfer-Encoding: chunked\r\n" + ending + shape.headers + extra + b"\r\n"
@@ -125,7 +125,7 @@ def _first_lines(shape: Shape) -> bytes:
 
 def preflight(requested: bytes = b"") -> Response:
     """Answer a CORS preflight that names these request headers (json-rpc.md 1.7)."""
-    # `*` does not cover Authorization, which must be named
+    # `*` does not include Authorization, so it must be listed by name
     has_token = b"authorization" in (name.strip().lower() for name in requested.split(b","))
     allowed = b"*,content-type,authorization" if has_token else b"*,content-type"
     lines = b"Access-Control-Allow-Headers: %b\r\nAccess-Control-Allow-Methods: GET, POST, OPTIONS\r\n" % allowed

@@ -1,4 +1,4 @@
-"""What the connections of one HTTP service share: application, limits, tokens."""
+"""Application, limits and tokens that all connections of one HTTP service share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ophion.rpc.transport.replies import Answer, Pending, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 
 Result: TypeAlias = Reply | Response | Pending[Response]
-"""Result of an application: a JSON reply, now or later, or an HTTP response."""
+"""Result of an application: a JSON reply (now or later) or an HTTP response."""
 
 
 class Application(Protocol):
@@ -28,23 +28,23 @@ class Application(Protocol):
     """
 
     def respond(self, request: Request) -> Result:
-        """Answer any other request that passed the host and origin checks."""
+        """Answer a request that is not a call and that passed the host and origin checks."""
 
     def close(self) -> None:
-        """The service stops."""
+        """Release resources, because the service stops."""
 
 
 class HttpLimits(Struct, frozen=True):
     """Limits of one service."""
 
     max_connections: int = 4096
-    """Above this number a new connection evicts the idlest one."""
+    """Connection limit. Above it, a new connection evicts the idlest one."""
     max_body_bytes: int = 16 * 1024 * 1024
     max_head_bytes: int = 64 * 1024
     read_timeout_s: float = 30.0
-    """A started request must be complete after this time."""
+    """Time within which a request that has started must be complete."""
     write_timeout_s: float = 30.0
-    """A client must read part of its answers in this time."""
+    """Time within which a client must read at least a part of its answers."""
     idle_timeout_s: float = 600.0
     """A connection without requests is closed after this time."""
 
@@ -52,8 +52,8 @@ class HttpLimits(Struct, frozen=True):
 class Session(Protocol):
     """The rights of a client.
 
-    A connection holds the session and never its `handle`. When the session ends, `handle` refuses every request, so
-    that no learned head outlives its token.
+    A connection stores the session, never its `handle`. When the session ends, `handle` refuses every request. So a
+    stored request head is useless after its token has ended.
     """
 
     heads: PlainHeads
@@ -64,15 +64,15 @@ class Session(Protocol):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the client has a valid token, or none is required."""
+        """Return whether the client has a valid token, or no token is required."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether the client may call any method; if not, its request bodies are dropped."""
+        """Return whether the client may call any method. If not, its request bodies are dropped."""
 
     @property
     def client(self) -> str | None:
-        """Name of the user; None if unknown."""
+        """Return the name of the user; None if unknown."""
 
 
 class OpenSession:
@@ -93,15 +93,15 @@ class SessionUser(Protocol):
     """A connection that must close when its token ends."""
 
     def session_ended(self) -> None:
-        """Close: the token is no longer valid."""
+        """Close the connection, because the token is no longer valid."""
 
 
 class Guard(Protocol):
-    """Checks tokens; a call goes to the session of its `Authorization` header."""
+    """Checks tokens. It selects the session of a call by the `Authorization` header."""
 
     @property
     def refusal(self) -> Answer:
-        """The answer to a request whose body was dropped."""
+        """Return the answer to a request whose body was dropped."""
 
     def session(self, authorization: bytes | None) -> Session: ...
 
@@ -115,13 +115,13 @@ class HttpPolicy(Struct, frozen=True):
     limits: HttpLimits
     heads: PlainHeads
     opened: Callable[[Any], bool]
-    """Called with a new connection; False refuses it."""
+    """Called with a new connection. Returning False refuses the connection."""
     closed: Callable[[Any], None]
     guard: Guard | None = None
-    """None if no token is required."""
+    """Checks tokens; None if no token is required."""
     shared: SharedResources = field(default_factory=SharedResources)
     open_session: OpenSession | None = None
-    """The session without tokens; None if tokens are required or the application has no calls."""
+    """The session of all clients if no token is required; None if the application has no calls."""
     call_path: bytes = b"/"
     call_kind: bytes | None = None
 

@@ -1,7 +1,7 @@
 """Parses the requests of one HTTP client with httptools: partial reads, chunked bodies, pipelining, expectations.
 
-The head decides most refusals: hosts, origins, sizes, and ambiguous heads that two servers could read differently. A
-body is kept only for a client that may call a method, and only until it is used.
+Most requests are refused by their head: by host, origin or size, or because two servers could read the head
+differently. A body is stored only if the client may call a method, and only until it is used.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _NOT_PLAIN: Final = (b"expect", b"transfer-encoding", b"upgrade")
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"content-type", b"host", b"origin", b"transfer-encoding")
 )
-"""Headers that must not repeat: a repeated one is typical of request smuggling."""
+"""Headers that must not repeat. A repeated one is typical of request smuggling."""
 _LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", b"upgrade"))
 """Headers that are split at commas."""
 _MAX_LIST_BYTES: Final = 4 * 1024
 _MAX_HEADERS: Final = 256
-"""Bounds the memory of headers to a small multiple of their bytes."""
+"""Maximum number of headers, so that their memory is a small multiple of their bytes."""
 _MAX_LENGTH_DIGITS: Final = 18
 _MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
-"""Maximal body kept without a valid token: enough to find the id of a refused request, or for a login."""
+"""Maximum body size without a valid token: enough for a login, or to find the id of a refused request."""
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE | re.DOTALL)
 """A target in absolute form, which every server must accept (RFC 9112, 3.2.2)."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _PIECE_BYTES: Final = 4 * 1024
-"""Bytes that are parsed at a time; a few bytes can cause much work."""
+"""Number of bytes that are parsed at a time, because a few bytes can cause much work."""
 _SMALL_PIECE_BYTES: Final = 512
 _BODY_PIECE_BYTES: Final = 64 * 1024
 
@@ -44,19 +44,19 @@ class Reading(Protocol):
     """The connection that a reader serves."""
 
     is_ending: bool
-    """Whether no more requests are read."""
+    """Whether the connection reads no more requests."""
 
     def on_request(self) -> None:
-        """Answer a complete request."""
+        """Handle a complete request."""
 
     def on_expectation(self) -> None:
-        """Send `100 Continue`: the client waits for it before the body."""
+        """Send `100 Continue`, for which the client waits before it sends the body."""
 
     def on_upgrade(self, rest: bytes) -> bool:
-        """Switch to another protocol that starts with `rest`; False if not supported."""
+        """Switch to another protocol that starts with `rest`. Returns False if it is not supported."""
 
     def end_with(self, response: Response) -> None:
-        """Answer before the request is complete and read nothing more."""
+        """Send a final answer before the request is complete, and read no more."""
 
 
 class RequestReader:
@@ -88,23 +88,23 @@ class RequestReader:
         self.keep_alive, self.is_old = True, False
         self.takes_gzip = False
         self.is_bare = False
-        """Whether the answer has no body: the request is a `HEAD`."""
+        """Whether the answer has no body, because the request is a `HEAD`."""
 
     @property
     def worked_bytes(self) -> int:
-        """Bytes that cost processing: body and target; headers count one eighth."""
+        """Return the bytes that cost processing time: body and target fully, headers by one eighth."""
         return self.body_bytes + len(self._target) + self._head_bytes // 8
 
     @property
     def held_bytes(self) -> int:
-        """Bytes held for an unfinished request."""
+        """Return the bytes held for an incomplete request."""
         return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
     def piece(self, data: bytes, position: int, is_crowded: bool) -> int:
-        """How many bytes to feed at a time; the rest of a body needs no parsing and may be long.
+        """Return how many bytes to parse next. Many, if they are the rest of a body, which needs no parsing.
 
-        No piece contains the ends of two heads: feeding the last byte of a request answers it, and a short head can
-        cause milliseconds of work. A piece that begins in a body ends with it, so that the next head can take the fast
+        A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
+        take milliseconds. A piece that begins in a body ends with the body, so that the next head can take the fast
         path.
         """
         left = self._announced - self.body_bytes
@@ -145,16 +145,16 @@ class RequestReader:
         self._body = b""
 
     def request(self) -> Request:
-        """Return the complete request; the reader releases its body."""
+        """Return the complete request. The reader no longer holds its body."""
         path, _, query = self._target.partition(b"?")
         body, self._body = bytes(self._body), b""
         assert self._parser is not None
         return Request(self._parser.get_method(), path, query, self.headers, body)
 
     def is_plain(self, target: bytes | None = None) -> bool:
-        """Whether the fast path may learn the head; `target` replaces the path of a call."""
+        """Return whether the fast path may store the head. `target` replaces the path of a call."""
         if self._policy.guard is None and b"authorization" in self.headers:
-            return False  # not needed here: a token must not be stored
+            return False  # a stored head would contain a token that this service does not need
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
         return is_plain and b"content-length" in self.headers and self.headers.keys().isdisjoint(_NOT_PLAIN)
@@ -170,7 +170,7 @@ class RequestReader:
         self._header_count += 1
         if self._head_bytes > self._policy.limits.max_head_bytes or self._header_count > _MAX_HEADERS:
             self._refuse_head(connection)
-        elif self._in_head:  # ignores trailers of a chunked body
+        elif self._in_head:  # trailers of a chunked body are ignored
             name = name.lower()
             if name in _LISTS and len(value) > _MAX_LIST_BYTES:
                 self._refuse_head(connection)
@@ -245,7 +245,7 @@ class RequestReader:
             self._release_head()
 
     def _is_target_allowed(self) -> bool:
-        """Strip the host from a target in absolute form; whether the host is allowed."""
+        """Strip the host from a target in absolute form; return whether that host is allowed."""
         if self._target[:1] == b"/":  # the common case
             return True
         absolute = _ABSOLUTE.fullmatch(self._target)
@@ -260,17 +260,17 @@ class RequestReader:
         self._release_head()
 
     def _release_head(self) -> None:
-        """Release the head: an idle connection holds no data of past requests."""
+        """Release the head, so that an idle connection holds no data of past requests."""
         self.headers, self._target = {}, b""
         self._head_bytes = self._fed_bytes = 0
 
     def _without_upgrade(self) -> bytes:
         """Return the head without `Upgrade`, which a server may ignore; some clients always send it.
 
-        The parser has skipped everything after the head as another protocol, so a new parser reads it again.
+        The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
         assert self._parser is not None
-        # `Connection` stays: it may also say close
+        # `Connection` stays, because it may contain `close`
         lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)
@@ -278,16 +278,16 @@ class RequestReader:
 
 
 class RequestForwarder(Protocol):
-    """Answers requests of a gateway in place of the application (ophion.gateway.connection)."""
+    """Answers requests in place of the application, in a gateway (ophion.gateway.connection)."""
 
     max_open: int
-    """Requests that one client may have open at a time."""
+    """Maximum number of requests that one client may have open."""
 
     def result(self, reader: RequestReader) -> Result:
         """Answer a complete request."""
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Hand the connection over to another protocol if the request asks for it; False if not."""
+        """Hand the connection over to another protocol if the request asks for that. Returns False if not."""
 
     def learned(self, head: bytes) -> None:
-        """The fast path knows this head from here on."""
+        """Called when the fast path has stored this head."""

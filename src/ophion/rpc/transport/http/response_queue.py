@@ -1,6 +1,7 @@
 """Response queue of one HTTP client.
 
-Answers are sent in the order of their requests. Answers that are ready in the same iteration of the loop share a write.
+Answers are sent in the order of their requests. One write sends all answers that are ready in the same iteration of the
+loop.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from ophion.runtime.lanes import Lane
 
 MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
-"""Limit on open requests and queued answers of one connection; larger ones run one by one."""
+"""Maximum bytes of open requests and queued answers of one connection. Above it, requests run one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
-"""Estimated memory of an open request per byte of its text, unless `Pending.weight` is set."""
+"""Estimated memory of an open request per byte of its text, if `Pending.weight` is not set."""
 
 
 class _Slot(Struct, eq=False):
@@ -52,16 +53,16 @@ class _Slot(Struct, eq=False):
     kept: Whole | None = None
     """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
-    """Whether only the head is sent: the request is a `HEAD`."""
+    """Whether only the head is sent, because the request is a `HEAD`."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether the plain head (`json_head`) fits a short answer."""
+        """Return whether `json_head` is the right head for this answer."""
         return self.keep_alive and not (self.is_old or self.extra or self.is_bare)
 
     @property
     def weight(self) -> int:
-        """Memory that this answer holds, in bytes."""
+        """Return the memory that this answer holds, in bytes."""
         if self.pending is not None:
             return self.pending.weight or self.size * WEIGHT_OF_A_BYTE
         size = 0 if self.stream is None else self.stream.body.weight
@@ -78,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # a shape comes from another server, which has chosen the encoding
+            # only an answer of another server has a shape, and that server has chosen the encoding
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -96,7 +97,7 @@ class _Slot(Struct, eq=False):
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
     def divide(self, turns: FairScheduler) -> None:
-        """Send a long answer in portions."""
+        """Send a long answer in parts, one in each time slice."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
             self.stream, self.frame, self.parts = Bare(Portions(parts, turns)), as_it_is, ()
@@ -110,7 +111,7 @@ class DirectReply(Protocol):
     """An answer of another server that is copied to the client unchanged (gateway/fast_path.py)."""
 
     def as_pending(self) -> Pending[Any]:
-        """Deliver the answer to a `Pending` instead."""
+        """Deliver the answer to a `Pending` instead of the client."""
 
 
 def _do_nothing() -> None:
@@ -145,9 +146,9 @@ class Answers:
         turns: FairScheduler | None = None,
         max_open: int = MAX_PIPELINED,
     ) -> None:
-        """`weighed` is called when the memory of an open request changes.
+        """Create the queue. `weighed` is called when the memory of an open request changes.
 
-        `turns` is set for encrypted connections: encryption costs time on the event loop.
+        `turns` is set for encrypted connections, because encryption takes time on the event loop.
         """
         self._turns = turns
         self._max_open = max_open
@@ -158,7 +159,7 @@ class Answers:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._direct: DirectReply | None = None
-        """The only open request, while another server answers it; nothing is queued then."""
+        """The only open request, while another server answers it; the queue is empty then."""
         self._direct_bytes = 0
         self._pump: Pump | None = None
         self._is_paused = False
@@ -166,28 +167,28 @@ class Answers:
         """Whether a flush is scheduled."""
 
     def __len__(self) -> int:
-        """Number of requests whose answers are not written yet."""
+        """Return the number of requests whose answers are not written yet."""
         return len(self._queue) if self._direct is None else 1
 
     @property
     def is_streaming(self) -> bool:
-        """Whether a streamed answer is being written."""
+        """Return whether a streamed answer is being written."""
         return self._pump is not None
 
     @property
     def has_room(self) -> bool:
-        """Whether the client may send another request before it has these answers."""
+        """Return whether the client may send another request before these answers are written."""
         return len(self) < self._max_open and self.weight < _MAX_PIPELINED_BYTES
 
     @property
     def weight(self) -> int:
-        """Memory that unwritten answers hold, in bytes."""
+        """Return the memory that unwritten answers hold, in bytes."""
         queue = self._queue
         if len(queue) == 1:  # the common case
             return queue[0].weight
         if self._direct is not None:
             return self._direct_bytes * WEIGHT_OF_A_BYTE
-        # inlines `_Slot.weight`: runs for each request of clients with many open ones
+        # `_Slot.weight` inlined for speed, because this runs for each request of clients with many open requests
         return sum(
             [
                 slot.weight if slot.pending is None else slot.pending.weight or slot.size * WEIGHT_OF_A_BYTE
@@ -207,7 +208,7 @@ class Answers:
     ) -> None:
         """Add the result of the next request, whose body had `size` bytes; the next `flush` sends it.
 
-        `is_bare`: send only the head, for a `HEAD` request, which is neither streamed nor compressed.
+        With `is_bare`, only the head is sent (for a `HEAD` request); the answer is neither streamed nor compressed.
         """
         if self._direct is not None:
             self.queue_direct()
@@ -227,7 +228,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Send bytes that are not an answer, after the answers before them."""
+        """Queue bytes that are not an answer; they are sent after the answers before them."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -238,11 +239,11 @@ class Answers:
         self._queue.append(slot)
 
     def expect(self, reply: DirectReply, size: int) -> None:
-        """Wait for an answer that the connection writes by itself; the request had a body of this size."""
+        """Wait for an answer that the connection writes itself. `size` is the body size of the request."""
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """The expected answer has arrived."""
+        """Note that the expected answer has arrived."""
         self._direct = None
 
     def queue_direct(self) -> None:
@@ -252,7 +253,7 @@ class Answers:
             self.add(reply.as_pending(), size=self._direct_bytes)
 
     def flush(self) -> bool:
-        """Write the answers that are ready; returns whether there were any."""
+        """Write the answers that are ready; return whether there were any."""
         queue, out = self._queue, self._out
         if not queue and not out:
             return False
@@ -266,7 +267,7 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # each write is a TLS record, which costs more than a copy
+                self._transport.write(b"".join(out))  # a copy costs less than another TLS record
             else:
                 self._transport.writelines(out)
             self._out = []
@@ -275,7 +276,7 @@ class Answers:
         return bool(out)
 
     def pause(self) -> None:
-        """Stop streaming: the send buffer is full."""
+        """Stop streaming, because the send buffer is full."""
         self._is_paused = True
         if self._pump is not None:
             self._pump.pause()
@@ -287,7 +288,7 @@ class Answers:
             self._pump.resume()
 
     def abandon(self) -> None:
-        """Cancel all open requests: the client has disconnected."""
+        """Cancel all open requests, because the client has disconnected."""
         self.queue_direct()
         if self._pump is not None:
             self._pump.abandon()
@@ -318,7 +319,7 @@ class Answers:
         if len(self._queue) == 1:
             self._flush_and_settle()
         elif not self._is_flush_scheduled:
-            # other answers may complete in this iteration: one write sends all
+            # more answers may complete in this iteration, and one write sends them all
             self._is_flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush_and_settle)
 
@@ -333,7 +334,7 @@ class Answers:
         self._settle()
 
     def _streamed(self) -> None:
-        """Remove the streamed answer at the head of the queue: it has been sent."""
+        """Remove the streamed answer at the front of the queue, because it has been sent."""
         self._pump = None
         self._queue.popleft()
         self._flush_and_settle()

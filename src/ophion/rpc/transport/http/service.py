@@ -1,4 +1,4 @@
-"""HTTP service; JSON-RPC, GraphQL and metrics are its applications."""
+"""HTTP service. JSON-RPC, GraphQL and metrics are applications that run on it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class HttpService(Listener[HttpConnection]):
         self._limits = limits
         self._application = application
         self.make_connection: Callable[[HttpPolicy], HttpConnection] = HttpConnection
-        """Connection factory; a development node accepts WebSocket clients on the same port."""
+        """Connection factory. A development node sets it to accept WebSocket clients on the same port."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
-        # only an application that requires tokens has one
+        # only applications that require tokens have one
         guard: Guard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
             application,

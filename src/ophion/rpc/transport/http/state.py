@@ -1,4 +1,4 @@
-"""States of an HTTP connection, and how long it has been quiet."""
+"""States of an HTTP connection, and the activity of its client."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ophion.rpc.transport.connection_slots import NEVER_ASKED
 from ophion.rpc.transport.slow_reader import SlowReaderCheck
 
 _STALLED_S: Final = 5.0
-"""A request that has not moved for this time does not protect its connection from eviction."""
+"""A request without progress for this time no longer protects its connection from eviction."""
 
 
 class HttpState(Enum):
-    """What happens to the bytes that arrive next.
+    """State of a connection; decides what happens to the next bytes that arrive.
 
         READY <-> OPEN -> ENDING -> closed
           |         |---> REFUSED -> closed
@@ -31,7 +31,7 @@ class HttpState(Enum):
 
 
 class ClientActivity:
-    """How long a client has been quiet, and whether it still reads."""
+    """Records how long a client has been quiet, and whether it reads its answers."""
 
     __slots__ = ("_has_asked", "_reader_check", "quiet_s", "was_active")
 
@@ -43,24 +43,24 @@ class ClientActivity:
         self._reader_check = SlowReaderCheck()
 
     def pause(self, unsent_bytes: int) -> None:
-        """The client's buffer is full."""
+        """Start to measure how fast the client reads, because its send buffer is full."""
         self.quiet_s = 0.0
         self._reader_check.begin(unsent_bytes)
 
     def reads_on(self, unsent_bytes: int) -> None:
-        """Restart the clock if the client has read enough since the last check."""
+        """Restart the timeout if the client has read enough since the last check."""
         if self._reader_check.goes_on(unsent_bytes):
             self.quiet_s = 0.0
 
     def tick_idle(self) -> bool:
-        """Whether the client was active since the last tick; restarts the clock then."""
+        """Return whether the client was active since the last tick. If so, restart the timeout."""
         if not self.was_active:
             return False
         self.was_active, self._has_asked, self.quiet_s = False, True, 0.0
         return True
 
     def idleness(self, in_message: bool) -> float:
-        """Seconds without a request, in the scale of `ConnectionSlots`."""
+        """Return the seconds without a request, in the scale of `ConnectionSlots`."""
         if in_message:
             return NEVER_ASKED if self.quiet_s >= _STALLED_S else 0.0
         if self.was_active:

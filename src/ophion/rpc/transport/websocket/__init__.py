@@ -1,6 +1,6 @@
-"""WebSocket server: messages in both directions.
+"""WebSocket server: requests, answers and notifications.
 
-service     listens                                    policy   what connections share: message handler, limits, tokens
+service     the listening service                      policy   message handler, limits and tokens of all connections
 connection  one client, from handshake to close        upgrade  WebSocket clients on the port of an HTTP service
 handshake   the opening HTTP request                   framing  frames that this node sends
 """

@@ -2,12 +2,12 @@
 
     socket -> Handshake -> FairScheduler -> FrameReader -> Conversations -> text frames, in completion order
 
-A connection is the `Caller` of its requests: subscriptions send through `notify`. It parses frames for one time slice
-in each iteration of the loop. The rest waits for the next slice, and the connection reads nothing until then. Under
-load, a long message also waits for a time slice before each read.
+A connection is the `Caller` of its requests; subscriptions send through its `notify`. It parses frames for one time
+slice in each iteration of the loop. Remaining input waits for the next slice, and until then the connection reads no
+more. Under load, a long message also waits for a time slice before each read.
 
-Two rules protect the node from a slow reader. While its send buffer is full, the node reads no more requests from it.
-When its unread notifications exceed a limit, the node closes the connection.
+Two rules protect the node from slow readers. While the send buffer is full, the node reads no more requests of the
+client. When the unread notifications exceed a limit, the node closes the connection.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ logger = logging.getLogger(__name__)
 _PING_AFTER_S: Final = 30.0
 _MAX_OPEN_REQUESTS: Final = 128
 _MAX_OPEN_BYTES: Final = 256 * 1024
-"""Limit on open requests of one connection; beyond it the next message waits."""
+"""Maximum bytes of open requests of one connection. Beyond it, the next message waits."""
 _CLOSE_TIMEOUT_S: Final = 8.0
-"""How long a client that broke a rule may take to close."""
+"""Time that a client has for closing after a protocol violation."""
 _MAX_CONTROLS: Final = 512
-"""Maximal pings and pongs between two ticks."""
+"""Maximum number of pings and pongs between two ticks."""
 _FRAMES_PER_CHECK: Final = 32
-"""Frames that are parsed between two checks of the time slice."""
+"""Number of frames that are parsed between two checks of the time slice."""
 _LONG_MESSAGE_BYTES: Final = 16 * 1024
 _READ_COST_S: Final = 75e-6
-"""Processor time of one read by the event loop, which the scheduler does not measure."""
+"""Processor time that one read costs in the event loop. The scheduler cannot measure it."""
 _UNSENT_BYTES: Final = 8 * 1024
 _MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
-"""Maximal message of a client that may call no method."""
+"""Maximum message size of a client that may call no method."""
 _WEIGHT_OF_A_BYTE: Final = 8
 _CLOSE, _PINGED = 0x8, 0x9
 _LOGIN: Final = b"POST /login"
@@ -88,7 +88,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._pump: Pump | None = None
         self._behind: deque[Complete] = deque()
         self._behind_bytes = 0
-        """Size of the messages queued behind a streamed answer; kept as a sum, since each notification reads it."""
+        """Size of the messages queued behind a streamed answer. Stored as a sum, because each notification reads it."""
         self._silent_s = 0.0
         self._idle_s = 0.0
         self._unread_s = 0.0
@@ -133,7 +133,7 @@ class WebSocketConnection(asyncio.Protocol):
             if not self._scheduler.is_over:
                 self.work()
             elif not self._is_scheduled:
-                # a burst of handshakes must not block the loop
+                # handshakes are scheduled, because a burst of them would block the loop
                 self._is_scheduled = True
                 self._set_reading(False)
                 self._scheduler.wait(self, self._share.rank(len(data)))
@@ -166,14 +166,14 @@ class WebSocketConnection(asyncio.Protocol):
     # --- called by the service and by subscriptions ----------------------------------------------
 
     def notify(self, message: bytes) -> None:
-        """Send a notification; close the connection if too many are unread."""
+        """Send a notification. If too many are unread, close the connection."""
         if not self._is_open:
             return
         unread = self._transport.get_write_buffer_size() + self._unsent_bytes
         self._idle_s = 0.0
         if unread > self._policy.unread_capacity():
             logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
-            self._is_open, self._is_closed = False, True  # closes once, not for each subscription
+            self._is_open, self._is_closed = False, True  # closes once, not once per subscription
             self._transport.abort()
             return
         self._send(message)
@@ -182,7 +182,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     @property
     def client(self) -> str:
-        """The name in the client's token, or the client's IP address."""
+        """Return the name in the client's token, or the client's IP address."""
         name = None if self._session is None else self._session.client
         return name or address_of(self._transport)
 
@@ -197,7 +197,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._unread_s += seconds
         self._controls = 0
         if self._is_paused and self._reader_check.goes_on(self._transport.get_write_buffer_size()):
-            before = self._unread_s = self._silent_s = 0.0  # pongs wait behind unread data
+            before = self._unread_s = self._silent_s = 0.0  # unread data delays pongs, so the silence does not count
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client disconnected reason=slow-reader unread_s=%.0f", self._unread_s)
             self._transport.abort()
@@ -212,7 +212,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.write(PING)
 
     def idleness(self) -> float:
-        """Seconds without requests and notifications; `ConnectionSlots` evicts the idlest connection."""
+        """Return the seconds without requests and notifications. `ConnectionSlots` evicts the idlest connection."""
         if self._http is not None:
             return self._http.idleness()
         if not self._is_open:
@@ -222,17 +222,17 @@ class WebSocketConnection(asyncio.Protocol):
     def give_way(self) -> None:
         """Close this idle connection in favour of a new one."""
         if self._transport.get_write_buffer_size() or not self._is_open:
-            self._transport.abort()  # a client that does not read would keep it open
+            self._transport.abort()  # otherwise a client that does not read would keep the connection open
         else:
             self.close(Closing.TRY_AGAIN_LATER)
 
     def cut_off(self) -> None:
-        """Free what this connection holds: the memory budget of all clients is exceeded."""
+        """Free the memory of this connection, because all clients together exceed the memory budget."""
         self._rest, self._frames = b"", FrameReader(0, 0)
         self.give_way()
 
     def session_ended(self) -> None:
-        """Close the connection: its token is no longer valid."""
+        """Close the connection, because its token is no longer valid."""
         self.close(Closing.POLICY, "Token expired")
 
     def close(self, code: int = Closing.GOING_AWAY, reason: str = "") -> None:
@@ -245,7 +245,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._transport.close()
 
     def _end_with(self, code: int, reason: str = "") -> None:
-        """Send a close frame to a client that broke a rule, and discard its further input."""
+        """Send a close frame after a protocol violation, and discard further input."""
         if self._is_open:
             self._transport.write(closing(code, reason))
             self._is_open, self._is_closed, self._silent_s = False, True, 0.0
@@ -338,7 +338,7 @@ class WebSocketConnection(asyncio.Protocol):
     # --- messages --------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Parse what has arrived, for the length of one time slice."""
+        """Parse the input for one time slice."""
         self._is_scheduled = False
         if self._handshake_input:
             self._continue_handshake()
@@ -419,7 +419,7 @@ class WebSocketConnection(asyncio.Protocol):
         elif size <= PORTION_BYTES:
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
-            # in fragments, so that control frames can be sent in between
+            # sent in fragments, so that control frames can be sent between them
             self._pump = self._pump_for(Bare(Portions(parts, self._scheduler)))
 
     def _pump_for(self, answer: Flow) -> Pump:
@@ -438,7 +438,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._pump.abandon()
             self._pump = None
 
-    # --- what may happen next --------------------------------------------------------------------
+    # --- flow control -------------------------------------------------------------------------------
 
     @property
     def _may_ask(self) -> bool:
@@ -447,21 +447,21 @@ class WebSocketConnection(asyncio.Protocol):
 
     @property
     def _weight(self) -> int:
-        """Memory that open requests hold, in bytes."""
+        """Return the memory that open requests hold, in bytes."""
         return sum(pending.weight or size for pending, size in self._requests.items())
 
     @property
     def _unsent_bytes(self) -> int:
-        """Unsent bytes of a streamed answer and of the messages behind it."""
+        """Return the unsent bytes of a streamed answer and of the messages queued behind it."""
         return self._behind_bytes + (0 if self._pump is None else self._pump.weight)
 
     @property
     def _is_long(self) -> bool:
-        """Whether a long message is incomplete; its reads are scheduled."""
+        """Return whether a long message is incomplete. Its reads are scheduled."""
         return self._is_open and self._frames.held_bytes > _LONG_MESSAGE_BYTES
 
     def _schedule(self) -> None:
-        """Wait for a time slice to parse the input or to read on."""
+        """Wait for a time slice, to parse input or to read more."""
         self._is_scheduled = True
         self._scheduler.wait(self, self._share.rank(len(self._rest) or self._frames.held_bytes))
 
@@ -483,7 +483,7 @@ class WebSocketConnection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def _weigh(self) -> None:
-        """Report the memory that this connection holds to the budget."""
+        """Report to the memory budget how much memory this connection holds."""
         size = len(self._rest) + self._weight
         size += self._frames.held_bytes if self._is_open else len(self._handshake_input) + self._handshake.held_bytes
         if self._is_paused:

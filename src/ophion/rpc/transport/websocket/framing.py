@@ -1,4 +1,4 @@
-"""Frames that this node sends: unmasked, built from bytes without a copy through `str`."""
+"""Frames that this node sends: unmasked, and built from bytes without conversion to `str`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Closing(IntEnum):
 
 
 def text_head(size: int) -> bytes:
-    """The head of an unfragmented text frame."""
+    """Return the head of an unfragmented text frame."""
     if size < 126:
         return bytes((0x81, size))
     if size < 1 << 16:
@@ -27,11 +27,11 @@ def text_head(size: int) -> bytes:
 
 
 def pong(payload: bytes) -> bytes:
-    """The answer to a ping."""
+    """Return the answer to a ping."""
     return bytes((0x8A, len(payload))) + payload
 
 
 def closing(code: int | None, reason: str = "") -> bytes:
-    """A close frame; without a code if the client sent none."""
+    """Return a close frame. It has no code if the client sent none."""
     payload = b"" if code is None else code.to_bytes(2, "big") + reason.encode()
     return bytes((0x88, len(payload))) + payload

@@ -1,7 +1,7 @@
 """The opening handshake of a WebSocket client (RFC 6455, 4): an HTTP request head and its answer.
 
-A web page may open a WebSocket to any server without a preflight, but the browser sends the `Origin` of the page. It
-must be allowed as for HTTP. Other programs send no origin.
+A web page may open a WebSocket to any server without a preflight, but the browser sends the `Origin` of the page. This
+origin must be allowed, as for HTTP. Programs that are not browsers send no origin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ophion.rpc.transport.http.messages import TEXT, Response
 MAX_BYTES: Final = 64 * 1024
 _MAX_HEADERS: Final = 256
 _MAX_LIST_BYTES: Final = 4 * 1024
-"""Maximal size of a header that is split at commas."""
+"""Maximum size of a header that is split at commas."""
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _ONCE: Final = frozenset(
     (b"authorization", b"content-length", b"host", b"origin", b"sec-websocket-key", b"sec-websocket-version")
@@ -42,7 +42,7 @@ class Handshake:
         self.headers: dict[bytes, bytes] = {}
 
     def feed(self, data: bytes) -> int | Response | None:
-        """Parse some bytes; return where frames begin, a refusal, or None if the head is incomplete."""
+        """Parse some bytes. Returns where frames begin, a refusal, or None if the head is incomplete."""
         parser = self._parser
         if parser is None:
             return NOT_HTTP
@@ -60,16 +60,16 @@ class Handshake:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes held for an unfinished head."""
+        """Return the bytes held for an incomplete head."""
         return 0 if self._parser is None else self._size
 
     def close(self) -> None:
-        """Release the parser, which refers back to this object, and the head."""
+        """Release the head and the parser. The parser refers back to this object."""
         self._parser = None
         self.headers = {}
 
     def refusal(self, hosts: HostList, origins: OriginList) -> Response | None:
-        """Return the refusal of a handshake whose host or origin is not allowed, else None."""
+        """Return a refusal if the host or origin is not allowed, else None."""
         if not hosts.allows(self.headers.get(b"host")):
             return _HOST_REFUSED
         origin = self.headers.get(b"origin")
@@ -77,12 +77,12 @@ class Handshake:
 
     def answer(self) -> bytes:
         """Return the response that accepts the handshake."""
-        # loads OpenSSL (three megabytes): only when there is a client
+        # imported here: it loads OpenSSL (three megabytes), which only a node with clients needs
         import hashlib
 
         accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())
         lines = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %b\r\n" % accepted
-        # some libraries send this sub-protocol by mistake and fail if it is not confirmed
+        # some libraries send this sub-protocol by mistake, and fail if the answer does not confirm it
         if b"undefined" in _words(self.headers.get(b"sec-websocket-protocol", b"")):
             lines += b"Sec-WebSocket-Protocol: undefined\r\n"
         return b"HTTP/1.1 101 Switching Protocols\r\n%b\r\n" % lines

@@ -1,4 +1,4 @@
-"""What the connections of one WebSocket service share: message handler, limits, tokens."""
+"""Message handler, limits and tokens that all connections of one WebSocket service share."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class WebSocketLimits(Struct, frozen=True):
     """Limits of one service."""
 
     max_connections: int = 4096
-    """Above this number a new connection evicts the idlest one."""
+    """Connection limit. Above it, a new connection evicts the idlest one."""
     max_frame_bytes: int = 1024 * 1024
     max_message_bytes: int = 4 * 1024 * 1024
     max_unread_bytes: int = 4 * 1024 * 1024
-    """Unread notifications of a client beyond which it is disconnected."""
+    """A client with more unread notification bytes is disconnected."""
     max_unread_bytes_in_all: int = 128 * 1024 * 1024
-    """Unread bytes of all slow readers together; each may use an equal share."""
+    """Maximum unread bytes of all slow readers together. Each may use an equal share."""
     handshake_timeout_s: float = 10.0
-    """A client must complete its handshake in this time."""
+    """Time within which a client must complete its handshake."""
     write_timeout_s: float = 30.0
-    """A client must read part of what was sent to it in this time."""
+    """Time within which a client must read at least a part of the data sent to it."""
     silence_timeout_s: float = 120.0
-    """A client that sends nothing, not even a pong, is disconnected after this time."""
+    """A client that sends nothing for this time, not even a pong, is disconnected."""
 
 
 class Conversations(Protocol):
@@ -39,10 +39,10 @@ class Conversations(Protocol):
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """Answers one message, given its connection, which can send notifications later."""
+        """Answers one message of a connection; the connection can get notifications later."""
 
     def close(self) -> None:
-        """The service stops."""
+        """Release resources, because the service stops."""
 
 
 class ConnectionSession(Protocol):
@@ -50,19 +50,19 @@ class ConnectionSession(Protocol):
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """Answers one message; read it anew for each, since it changes when the token ends."""
+        """Answers one message. Read this attribute for each message, because it changes when the token ends."""
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the token is valid."""
+        """Return whether the token is valid."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether the client may call any method."""
+        """Return whether the client may call any method."""
 
     @property
     def client(self) -> str | None:
-        """Name of the user; None if unknown."""
+        """Return the name of the user; None if unknown."""
 
     def join(self, user: SessionUser) -> None: ...
 
@@ -91,18 +91,18 @@ class WebSocketPolicy(Struct, frozen=True):
     origins: OriginList
     limits: WebSocketLimits
     opened: Callable[[Any], bool]
-    """Called with a new connection; False refuses it."""
+    """Called with a new connection. Returning False refuses the connection."""
     closed: Callable[[Any], None]
     login: Application | None = None
     """Answers logins; None if no token is required."""
     guard: ConnectionGuard | None = None
-    """Checks tokens."""
+    """Checks tokens; None if no token is required."""
     shared: SharedResources = field(default_factory=SharedResources)
     behind: set[Any] = field(default_factory=set)
-    """Clients with a full send buffer; they share the limit of unread bytes."""
+    """Clients with a full send buffer. They share the limit on unread bytes."""
 
     def unread_capacity(self) -> int:
-        """Maximal unread bytes of one client."""
+        """Return the maximum unread bytes of one client."""
         limits = self.limits
         share = limits.max_unread_bytes_in_all // max(1, len(self.behind))
         return min(limits.max_unread_bytes, max(_MIN_UNREAD_BYTES, share))

@@ -1,4 +1,4 @@
-"""WebSocket clients on the port of an HTTP service: development tools expect one port for both."""
+"""WebSocket clients on the port of an HTTP service. Development tools expect one port for both."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MAX_HEAD_BYTES: Final = 8 * 1024
 
 
 class UpgradableConnection(HttpConnection):
-    """A client that speaks HTTP or WebSocket; the first bytes decide.
+    """A client that uses HTTP or WebSocket, as its first bytes show.
 
-    After them the loop calls `HttpConnection.data_received` directly, so that requests have no overhead.
+    After the first bytes, the loop calls `HttpConnection.data_received` directly, so that requests have no overhead.
     """
 
     def __init__(self, policy: HttpPolicy, make_socket: Callable[[], asyncio.BaseProtocol]) -> None:

@@ -1,5 +1,7 @@
-/* GraphQL documents: tokenizer, parser, validation, completion.
- * Pure: text and schema in, values out. Positions are offsets into the text. */
+/*
+ * GraphQL documents: tokenizer, parser, validation, completion. Pure functions of text and schema. Positions are
+ * offsets into the text.
+ */
 
 export class Mistake extends Error {
   constructor(message, start, end) {
@@ -12,7 +14,7 @@ export class Mistake extends Error {
 const TOKEN = /[\s,\ufeff]+|#[^\n\r]*|(?<string>"""[^]*?"""|"(?:[^"\\\n]|\\.)*")|(?<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<name>[_A-Za-z]\w*)|(?<mark>\.\.\.|[!$&()[\]{}:=@|])|(?<bad>[^])/y;
 const MAX_DEPTH = 100;
 
-/** Tokens {kind, text, start, end}, without comments and spaces. */
+/** Return the tokens {kind, text, start, end}, without comments and spaces. */
 export function tokens(text) {
   const found = [];
   TOKEN.lastIndex = 0;
@@ -25,7 +27,7 @@ export function tokens(text) {
 
 /* --- parsing ----------------------------------------------------------------------------------- */
 
-/** The definitions of a document; throws `Mistake` at the first syntax error. */
+/** Return the definitions of a document. Throws `Mistake` at the first syntax error. */
 export function parse(text) {
   const all = tokens(text), end = { kind: "end", text: "", start: text.length, end: text.length };
   let at = 0;
@@ -150,7 +152,7 @@ export const named = (type) => (type.ofType ? named(type.ofType) : type.name);
 export const written = (type) => (type.kind === "NON_NULL" ? written(type.ofType) + "!" : type.kind === "LIST" ? `[${written(type.ofType)}]` : type.name);
 const LEAVES = ["SCALAR", "ENUM"], MAX_MISTAKES = 20;
 
-/** Errors of a document, in the order of the text. `schema` is {types: Map, roots: {query, mutation}} or null. */
+/** Return the errors of a document in text order. `schema` is {types: Map, roots: {query, mutation}} or null. */
 export function mistakes(text, schema) {
   if (!text.trim()) return [];
   let definitions;
@@ -243,7 +245,7 @@ function suggestion(word, known) {
   return near ? `; is it ${near[1]}?` : "";
 }
 
-/** Edit distance of two names. */
+/** Return the edit distance of two names. */
 export function distance(one, other) {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let line = 1; line <= one.length; line++) {
@@ -256,7 +258,7 @@ export function distance(one, other) {
 
 /* --- completion -------------------------------------------------------------------------------- */
 
-/** Completions at `offset`: {from, words: [{text, note}]}. Works on incomplete documents. */
+/** Return completions at `offset`: {from, words: [{text, note}]}. Works on incomplete documents. */
 export function completions(text, offset, schema) {
   const before = text.slice(0, offset), word = /\$?[_A-Za-z]?\w*$/.exec(before)[0], from = offset - word.length;
   const place = placeAt(tokens(before.slice(0, from)), schema);

@@ -88,7 +88,7 @@ export function editor(root, { address, headers, extra }) {
     put(problems, found.slice(0, 5).map((one) => h("li", h("button.link", { type: "button", onclick: () => { query.focus(); query.setSelectionRange(one.start, one.end); } }, place(query.value, one.start)), ` ${one.message}`)));
   }
 
-  /** Highlighting is drawn behind the text area, whose own text is transparent. */
+  /** Draw the highlighted text behind the text area, whose own text is transparent. */
   function paint(found) {
     const text = query.value, parts = [];
     let last = 0, depth = 0;
@@ -192,7 +192,7 @@ const place = (text, offset) => {
   return `${lines.length}:${lines.at(-1).length + 1}`;
 };
 
-/** Keep digits of integers above 2^53 where the browser provides the source text. */
+/** Format JSON. Integers above 2^53 keep their digits if the browser provides the source text. */
 function pretty(text) {
   const whole = (key, value, context) => (typeof value === "number" && !Number.isSafeInteger(value) && context && JSON.rawJSON ? JSON.rawJSON(context.source) : value);
   try {

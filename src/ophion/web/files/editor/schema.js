@@ -8,13 +8,13 @@ export const INTROSPECTION = `query Schema { __schema { queryType { name } mutat
   fields(includeDeprecated: true) { name description args { name description defaultValue type { ${TYPE} } } type { ${TYPE} } }
   inputFields { name description type { ${TYPE} } } enumValues { name description } } } }`;
 
-/** Schema from an introspection answer: {types: Map, roots: {query, mutation}}. */
+/** Return the schema of an introspection answer: {types: Map, roots: {query, mutation}}. */
 export function schemaOf(answer) {
   const types = new Map(answer.types.filter((type) => !type.name.startsWith("__")).map((type) => [type.name, type]));
   return { types, roots: { query: answer.queryType?.name, mutation: answer.mutationType?.name } };
 }
 
-/** Panel with the schema; `insert` adds a field to the document. */
+/** Return a panel that shows the schema. `insert` adds a field to the document. */
 export function explorer(insert) {
   const trail = h("nav", { id: "trail", "aria-label": "Trail" }), list = h("div", { id: "schema" });
   const search = h("input", { id: "search", type: "search", placeholder: "type or field", "aria-label": "Find a type or field", oninput: () => find() });

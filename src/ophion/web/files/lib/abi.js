@@ -1,7 +1,10 @@
-/* Contract ABI: types, decoding and encoding of values, selectors and topics. Pure: bytes and text in, values out.
+/*
+ * Contract ABI: types, decoding and encoding of values, selectors and topics. Pure functions of bytes and text.
  *
- * A type is {base, size, components, inner, length}; decoded values are BigInt, boolean, hex text, text, arrays and, for
- * tuples, arrays with names. Invalid data raises `AbiError`: offsets and lengths are checked against the data first. */
+ * A type is {base, size, components, inner, length}; decoded values are BigInt, boolean, hex text, text, arrays and,
+ * for tuples, arrays with names. Invalid data throws `AbiError`: offsets and lengths are checked against the size of
+ * the data.
+ */
 
 import { keccakHex } from "./keccak.js";
 import { fromBytes, toBytes } from "./format.js";
@@ -12,7 +15,7 @@ const MAX_VALUES = 4096;
 
 /* --- types ------------------------------------------------------------------------------------- */
 
-/** A parameter of an ABI ({type, components}) or a type as text: "uint256[2][]", "(address,bool)". */
+/** Parse a type: a parameter of an ABI ({type, components}), or text such as "uint256[2][]" or "(address,bool)". */
 export function typeOf(parameter) {
   const { type, components } = typeof parameter === "string" ? { type: parameter } : parameter;
   const array = /^(.*)\[(\d*)\]$/s.exec(type);
@@ -37,7 +40,7 @@ export function typeOf(parameter) {
   return base === "function" ? { base: "fixed", size: 24 } : { base };
 }
 
-/** Parts of "a,(b,c),d[2]". */
+/** Split "a,(b,c),d[2]" at its outer commas. */
 export function separate(text) {
   const parts = [];
   let depth = 0, start = 0;
@@ -78,7 +81,7 @@ function headSize(type) {
 
 /* --- decoding ---------------------------------------------------------------------------------- */
 
-/** The values of parameters in `data` (hex text). */
+/** Decode the values of parameters from `data` (hex text). */
 export function decode(parameters, data) {
   const raw = typeof data === "string" ? toBytes(data) : data;
   const budget = { left: MAX_VALUES };
@@ -224,7 +227,7 @@ export const signature = (entry) => `${entry.name}(${(entry.inputs || []).map((i
 export const selector = (entry) => keccakHex(signature(entry)).slice(0, 10);
 export const topic = (entry) => keccakHex(signature(entry));
 
-/** An entry from text such as "transfer(address to, uint256 value)"; "indexed" marks topics of events. */
+/** Parse an entry such as "transfer(address to, uint256 value)". "indexed" marks topics of events. */
 export function entryOf(text, type) {
   const [, name, inside] = /^(\w+)\((.*)\)$/.exec(text);
   const inputs = separate(inside).map((part) => {
@@ -234,7 +237,7 @@ export function entryOf(text, type) {
   return { type, name, inputs };
 }
 
-/** The values of a log, in the order of the event; indexed strings and arrays are hashes. */
+/** Decode a log. Values are in the order of the event; indexed strings and arrays are hashes. */
 export function decodeLog(entry, topics, data) {
   const indexed = entry.inputs.filter((input) => input.indexed), others = entry.inputs.filter((input) => !input.indexed);
   const marks = topics.slice(entry.anonymous ? 0 : 1);

@@ -1,6 +1,8 @@
-/* ABIs stored in this browser: dropped files, messages of tools of the same origin, and common token functions.
+/*
+ * ABIs stored in this browser: dropped files, messages from tools of the same origin, and common token functions.
  *
- * A function is looked up by selector and an event by topic, first in the ABI of the address, then in all ABIs. */
+ * A function is found by its selector and an event by its topic, first in the ABI of the address, then in all ABIs.
+ */
 
 import { AbiError, decode, decodeLog, entryOf, selector, signature, topic, typeOf } from "./abi.js";
 import { h } from "./dom.js";
@@ -23,7 +25,7 @@ const PANICS = { 1: "an assertion failed", 17: "arithmetic overflow or underflow
 
 let kept = null, index = null;
 
-/** All stored ABIs: {name, abi, addresses}. */
+/** Return all stored ABIs: {name, abi, addresses}. */
 export function abis() {
   if (kept === null) {
     try {
@@ -84,7 +86,7 @@ function save() {
 
 export const abiAt = (address) => abis().find((one) => one.addresses.includes(address?.toLowerCase())) || null;
 
-/** Entries by selector or topic. */
+/** Return all ABI entries by selector or topic. */
 function entries() {
   if (index) return index;
   index = new Map();
@@ -98,7 +100,7 @@ function entries() {
   return index;
 }
 
-/** ABIs of the address first. */
+/** Return the matching entries; entries in ABIs of this address come first. */
 function candidates(mark, address) {
   const own = abiAt(address);
   return [...(entries().get(mark) || [])].sort((a, b) => (b.owner === own) - (a.owner === own)).map((one) => one.entry);
@@ -115,7 +117,7 @@ function firstThatFits(found, read) {
   return null;
 }
 
-/** Decode call data: {entry, signature, values}, or null. */
+/** Decode call data; return {entry, signature, values} or null. */
 export function decodeInput(input, address) {
   if (!input || input.length < 10) return null;
   const found = candidates(input.slice(0, 10), address).filter((entry) => entry.type === "function");
@@ -175,5 +177,5 @@ export function acceptAbis(changed) {
   takeText = take;
 }
 
-/** Import an ABI from a text field of a view. */
+/** Imports an ABI from a text field of a view. */
 export let takeText = null;

@@ -4,7 +4,7 @@ import { s } from "./dom.js";
 
 const WIDTH = 300, HEIGHT = 64, STEPS = 60;
 
-/** A chart of `field` of the spans per second over `width` seconds: {element, draw(spans)}. */
+/** Return a chart of `field` of the spans, per second over `width` seconds: {element, draw(spans)}. */
 export function chart(label, field, width = 120) {
   const area = s("path.area"), line = s("path.line");
   const element = s("svg.chart", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, area, line);
@@ -21,7 +21,7 @@ export function chart(label, field, width = 120) {
   };
 }
 
-/** A bar for each value, newest to the right: {element, draw(values)}; with a fixed number of elements. */
+/** Return a bar chart with a fixed number of bars, newest on the right: {element, draw(values)}. */
 export function bars(label, places = 30) {
   const step = WIDTH / places, all = Array.from({ length: places }, (_, at) => s("rect", { x: (at * step + 1).toFixed(1), width: (step - 2).toFixed(1), y: String(HEIGHT), height: "0", rx: "1.5" }));
   return {
@@ -36,7 +36,7 @@ export function bars(label, places = 30) {
   };
 }
 
-/** Resample spans to equal distances, oldest first. */
+/** Resample spans to equal intervals, oldest first. */
 export function steps(spans, field, width, now = Date.now() / 1000) {
   const size = width / STEPS, values = new Array(STEPS).fill(0), begin = now - width;
   for (const span of spans) {

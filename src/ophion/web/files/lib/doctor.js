@@ -1,10 +1,10 @@
-/* Health report: the rules of `ophion doctor`, for the nodes that the browser can reach. */
+/* Health report by the rules of `ophion doctor`, for the nodes that the browser can reach. */
 
 import { seconds, short } from "./format.js";
 
 const CLOCK_OFF_S = 1;
 
-/** Report lines with a level: good, worry, bad. */
+/** Return the lines of the report, each with a level: good, worry, bad. */
 export function findings(network, live) {
   const lines = [], online = network.nodes.filter((node) => !node.problem && node.number !== null && node.number !== undefined);
   for (const node of network.nodes) if (node.problem) lines.push(["bad", `${node.name} is offline: ${node.problem}.`]);

@@ -1,4 +1,4 @@
-/* DOM elements made by functions. Text from a chain is never parsed as HTML. */
+/* Functions that make DOM elements. Text from a chain is never parsed as HTML. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -18,7 +18,7 @@ function split(tag) {
   return [name, classes.join(" ")];
 }
 
-/** h("a.quiet", {href}, "text", other, [more]): an element; attributes are optional. */
+/** Make an element: h("a.quiet", {href}, "text", other, [more]). Attributes are optional. */
 export function h(tag, attributes, ...children) {
   const [name, classes] = split(tag);
   const element = document.createElement(name);
@@ -26,7 +26,7 @@ export function h(tag, attributes, ...children) {
   return isPlain(attributes) ? fill(element, attributes, children) : fill(element, null, [attributes, ...children]);
 }
 
-/** The same for SVG elements. */
+/** Make an SVG element in the same way. */
 export function s(tag, attributes, ...children) {
   const [name, classes] = split(tag);
   const element = document.createElementNS(SVG, name);
@@ -49,7 +49,7 @@ export function say(element, text) {
   if (element.textContent !== wanted) element.textContent = wanted;
 }
 
-/** A table; rows are arrays of cells, each of them children or [children, class]. */
+/** Make a table. Rows are arrays of cells; a cell is children or [children, class]. */
 export function table(caption, heads, rows, empty) {
   const cell = (one) => (Array.isArray(one) && typeof one[1] === "string" && one.length === 2 ? h("td." + one[1], one[0]) : h("td", one));
   return h("div.scroll", { tabindex: "0", role: "region", "aria-label": caption },
@@ -58,7 +58,7 @@ export function table(caption, heads, rows, empty) {
       h("tbody", rows.length ? rows.map((row) => h("tr", row.map(cell))) : h("tr", h("td.empty", { colspan: String(heads.length) }, empty || "Nothing here yet.")))));
 }
 
-/** Names and values. */
+/** Make a list of names and values. */
 export function facts(pairs) {
   return h("dl.facts", pairs.filter(Boolean).map(([name, ...value]) => h("div", h("dt", name), h("dd", ...value))));
 }

@@ -11,7 +11,7 @@ export function drawing() {
   let shown = "";
   return {
     element,
-    /** `maker` produced the newest block: highlighted when the proposer is unknown. */
+    /** `maker` is the producer of the newest block. It is highlighted when the proposer is unknown. */
     draw(network, maker) {
       const plan = layout(network, maker), mark = JSON.stringify(plan);
       if (mark === shown) return;
@@ -23,7 +23,7 @@ export function drawing() {
   };
 }
 
-/** Positions of nodes, external peers and links, as a comparable value. */
+/** Return the positions of nodes, external peers and links, as a value that can be compared. */
 export function layout(network, maker) {
   const proposer = (network.round?.proposer || (network.consensus ? maker : null))?.toLowerCase(), members = new Set((network.round?.validators || []).map((one) => one.toLowerCase()));
   const known = network.nodes.map((node) => ({

@@ -1,4 +1,4 @@
-/* Numbers, times and hex text as people read them. */
+/* Formats numbers, times and hex text for display. */
 
 import { h } from "./dom.js";
 
@@ -12,13 +12,13 @@ export const count = (value) => grouped.format(typeof value === "string" ? BigIn
 export const brief = (value) => (Math.abs(value) < 10000 ? short1.format(value) : compact.format(value));
 export const short = (hash, left = 8, right = 6) => (hash && hash.length > left + right + 3 ? `${hash.slice(0, left)}…${hash.slice(-right)}` : hash || "");
 
-/** A rate with significant digits. */
+/** Format a rate with few significant digits. */
 export function rate(value) {
   if (value >= 100) return grouped.format(Math.round(value));
   return value >= 10 ? value.toFixed(1) : value.toFixed(value === 0 ? 0 : 2);
 }
 
-/** Wei in its shortest unit. */
+/** Format an amount of wei in the unit with the shortest text. */
 export function ether(wei) {
   const value = BigInt(wei);
   if (value === 0n) return "0";
@@ -49,7 +49,7 @@ export function seconds(value) {
   return `${grouped.format(Math.round(value / 86400))} days`;
 }
 
-/** Age of a timestamp in seconds; 0 (many genesis blocks) has no age. */
+/** Format the age of a timestamp in seconds. The timestamp 0, common in genesis blocks, has no age. */
 export function ago(timestamp) {
   if (!timestamp) return "at genesis";
   const passed = Date.now() / 1000 - timestamp;
@@ -60,7 +60,7 @@ export function date(timestamp) {
   return timestamp ? new Date(timestamp * 1000).toISOString().replace("T", " ").replace(".000Z", " UTC") : "0";
 }
 
-/** Bytes as printable text, or null. */
+/** Return bytes as text if they are printable, else null. */
 export function printable(hex) {
   const raw = toBytes(hex);
   let end = raw.length;
@@ -95,7 +95,7 @@ export function txLink(hash, long) {
   return h("a.hash", { href: `#/tx/${hash}`, title: hash }, long ? hash : short(hash));
 }
 
-/** Link to an address, by name if `names` has one. */
+/** Make a link to an address, with its name if `names` has one. */
 export function addressLink(address, long) {
   const name = names.get(address.toLowerCase());
   return h("a.hash", { href: `#/address/${address}`, title: name ? `${name}, ${address}` : address }, name && !long ? h("b", name) : long ? address : short(address));

@@ -1,4 +1,6 @@
-/* A form field from a JSON schema: {element, read(), write(value)}; `read` returns undefined for empty fields. */
+/*
+ * Makes a form field from a JSON schema: {element, read(), write(value)}. `read` returns undefined for an empty field.
+ */
 
 import { h, put, say } from "./dom.js";
 import { prose } from "./values.js";
@@ -30,7 +32,7 @@ function labelled(name, control, description, isRequired) {
   return { element: h("div", h("label", title, control), mistake), mistake };
 }
 
-/** Run `read`; an error is shown at its field. */
+/** Run `read`; show an error at its field. */
 function guarded(mistake, read) {
   mistake.hidden = true;
   try {
@@ -114,7 +116,7 @@ function group(name, schema, description, isRequired) {
   };
 }
 
-/** Parameters of a call: trailing empty ones are omitted, others become null. */
+/** Return the parameters of a call. Empty ones at the end are omitted; other empty ones become null. */
 export function positional(fields) {
   const values = fields.map((one) => one.read());
   while (values.length && values.at(-1) === undefined) values.pop();

@@ -10,7 +10,10 @@ const FIELDS = "number hash timestamp transactionCount gasUsed gasLimit miner { 
 let isRefused = false;
 events.addEventListener("token", () => { isRefused = false; });
 
-/** Blocks `from` to `to`, newest first: number, hash, timestamp, miner, txs, gasUsed, gasLimit. May be fewer, the newest. */
+/**
+ * Return the blocks `from` to `to`, newest first: number, hash, timestamp, miner, txs, gasUsed, gasLimit. If there are
+ * too many, only the newest.
+ */
 export async function headers(from, to) {
   return (await byGraphql(from, to)) || Promise.all(numbers(Math.max(from, to - MAX_IN_FULL + 1), to).map(async (number) => summary(await call("eth_getBlockByNumber", [toHex(number), false]))));
 }
@@ -30,7 +33,7 @@ async function byGraphql(from, to) {
   })).reverse();
 }
 
-/** The same from a JSON-RPC block or a `newHeads` header, which has no transaction count. */
+/** Return the same fields of a JSON-RPC block, or of a `newHeads` header, which has no transaction count. */
 export function summary(block) {
   return {
     number: toNumber(block.number), hash: block.hash, timestamp: toNumber(block.timestamp), arrived: Date.now() / 1000, miner: block.miner,

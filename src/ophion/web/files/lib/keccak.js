@@ -1,4 +1,4 @@
-/* Keccak-256, in 32-bit halves: selectors of functions, topics of events, addresses of nodes. */
+/* Keccak-256 in 32-bit halves, for selectors of functions, topics of events and addresses of nodes. */
 
 const ROUNDS = 24, RATE = 136;
 const HIGH = new Int32Array(ROUNDS), LOW = new Int32Array(ROUNDS);
@@ -58,7 +58,7 @@ function permute(high, low) {
   }
 }
 
-/** The hash of bytes, or of the UTF-8 of a text, as bytes. */
+/** Hash bytes, or the UTF-8 encoding of a text. Returns bytes. */
 export function keccak(message) {
   const input = typeof message === "string" ? new TextEncoder().encode(message) : message;
   const padded = new Uint8Array(Math.ceil((input.length + 1) / RATE) * RATE);
@@ -83,7 +83,7 @@ export function keccak(message) {
 
 export const keccakHex = (message) => "0x" + Array.from(keccak(message), (one) => one.toString(16).padStart(2, "0")).join("");
 
-/** The address of a public key, such as the one in an enode URL. */
+/** Return the address of the public key in an enode URL. */
 export function addressOfEnode(enode) {
   const id = /^enode:\/\/([0-9a-f]{128})@/i.exec(enode || "")?.[1];
   if (!id) return null;

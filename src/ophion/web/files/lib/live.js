@@ -1,7 +1,9 @@
-/* Live chain data: one WebSocket with `newHeads`, sampled.
+/*
+ * Live chain data: one WebSocket with `newHeads`, sampled.
  *
- * Listeners get at most two updates a second. Requests per update and stored history are bounded. A hidden tab sends
- * nothing. Without a usable WebSocket (none, or one that requires a token) the module polls. */
+ * Listeners get at most two updates a second. Requests per update and stored history are bounded. A hidden tab sends no
+ * requests. If there is no WebSocket, or it requires a token, the module polls.
+ */
 
 import { call, token } from "./rpc.js";
 import { headers, summary } from "./headers.js";
@@ -14,7 +16,10 @@ export const live = {
   /** "starting", "live", "polling" or "silent" */
   state: "starting",
   head: null,
-  /** The newest blocks, newest first: number, hash, timestamp, arrived, miner, txs (null: not asked), gasUsed, gasLimit. */
+  /**
+   * The newest blocks, newest first: number, hash, timestamp, arrived, miner, txs (null: not requested), gasUsed,
+   * gasLimit.
+   */
   blocks: [],
   /** Activity by interval: from, to (seconds), blocks, txs, gas. */
   spans: [],
@@ -24,7 +29,7 @@ export const live = {
 const listeners = new Set();
 let socket = null, wantsSocket = true, waiting = [], missed = 0, timer = null, last = 0, delay = 500, poll = null;
 
-/** Subscribe to updates; returns the function that unsubscribes. */
+/** Subscribe to updates. Returns a function that unsubscribes. */
 export function onChange(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -41,7 +46,7 @@ function become(state, reason = "") {
   tell();
 }
 
-/** Start; `hasSocket` is false where browsers cannot use the WebSocket. */
+/** Start. `hasSocket` is false if browsers cannot use the WebSocket. */
 export async function begin(hasSocket) {
   wantsSocket = hasSocket;
   await refill();
@@ -54,7 +59,7 @@ export async function begin(hasSocket) {
 
 /* --- the socket -------------------------------------------------------------------------------- */
 
-/** Ask the gateway whether the node is online; throws when it is not. */
+/** Ask the gateway whether the node is online. Throws when it is not. */
 async function look() {
   if (live.state === "silent") await readNetwork();
   if (live.state !== "live" && own()?.up === false) throw new Error(`${own().name} is offline`);
@@ -107,7 +112,7 @@ function startPolling() {
   }, live.state === "silent" ? 2 * POLL_MS : POLL_MS);
 }
 
-/** After a gap: request the head and process it like a notification. */
+/** After a gap, request the head and process it like a notification. */
 async function catchUp() {
   try {
     await look();
@@ -152,7 +157,7 @@ async function tick() {
   schedule();
 }
 
-/** Add blocks in chain order; for many blocks, only some transaction counts are requested. */
+/** Add blocks in chain order. If there are many, request the transaction counts of only some. */
 async function take(heads, more) {
   const newest = heads.slice(-MAX_ASKED / 2), others = heads.slice(0, -MAX_ASKED / 2);
   const step = Math.max(1, Math.ceil(others.length / (MAX_ASKED / 2)));
@@ -189,7 +194,7 @@ function spansOf(blocks) {
   for (let at = blocks.length - 2; at >= 0; at--) {
     const block = blocks[at], from = Math.max(blocks[at + 1].timestamp, block.timestamp - LONGEST_SPAN_S);
     const one = spans.at(-1);
-    if (one && (one.to === block.timestamp || from === block.timestamp)) { // of the same second
+    if (one && (one.to === block.timestamp || from === block.timestamp)) { // block in the same second
       one.blocks++;
       one.txs += block.txs;
       one.gas += block.gasUsed;
@@ -200,7 +205,7 @@ function spansOf(blocks) {
 
 /* --- figures ----------------------------------------------------------------------------------- */
 
-/** Activity per second over the last `width` seconds. */
+/** Return the activity per second over the last `width` seconds. */
 export function ratesOver(width) {
   const now = Date.now() / 1000, begin = now - width, sum = { blocks: 0, txs: 0, gas: 0 };
   for (const span of live.spans) {
@@ -210,13 +215,13 @@ export function ratesOver(width) {
   return { blocks: sum.blocks / width, txs: sum.txs / width, gas: sum.gas / width };
 }
 
-/** Mean time between the newest blocks in seconds; null with too few blocks. */
+/** Return the mean time between the newest blocks in seconds; null if there are too few blocks. */
 export function blockTime() {
   const some = live.blocks.filter((block) => block.timestamp > 0).slice(0, 30);
   return some.length < 2 ? null : (some[0].timestamp - some.at(-1).timestamp) / (some[0].number - some.at(-1).number);
 }
 
-/** Median delay between a block's timestamp and its arrival, in seconds. */
+/** Return the median delay between a block's timestamp and its arrival, in seconds. */
 export function lateness() {
   const delays = live.blocks.filter((block) => block.isLive).slice(0, 15).map((block) => block.arrived - block.timestamp).sort((a, b) => a - b);
   return delays.length ? Math.max(0, delays[delays.length >> 1]) : null;

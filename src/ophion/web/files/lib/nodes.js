@@ -14,7 +14,7 @@ export const network = {
   nodes: [],
   services: null,
   token: false,
-  /** The WebSocket requires a token, which browsers cannot send in a handshake. */
+  /** Whether the WebSocket requires a token, which browsers cannot send in a handshake. */
   socketToken: false,
   /** Status of the current round, or null. */
   round: null,
@@ -26,7 +26,7 @@ export function onNodes(listener) {
   return () => listeners.delete(listener);
 }
 
-/** Nodes and services of the network, from the gateway. */
+/** Read the nodes and services of the network from the gateway. */
 export async function readNetwork() {
   const response = await fetch("nodes.json", { headers: { Accept: "application/json" } });
   if (!response.ok) throw new Error(`nodes.json: status ${response.status}`);
@@ -40,7 +40,7 @@ export async function readNetwork() {
   network.nodes = answer.nodes.map((one) => ({ ...before.get(one.name), ...one, enode: one.enode || before.get(one.name)?.enode || null }));
 }
 
-/** Whether a service exists; missing entries count as existing. */
+/** Return whether a service exists. Before the list is known, every service counts as existing. */
 export const hasService = (name) => !network.services || network.services.includes(name);
 
 const FAMILIES = [["qbft", "qbft_getValidatorsByBlockNumber"], ["ibft", "ibft_getValidatorsByBlockNumber"], ["clique", "clique_getSigners"]];
@@ -62,7 +62,7 @@ export async function validators() {
 
 let isLooking = false, hurry = null;
 
-/** Poll while a view subscribes. */
+/** Poll while at least one view subscribes. */
 export async function watchNodes() {
   if (isLooking) return;
   isLooking = true;
@@ -94,7 +94,7 @@ async function look() {
   }
 }
 
-/** Consensus status from a validator, otherwise from this node; followers do not know the proposer. */
+/** Read the consensus status from a validator, or else from this node. Followers do not know the proposer. */
 export async function readRound() {
   if (network.consensus === "clique") return readTurn();
   if (!network.consensus) return null;
@@ -104,7 +104,9 @@ export async function readRound() {
   return network.round;
 }
 
-/** Clique signers rotate in the order of their addresses; another may sign when the in-turn signer is late. */
+/**
+ * Find the in-turn Clique signer. Signers rotate in the order of their addresses; when one is late, another may sign.
+ */
 async function readTurn() {
   try {
     const [signers, head] = await Promise.all([validators(), call("eth_blockNumber")]), height = toNumber(head) + 1;
@@ -138,6 +140,6 @@ async function examine(node) {
   }
 }
 
-/** The node that serves this interface. */
+/** Return the node that serves this interface. */
 export const own = () => network.nodes.find((node) => node.path === "") || network.nodes.find((node) => node.role === "rpc") || network.nodes[0];
 export const idOf = (node) => /^enode:\/\/([0-9a-f]+)@/i.exec(node.enode || "")?.[1]?.toLowerCase() || null;

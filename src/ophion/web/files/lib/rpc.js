@@ -1,4 +1,4 @@
-/* JSON-RPC over HTTP to the own origin; concurrent calls are sent as one batch. */
+/* JSON-RPC over HTTP to the page's own origin. Concurrent calls are sent as one batch. */
 
 const BATCH = 100, TIMEOUT_MS = 30000;
 
@@ -8,7 +8,7 @@ export class RpcError extends Error {
     this.code = error.code;
     this.data = error.data;
   }
-  /** Whether the method is disabled, unknown, or part of another consensus protocol. */
+  /** Whether the method is disabled or unknown, or belongs to another consensus protocol. */
   get isAbsent() {
     return this.code === -32601 || this.code === -32604;
   }
@@ -17,7 +17,7 @@ export class RpcError extends Error {
   }
 }
 
-/** The node did not answer, or not in JSON-RPC. */
+/** The node did not answer, or its answer is not JSON-RPC. */
 export class NoAnswer extends Error {}
 
 /* --- tokens ------------------------------------------------------------------------------------ */
@@ -25,7 +25,7 @@ export class NoAnswer extends Error {}
 const KEY = "ophion-token";
 export const token = {
   wanted: false,
-  /** Empty after the token has expired. */
+  /** The token; empty after it has expired. */
   get value() {
     const text = sessionStorage.getItem(KEY) || "";
     return text && expiry(text) < Date.now() / 1000 ? "" : text;
@@ -35,7 +35,7 @@ export const token = {
     events.dispatchEvent(new Event("token"));
   },
 };
-/** Expiry of a token in seconds; Infinity without `exp`. */
+/** Return the expiry of a token in seconds; Infinity without `exp`. */
 function expiry(text) {
   try {
     return JSON.parse(atob(text.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"))).exp ?? Infinity;
@@ -44,7 +44,7 @@ function expiry(text) {
   }
 }
 
-/** Emits "token" when the token changes and "unauthorized" when one is required or invalid. */
+/** Emits "token" when the token changes, and "unauthorized" when a token is required or invalid. */
 export const events = new EventTarget();
 
 export function headers() {
@@ -64,7 +64,7 @@ export async function login(username, password) {
 const queues = new Map();
 let lastId = 0;
 
-/** The result of a method; `path` names another node of the network ("validator1/"). */
+/** Call a method and return its result. `path` names another node of the network ("validator1/"). */
 export function call(method, params = [], path = "") {
   return new Promise((resolve, reject) => {
     if (!queues.has(path)) {
@@ -79,7 +79,7 @@ export function call(method, params = [], path = "") {
   });
 }
 
-/** The same, but null instead of an error: for methods that may be disabled. */
+/** Call a method that may be disabled. Returns null instead of an error. */
 export async function attempt(method, params, path) {
   try {
     return await call(method, params, path);
@@ -115,7 +115,7 @@ async function send(path, calls) {
   }
 }
 
-/** Send one request unchanged; the playground shows the raw answer. */
+/** Send one request unchanged, so that the playground can show the raw answer. */
 export async function post(path, body) {
   let response, text;
   try {

@@ -1,11 +1,14 @@
-/* Token of a node with authentication: pasted, or from a login. Stored until the tab is closed. */
+/* The token for a node with authentication: pasted or from a login. Stored until the tab is closed. */
 
 import { h, say } from "./dom.js";
 import { login, token } from "./rpc.js";
 
 let dialog = null, refused = false;
 
-/** Show the dialog once; `isNeeded` after the node has refused. A closed dialog stays closed until the user opens it. */
+/**
+ * Show the token dialog once. `isNeeded` is true after the node has refused a request. A closed dialog stays closed
+ * until the user opens it.
+ */
 export function askForToken(isNeeded = false) {
   if (isNeeded && (refused || dialog?.open)) return;
   dialog?.remove();

@@ -1,9 +1,9 @@
-/* Decoded values and JSON as elements. */
+/* Shows decoded values and JSON as elements. */
 
 import { h } from "./dom.js";
 import { addressLink, count, printable } from "./format.js";
 
-/** The arguments of a call or a log: name, type and value. */
+/** Show the arguments of a call or a log: name, type and value. */
 export function argumentList(entry, values) {
   if (!values.length) return h("p.soft", "no arguments");
   const inputs = entry.inputs || [];
@@ -25,12 +25,12 @@ export function valueOf(value) {
   return h("span.text", value);
 }
 
-/** Description text with `names` between backticks. */
+/** Show description text; names between backticks become code. */
 export const prose = (text) => (text || "").split("`").map((part, at) => (at % 2 ? h("code", part) : part));
 
 const LONGEST = 200_000, MAX_PARTS = 4000;
 
-/** Highlighted JSON; longer texts are plain and truncated. */
+/** Show highlighted JSON. Long texts are shown plain and truncated. */
 export function json(value) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "undefined";
   const shown = text.length > LONGEST ? text.slice(0, LONGEST) + `\n… ${count(text.length - LONGEST)} letters more` : text;

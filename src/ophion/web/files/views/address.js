@@ -82,7 +82,7 @@ function slotValue(value) {
 
 /* --- transactions ------------------------------------------------------------------------------ */
 
-/** Transactions of the account by nonce, newest first. */
+/** List transactions of the account by nonce, newest first. */
 function sentBy(address, total) {
   const place = h("div"), list = [], receipts = [];
   let next = total - 1;
@@ -98,7 +98,7 @@ function sentBy(address, total) {
   return place;
 }
 
-/** The newest results of `ask(from, to)`: searches one block, then ten, then a hundred, until enough are found. */
+/** Find the newest results of `ask(from, to)`: search one block, then ten, then a hundred, until there are enough. */
 async function newestOf(ask) {
   const found = [];
   for (let size = 1, to = live.head?.number ?? toNumber(await call("eth_blockNumber")), end = Math.max(0, to - BACK + 1); to >= end && found.length < MOST; size *= 10) {
@@ -127,7 +127,7 @@ async function logsOf(address) {
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-/** Form to call view functions. */
+/** Make a form to call view functions. */
 function readers(address) {
   const own = abiAt(address).abi.filter((entry) => entry.type === "function" && ["view", "pure"].includes(entry.stateMutability));
   if (!own.length) return h("p.soft", "This ABI has no view functions.");

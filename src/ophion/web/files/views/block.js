@@ -55,7 +55,7 @@ async function transactions(block, page) {
   return transactionTable(found.filter(Boolean), receipts, "This block has no transactions.");
 }
 
-/** Transactions with their status. */
+/** Make a table of transactions with their status. */
 export function transactionTable(list, receipts, empty) {
   return table("Transactions", ["Transaction", "From", "To", "Calls", ["Value", "right"], ["Gas used", "right"], "Status"], list.map((one, at) => {
     const receipt = receipts[at], input = one.input || "0x", decoded = one.to ? decodeInput(input, one.to) : null;

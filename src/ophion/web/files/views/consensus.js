@@ -38,7 +38,7 @@ export async function show(root) {
   const ends = [onChange(draw), onNodes(draw)];
   watchNodes();
   await draw();
-  // phases of a round are shorter than blocks
+  // redrawn often, because the phases of a round are shorter than the block period
   const clock = setInterval(() => { if (!document.hidden && !isBusy) drawRound(round).catch(() => null); }, ROUND_MS);
   return () => {
     clearInterval(clock);

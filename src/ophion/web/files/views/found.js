@@ -1,4 +1,4 @@
-/* Search without a result: lists what can be searched for. */
+/* Shown when a search has no result: lists what can be searched for. */
 
 import { card, h, put } from "../lib/dom.js";
 
