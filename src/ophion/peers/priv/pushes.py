@@ -36,9 +36,7 @@ class Pushes:
         self._is_over = False
 
     def put(self, parcel: Parcel) -> Push:
-        """Queue a parcel. The future resolves to the reason of a refusal, or to None when the peer has stored the
-        parcel.
-        """
+        """Queue a parcel. The future resolves to the reason of a refusal, or to None when stored durably."""
         loop = asyncio.get_running_loop()
         push: Push = loop.create_future()
         if self._is_over:
