@@ -7,12 +7,12 @@
     commands        the table of all commands
     help            usage and help texts
     input_output    input and results: a file, the standard streams, a terminal
-    node_client     JSON-RPC client of the commands; untrusted_text escapes what a node sends
+    node_client     JSON-RPC client of the commands; untrusted_text escapes text from a node
     progress        a bar on a terminal, plain lines elsewhere
 
-Each family of commands has a module of its name, or several that begin with it. A family is imported when it is called,
-so that a node starts without them. A command declares its options like any configuration (`runtime.options`), raises
-`OphionError` when it fails, and returns an exit code.
+Each family of commands has a module of the same name, or several modules that begin with it. A family is imported only
+when it is called, so that a node starts faster. A command declares its options like any configuration
+(`runtime.options`), raises `OphionError` when it fails, and returns an exit code.
 
 Exit codes: 0 done, 1 an expected error or a failed check, 70 an error inside Ophion, 130 interrupted.
 """

@@ -1,7 +1,7 @@
 """Splits argv into a command, its options and the global options.
 
-Global options may stand before or after the command. After the command its own options win: `--config-file` of
-`operator generate-blockchain-config` belongs to the command, not to the node.
+Global options may stand before or after the command. After the command, its own options take precedence:
+`--config-file` of `operator generate-blockchain-config` belongs to the command, not to the node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
 
 
 class Arguments(Struct):
-    """The split command line; values are still text."""
+    """The split command line. Values are still text."""
 
     family: Family | None = None
     command: Command | None = None
@@ -50,12 +50,12 @@ class Arguments(Struct):
     settings: list[Given] = field(default_factory=list)
     own: list[Given] = field(default_factory=list)
     besu: list[BesuSetting] = field(default_factory=list)
-    """Options that only Besu has."""
+    """Options that exist only in Besu."""
     words: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def asks(self, name: str) -> bool:
-        """Whether --help or --version was given, other than as =false."""
+        """Whether --help or --version was given, unless as =false."""
         return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
 
 
@@ -108,7 +108,7 @@ class _Reader:
                 return
 
     def _besu_flag(self, token: str, rest: deque[str]) -> bool:
-        """Take an option that only Besu has, with its value; False where Besu has none of this name."""
+        """Read an option that exists only in Besu, with its value. Returns False if Besu has no such option."""
         from ophion.node.besu.settings import read_besu_setting  # imported only for options of Besu
 
         flag, has_value, text = token.partition("=")
@@ -130,7 +130,7 @@ class _Reader:
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
             elif not self._has_unknown_word:
-                self._has_unknown_word = True  # what follows belongs to the unknown word
+                self._has_unknown_word = True  # later words belong to the unknown word
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:
@@ -147,7 +147,7 @@ class _Reader:
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:
-    import difflib  # imported for errors only
+    import difflib  # imported only for errors
 
     close = difflib.get_close_matches(word, list(known), n=2)
     hint = f" (did you mean {' or '.join(close)}?)" if close else ""
@@ -155,5 +155,5 @@ def _unknown(word: str, known: Iterable[str]) -> str:
 
 
 def read_arguments(argv: Sequence[str], settings: type) -> Arguments:
-    """Find the command and sort the options; unknown words and flags are collected as problems."""
+    """Find the command and sort the options. Collects unknown words and flags as problems."""
     return _Reader(settings).read(argv)

@@ -67,7 +67,7 @@ class BenchOptions(Options):
 
 
 def bench(options: BenchOptions, session: CommandSession) -> int:
-    """Search the rate, print the summary, write the report."""
+    """Search for the highest rate, print the summary and write the report."""
     if options.target is not None:
         _expect_directory(options.target)
     key = None if options.key_file is None else load_key(options.key_file)
@@ -84,7 +84,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.call("eth_chainId"), 16)  # first: its error explains why the node does not answer
+    chain_id = int(await node.call("eth_chainId"), 16)  # its error explains why the node does not answer
     subject = Subject(
         options.url,
         await _client(node),
@@ -110,12 +110,12 @@ async def _client(node: JsonRpcConnection) -> str:
     """Return the client version of the node."""
     try:
         return str(await node.call("web3_clientVersion"))
-    except CommandError:  # the group WEB3 is off
+    except CommandError:  # the node does not serve the API group WEB3
         return "a node of unknown version"
 
 
 async def _published(node: JsonRpcConnection) -> PrivateKey | None:
-    """Return a funded test account with a public key, where the network has one."""
+    """Return a funded test account with a public key, or None if the network has none."""
     account = ORIGINAL_ACCOUNTS[1]
     balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None

@@ -57,7 +57,7 @@ class BlockImportOptions(Options):
 
 
 def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
-    """Verify, execute and store the blocks of the files; known blocks are skipped."""
+    """Verify, execute and store the blocks of the files. Skips known blocks."""
     if options.format is BlockFormat.JSON and (options.start_block or options.end_block is not None):
         raise ConfigError("--start-block and --end-block belong to files of RLP blocks.")
     if options.end_block is not None and options.end_block <= options.start_block:
@@ -92,10 +92,10 @@ def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
 
 
 def _upkeep(chain: Chain, states_kept: int | None) -> Callable[[], None] | None:
-    """Return the pruning step that runs after each commit; None where every state is stored."""
+    """Return the pruning step that runs after each commit. None if every state is stored."""
     if states_kept is None:
         return None
-    from ophion.node.privacy import check_no_private_states  # imported here: pruning during an import is rare
+    from ophion.node.privacy import check_no_private_states  # imported here, because pruning during an import is rare
 
     check_no_private_states(chain.store)
     rounds = PruningRounds(chain.store, states_kept)
@@ -129,8 +129,8 @@ def _run(options: BlockImportOptions, chain: Chain, keeps_revert_data: bool, upk
 
 
 def _make(options: BlockImportOptions, chain: Chain, upkeep: Callable[[], None] | None) -> None:
-    """Produce blocks from descriptions; each file continues the one before it."""
-    from ophion.producer.block_script import BlockScript  # imported here: it is a test tool
+    """Produce blocks from descriptions. Each file continues the chain of the previous file."""
+    from ophion.producer.block_script import BlockScript  # imported here, because it is a test tool
 
     clock = SystemClock()
     script = BlockScript(ImportCore(chain, clock), clock, not options.skip_pow, upkeep)

@@ -20,16 +20,16 @@ class CommandSession(Struct, frozen=True):
     settings: Loaded[Any]
     """The global configuration."""
     words: tuple[str, ...] = ()
-    """Arguments that are not options: files, folders."""
+    """Arguments that are not options, such as files and folders."""
     config_file: Path | None = None
-    """The configuration file that was read."""
+    """The configuration file that was read, if any."""
     warnings: tuple[str, ...] = ()
-    """Settings that have no effect or another value than given."""
+    """Warnings about settings that have no effect or get a value other than given."""
     problems: tuple[str, ...] = ()
-    """What is wrong with the global options, for a command that reports it itself."""
+    """Errors in the global options, for a command that reports them itself."""
 
     def part(self, cls: type[T]) -> T:
-        """Return one part of the global configuration; `ConfigError` for problems of that part."""
+        """Return one part of the global configuration. Raises `ConfigError` for problems of that part."""
         part = part_of(self.settings.config, cls)
         if problems := problems_of(part):
             raise ConfigError(problems)
@@ -37,11 +37,11 @@ class CommandSession(Struct, frozen=True):
 
 
 class NoOptions(Options):
-    """A command without options of its own."""
+    """The options of a command that has none."""
 
 
 class Command(Struct, frozen=True):
-    """One command: `name` is the last word, `run` returns the exit code."""
+    """One command. `name` is its last word, and `run` returns the exit code."""
 
     name: str
     summary: str
@@ -49,19 +49,19 @@ class Command(Struct, frozen=True):
     options: type[Options] = NoOptions
     """Configuration class of the command's own options."""
     uses: tuple[type[Options], ...] = ()
-    """Parts of the global configuration that its help shows."""
+    """Parts of the global configuration that the help of the command shows."""
     words: str | None = None
-    """Placeholder of its arguments in the help; None where it has none."""
+    """Placeholder of the arguments in the help. None if the command has no arguments."""
     examples: tuple[str, ...] = ()
     reports_problems: bool = False
-    """Whether it runs although global options are wrong, and reports `CommandSession.problems`."""
+    """Whether the command runs even if global options are wrong, and reports `CommandSession.problems`."""
 
 
 class Family(Struct, frozen=True):
     """A first word of the command line.
 
-    `module` is imported when the word is used and holds `COMMANDS`. A family whose only command has the family's name
-    is called by one word.
+    `module` holds `COMMANDS` and is imported when the word is used. A family with a single command of the same name is
+    called by one word.
     """
 
     name: str

@@ -35,7 +35,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def commands_of(family: Family) -> dict[str, Command]:
-    """The commands of a family by name; imports the family."""
+    """Import a family and return its commands by name."""
     module = importlib.import_module(family.module)
     commands: tuple[Command, ...] = module.COMMANDS
     return {command.name: command for command in commands}

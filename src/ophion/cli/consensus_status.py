@@ -21,19 +21,19 @@ class ReportedValidator(Struct, frozen=True):
 
 
 class ReportedConsensus(Struct, frozen=True):
-    """The answer of `qbft_getStatus` or `ibft_getStatus`; every text is safe to print."""
+    """The result of `qbft_getStatus` or `ibft_getStatus`. Every text is safe to print."""
 
     phase: str
     quorum: int
     validators: tuple[str, ...]
     disconnected: frozenset[str] | None
-    """None where the node does not report connections."""
+    """Validators that are not connected. None if the node does not report connections."""
     explanation: tuple[str, ...]
     members: tuple[ReportedValidator, ...]
 
 
 def read_consensus_status(answer: Any) -> ReportedConsensus | None:
-    """Read a status answer of any JSON shape; None where it is not a status. Malformed entries are left out."""
+    """Read a status of any JSON shape. Returns None if it is not a status. Leaves out malformed entries."""
     if not isinstance(answer, dict):
         return None
     phase, quorum = answer.get("phase"), answer.get("quorum")

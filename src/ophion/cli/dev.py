@@ -56,7 +56,7 @@ class DevOptions(Options):
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
 
     def tokens(self) -> list[str]:
-        """The node's own options that do the same."""
+        """Return the node options that have the same effect."""
         state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
         plain = (
             ("--dev-preset", None if self.preset is None else self.preset.value),
@@ -85,7 +85,7 @@ class DevOptions(Options):
 
 
 def _fork(name: str) -> str:
-    """A fork by the name that other nodes use."""
+    """Translate a fork name of other development nodes to Ophion's name."""
     folded = name.lower()
     return {"paris": "london", "merge": "london", "latest": "osaka", "muirglacier": "istanbul"}.get(folded, folded)
 
@@ -100,7 +100,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
         print(command_line(loaded.given.values()))
         return 0
     found = warnings_of(loaded)
-    # warnings about the preset itself are expected
+    # do not show warnings about the preset itself
     expected = warnings_of(with_dev_preset(load(NodeConfig, ()))) if found else []
     unexpected = (warning for warning in found if warning not in expected)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
@@ -109,7 +109,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
 
 
 def _refuse_exposed_signers(config: NodeConfig) -> None:
-    """Raise `ConfigError` where other machines could sign for the accounts that the preset unlocks."""
+    """Raise `ConfigError` if other machines could sign for the accounts that the preset unlocks."""
     if exposed := config.exposed_signers():
         raise ConfigError(
             f"{' and '.join(exposed)}: other machines could sign for the unlocked accounts of the dev network."

@@ -1,4 +1,4 @@
-"""`ophion doctor`: check the nodes of a network and report whether it makes blocks."""
+"""`ophion doctor`: checks the nodes of a network and reports whether it produces blocks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DoctorOptions(Options):
 
 @dataclass(slots=True)
 class CheckedNode:
-    """One node and its answers; every text is safe to print."""
+    """One node and its responses. Every text is safe to print."""
 
     url: str
     client: str = ""
@@ -56,18 +56,18 @@ class CheckedNode:
     head: str = ""
     age_s: float = 0.0
     peers: int | None = 0
-    """None where the node does not report it."""
+    """Number of peers. None if the node does not report it."""
     is_syncing: bool = False
     status: ReportedConsensus | None = None
-    """None where the node does not report it."""
+    """Consensus status. None if the node does not report it."""
     problem: str | None = None
     """Why the node cannot be used."""
     new_blocks: int = 0
-    """Blocks since the first look."""
+    """Number of blocks since the first check."""
 
 
 def examine(url: str, now: float, token: str | None = None) -> CheckedNode:
-    """Ask one node everything. Answers of any shape are survived."""
+    """Send all queries to one node. Tolerates responses of any shape."""
     checked = CheckedNode(url)
     parts = urlsplit(url)
     with_port = parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
@@ -106,7 +106,7 @@ def _quantity(answer: Any) -> int:
 
 
 def _ask_optional(node: RpcNode, method: str) -> Any:
-    """Return the answer; None where the API group of the method is disabled."""
+    """Return the result of a method, or None if its API group is disabled."""
     try:
         return node.ask(method)
     except NoAnswer:
@@ -143,7 +143,7 @@ def verdict(nodes: Sequence[CheckedNode]) -> tuple[bool, list[str]]:
 
 
 def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield what the nodes report about validators, each line once."""
+    """Yield the reports of the nodes about validators, without duplicates."""
     shown: set[str] = set()
     for node in online:
         for member in node.status.members if node.status is not None else ():
@@ -163,7 +163,7 @@ def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
 
 
 def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield what each validator of a stopped network waits for, and what to do."""
+    """Yield what each validator of a stalled network waits for, and what to do."""
     statuses = [(node, node.status) for node in online if node.status is not None]
     if not statuses:
         yield (
@@ -190,7 +190,7 @@ def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
 
 
 def doctor(options: DoctorOptions, session: CommandSession) -> int:
-    """Ask every node twice; 0 when the network makes blocks."""
+    """Check every node twice. Returns 0 if the network produces blocks."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     clock, token = SystemClock(), read_token(options.token_file)

@@ -50,7 +50,7 @@ def _native(run: NativeRunner, path: Path) -> list[Outcome]:
 
 
 def _blocks(path: Path) -> list[Outcome]:
-    from ophion.vectors.block_test import run_file  # imported in the worker processes only
+    from ophion.vectors.block_test import run_file  # imported only in the worker processes
 
     try:
         return run_file(path)
@@ -59,7 +59,7 @@ def _blocks(path: Path) -> list[Outcome]:
 
 
 def files_of(words: Sequence[str]) -> list[Path]:
-    """Return the JSON files of the arguments, folders searched recursively, without duplicates."""
+    """Return the JSON files of the arguments, without duplicates. Searches folders recursively."""
     if not words:
         raise ConfigError("Missing required argument: PATH…")
     found: dict[Path, None] = {}

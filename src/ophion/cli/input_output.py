@@ -16,7 +16,7 @@ _MAX_DIGITS = 100
 
 
 def read_input(path: Path | None, failure: str) -> str:
-    """Read a file, or standard input without one; `CommandError(failure)` when it cannot be read."""
+    """Read a file, or standard input without one. Raises `CommandError(failure)` when it cannot be read."""
     if path is None and sys.stdin is None:
         raise CommandError(f"{failure} (standard input is closed)")
     try:
@@ -60,7 +60,7 @@ def write_output(path: Path | None, text: str, failure: str) -> None:
 
 
 def parse_json(text: str, failure: str) -> Any:
-    """Parse JSON; `CommandError(failure)` names line and column."""
+    """Parse JSON. Raises `CommandError(failure)` with line and column."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_int=_integer)
     except json.JSONDecodeError as error:
@@ -70,7 +70,7 @@ def parse_json(text: str, failure: str) -> Any:
 
 
 def _integer(digits: str) -> int:
-    # the interpreter has its own limit with a less useful message
+    # the interpreter has its own limit, with a less useful message
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"A number of {len(digits)} digits")
     return int(digits)
@@ -85,6 +85,6 @@ def _reason(error: Exception) -> str:
 
 
 def kind_of_json(value: Any) -> str:
-    """Return the type of a JSON value, for messages."""
+    """Return the type of a JSON value, for error messages."""
     names: Sequence[tuple[type, str]] = ((bool, "a boolean"), (str, "text"), (dict, "an object"), (list, "an array"))
     return next((name for kind, name in names if isinstance(value, kind)), "null" if value is None else "a number")

@@ -27,9 +27,9 @@ EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the return value is the exit code."""
+    """Run the command line. Returns the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and os.path.basename(sys.argv[0]) == _BESU:  # a link named besu
+    if argv is None and os.path.basename(sys.argv[0]) == _BESU:  # the program was called through a link named besu
         tokens.insert(0, _BESU)
     _prepare_streams()
     try:
@@ -56,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make the streams usable under any locale, and where they were closed before the start."""
-    # None where the descriptor is closed
+    """Prepare the standard streams for any locale, and replace streams that were closed before the start."""
+    # stdout is None if its descriptor is closed
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -68,7 +68,7 @@ def _prepare_streams() -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether an error concerns standard output; errors of other files name the file."""
+    """Whether an error concerns standard output. Errors of other files name the file."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -78,7 +78,7 @@ def _abandon_output() -> None:
 
 
 class _Misused(ConfigError):
-    """An invalid command line; shown with the usage line."""
+    """An invalid command line. Shown with the usage line."""
 
     def __init__(self, problems: Sequence[str], usage_line: str) -> None:
         super().__init__(problems)
@@ -86,7 +86,7 @@ class _Misused(ConfigError):
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
-    is_besu = tokens[:1] == [_BESU]  # a whole command line of Besu follows
+    is_besu = tokens[:1] == [_BESU]  # the rest is a whole command line of Besu
     arguments = read_arguments(tokens[is_besu:], NodeConfig)
     if is_besu:
         environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}
@@ -135,7 +135,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(error, file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # an error of the system about a given file: no permission, a name that is too long
+        # a system error about a given file, such as a missing permission or a name that is too long
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
@@ -161,7 +161,7 @@ def _has_current_directory() -> bool:
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether --logging is DEBUG or more; read from argv, because reading the options may have failed."""
+    """Whether --logging is DEBUG or more. Reads argv, because reading the options may have failed."""
     level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
     if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):
         level = match.group(1)

@@ -27,7 +27,7 @@ _NOT_JSON_RPC: Final = "the response is not JSON-RPC"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: they would carry the token to another host."""
+    """Refuses redirects, because they would send the token to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -48,7 +48,7 @@ def read_url(*schemes: str) -> Callable[[str], str]:
 
 
 class NoAnswer(CommandError):
-    """A node does not answer, or not in JSON-RPC."""
+    """Raised when a node does not answer, or not in JSON-RPC."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"The node at {url} does not answer: {why}.")
@@ -56,7 +56,7 @@ class NoAnswer(CommandError):
 
 
 class RpcNode:
-    """A JSON-RPC client of one node over HTTP; `read_url` has checked the URL."""
+    """A JSON-RPC client of one node over HTTP. `read_url` has checked the URL."""
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._url = url
@@ -64,7 +64,7 @@ class RpcNode:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def ask(self, method: str, *params: Any) -> Any:
-        """Call a method and return the result; `CommandError` holds the error of the node or of the connection."""
+        """Call a method and return the result. Raises `CommandError` for errors of the node or the connection."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self._url, body, self._headers)
         try:
@@ -127,12 +127,12 @@ class NodeOptions(Options):
     token_file: Path | None = option("--token-file", default=None, help="File with a token for that node.")
 
     def node(self) -> RpcNode:
-        """Return the client."""
+        """Return a client of the node."""
         return RpcNode(self.rpc, read_token(self.token_file))
 
 
 def read_token(file: Path | None) -> str | None:
-    """Read the token of a file. Other content is neither sent nor shown, because it may be a secret."""
+    """Read the token in a file. Content that is not a token is neither sent nor shown, because it may be a secret."""
     if file is None:
         return None
     token = read_input(file, "Unable to read the token.").strip()

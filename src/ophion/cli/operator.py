@@ -27,13 +27,13 @@ _MAX_NODES = 1000
 _FIELD = 2**256 - 2**32 - 977
 """The field prime of secp256k1."""
 _KEYS = "keys"
-"""Folder of all keys, beside the genesis file."""
+"""Folder of all keys, next to the genesis file."""
 _ENGINES: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "ibft2": lambda validators: extra_data(validators, ExtraDataType.IBFT_EXTRA_DATA),
     "qbft": lambda validators: extra_data(validators, ExtraDataType.QBFT_EXTRA_DATA),
     "clique": lambda signers: bytes(32) + b"".join(signers) + bytes(65),
 }
-"""Encoders of the first validators in the genesis block, in order of precedence."""
+"""Encoders of the first validators in the genesis block, by engine, in order of precedence."""
 
 
 def _file_name(text: str) -> str:
@@ -59,7 +59,7 @@ class GenerateOptions(Options):
 
 
 class NetworkNode(Struct, frozen=True):
-    """A node of the new network; the private key is known only where it was created here."""
+    """A node of the new network. The private key is set only if it was created here."""
 
     public_key: bytes
     key: PrivateKey | None = None
@@ -70,7 +70,7 @@ class NetworkNode(Struct, frozen=True):
 
 
 def generate(options: GenerateOptions, session: CommandSession) -> int:
-    """Create the files; all input is checked before the first one is written."""
+    """Create the files. Checks all input before writing the first one."""
     names = (options.genesis_name, options.private_name, options.public_name)
     if len(set(names)) < len(names) or options.genesis_name == _KEYS:
         raise CommandError("Output file paths must be unique.")
@@ -92,7 +92,7 @@ def generate(options: GenerateOptions, session: CommandSession) -> int:
 
 
 def _warn(genesis: dict[str, Any]) -> None:
-    """Print warnings about the genesis, which would otherwise only appear when a node starts."""
+    """Print warnings about the genesis file, which would otherwise only appear when a node starts."""
     try:
         parsed = parse_genesis(json.dumps(genesis).encode())
         engine_for(parsed.spec).check_genesis(parsed.header(ZERO_HASH))
@@ -145,11 +145,11 @@ def _is_point(key: bytes) -> bool:
 
 
 def _with_extra_data(genesis: dict[str, Any], validators: list[bytes]) -> dict[str, Any]:
-    """Return the genesis with its validators in `extraData`, where the engine stores them there."""
+    """Return the genesis with its validators in `extraData`, if the engine stores them there."""
     config = _member(genesis, "config", dict, "genesis.", default={})
     engines = {key.lower() for key in config}
     engine = next((engine for engine in _ENGINES if engine in engines), None)
-    # descriptions of Clique networks may bring their own extra data
+    # a Clique description may contain its own extra data
     if engine is None or (engine == "clique" and any(key.lower() == "extradata" for key in genesis)):
         return genesis
     kept = {key: value for key, value in genesis.items() if key.lower() != "extradata"}

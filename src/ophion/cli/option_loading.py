@@ -29,9 +29,9 @@ T = TypeVar("T", bound=Options)
 def load_session(
     arguments: Arguments, environ: Mapping[str, str], settings: type[Options]
 ) -> tuple[Any, CommandSession]:
-    """Return the command's own options and its session; `ConfigError` holds everything that is wrong with either.
+    """Return the command's own options and its session. Raises `ConfigError` with all problems of both.
 
-    The environment and the file set global options only: those of a command belong to one call of it.
+    Environment and file set only global options, because options of a command belong to one call.
     """
     command = arguments.command
     found: list[str] = []
@@ -55,7 +55,7 @@ def read_sources(
     specs: Sequence[OptionSpec],
     problems: list[str],
 ) -> tuple[list[Given], list[str]]:
-    """Read flags, environment and file, with the names and values of Besu translated; return settings and warnings."""
+    """Read flags, environment and file, and translate names and values of Besu. Returns settings and warnings."""
     given = [*arguments.settings, *read_environment(environ, specs)]
     foreign = list(arguments.besu)
     warnings: list[str] = []
@@ -89,7 +89,7 @@ def read_sources(
 
 
 def _first_of_each(given: list[Given], translated: Iterable[Given]) -> list[Given]:
-    """Add translated settings, except where the same source sets the option under its own name."""
+    """Add translated settings, unless the same source also sets the option under its own name."""
     present = {(item.spec.path, item.source) for item in given}
     return [*given, *(item for item in translated if (item.spec.path, item.source) not in present)]
 

@@ -28,7 +28,7 @@ class HashOptions(Options):
 
 
 def hash_password(options: HashOptions, session: CommandSession) -> int:
-    """Prints the hash, without a newline where a script reads it."""
+    """Print the hash. Prints no newline if standard output is not a terminal."""
     password = _password(options).encode()
     if not password:
         raise CommandError("The password is empty.")

@@ -70,14 +70,14 @@ class RulesContracts:
         return any(self.node.call(rules, self.node_call(method, enode)))
 
     def node_call(self, method: str, enode: Enode) -> bytes:
-        """Encode a call about a node for the interface version of the rules."""
+        """Encode a call about a node for the contract's interface version."""
         if self.has_names:
             return _selector(f"{method}(string,string,uint16)") + named_node(enode)
         return _selector(f"{method}(bytes32,bytes32,bytes16,uint16)") + packed_node(enode)
 
     @cached_property
     def has_names(self) -> bool:
-        """Whether the node rules have interface version 2: they answer its query."""
+        """Whether the node rules have interface version 2. Checked by calling a method of that version."""
         rules = _needed(self.node_rules, "nodes")
         try:
             answer = self.node.call(rules, node_question(Enode(bytes(64), "0.0.0.0", 0, 0)))

@@ -203,7 +203,7 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
 
 
 def _dry_run(options: ChangeOptions, node: RpcNode, change: dict[str, list[str]]) -> None:
-    """Print the consequences of a change; one that stops consensus needs --force."""
+    """Print the consequences of a change. A change that stops consensus needs --force."""
     try:
         found = node.ask("perm_rehearse", change)
     except CommandError as error:

@@ -25,7 +25,7 @@ from ophion.runtime.options import at_least, option, read_address
 _POLL_S: Final = 0.1
 _GAS: Final = 3_000_000
 _MAX_UNFOLLOWED: Final = 256
-"""Blocks without markers that the database may be ahead of the last one noted as executed."""
+"""Limit of blocks without markers between the last executed position and the head of the database."""
 _MAX_DAMAGED: Final = 1_000_000
 
 
@@ -147,8 +147,8 @@ def call(options: CallOptions, session: CommandSession) -> int:
 
 
 def rebuild(options: NoOptions, session: CommandSession) -> int:
-    """Delete private states; the node rebuilds them from chain and payloads when it starts."""
-    # imported here: the other commands open no database
+    """Delete private states. The node rebuilds them from chain and payloads when it starts."""
+    # imported here, because the other commands open no database
     from ophion.chain.pruning import has_dropped_states
     from ophion.enclave.store_writer import CURSORS, PAYLOADS, damaged_payloads
     from ophion.node.privacy import ANOTHER_DATABASE
@@ -161,7 +161,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # clear the cursors first: after an interruption the node only requests payloads that it already has
+        # clear the cursors first: if this is interrupted here, the node only requests payloads that it already has
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])
@@ -175,7 +175,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 def purge(options: NoOptions, session: CommandSession) -> int:
     """Delete payloads and groups of other enclaves that no marker on the chain refers to."""
-    # imported here: the other commands call a node and open no database
+    # imported here, because the other commands call a node and open no database
     from ophion.enclave.purge import purge_unmarked
     from ophion.privacy.private_executor import known_keys
 

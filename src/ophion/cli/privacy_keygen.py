@@ -32,7 +32,7 @@ class KeygenOptions(Options):
 
 
 def keygen(options: KeygenOptions, session: CommandSession) -> int:
-    """Writes both files and prints the public key."""
+    """Write both files and print the public key."""
     entropy = SystemEntropy()
     pair = new_pair(entropy)
     write_pair(options.target, pair, entropy, _password(options))

@@ -15,8 +15,7 @@ _LINE_S = 10.0
 class Progress:
     """Progress towards a total, on standard error so that the result of a command can be piped.
 
-    A terminal shows one line that is redrawn. Elsewhere (a log file, a CI run) a line is written every `line_s`
-    seconds.
+    A terminal shows one line that is redrawn. Other outputs (a log file, a CI run) get a line every `line_s` seconds.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class Progress:
         self._line_s = line_s
 
     def update(self, done: int, note: str = "") -> None:
-        """Set the finished amount; `note` is shown behind the numbers."""
+        """Set the finished amount. `note` is shown after the numbers."""
         now = self._clock.monotonic()
         if now - self._shown < (_REDRAW_S if self._is_terminal else self._line_s):
             return

@@ -1,4 +1,4 @@
-"""`ophion public-key`: prints the node's public key or address; a missing key is created."""
+"""`ophion public-key`: prints the node's public key or address. Creates a missing key."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
     path, plan = options.place, options.plan
     if not (path / PLAN).exists():
         with Claims() as claims:
-            lay_out(plan, installed(), claims.take)  # reports a port in use before anything is created
+            lay_out(plan, installed(), claims.take)  # report a port in use before creating anything
     prepare(path)
     lock = Lock.take(path)
     if lock is None or (path / PLAN).exists():
@@ -62,7 +62,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
 def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
-        Workdir.open(path)  # raises for a network that can be neither resumed nor removed
+        Workdir.open(path)  # raise an error for a network that can be neither resumed nor removed
         return (
             f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
             f" it again, `ophion quickstart remove{where(path)}` takes it away."
@@ -78,7 +78,7 @@ def resume(options: RunOptions, session: CommandSession) -> int:
     path = options.place
     work = Workdir.open(path)
     os.umask(0o077)
-    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # the folder of old logs may have been deleted
+    work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)  # the log folder may have been deleted
     lock = Lock.take(path)
     if lock is None:
         raise CommandError(_taken(path))
@@ -121,7 +121,7 @@ async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable
 
 
 def _say(line: str) -> None:
-    """Print a line; a closed terminal does not stop the network."""
+    """Print a line. A closed terminal does not stop the network."""
     try:
         print(line, flush=True)
     except OSError:
@@ -129,7 +129,7 @@ def _say(line: str) -> None:
 
 
 def _detached(work: Workdir) -> int:
-    """Run a network in the background; return when every node has a block."""
+    """Run a network in the background. Returns when every node has a block."""
     log = work.log(SUPERVISOR_LOG)
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -150,7 +150,7 @@ def _detached(work: Workdir) -> int:
                 raise CommandError(log.read_text(errors="replace").strip() or "The network did not start.")
             time.sleep(0.05)
     except KeyboardInterrupt:
-        process.terminate()  # interrupted while waiting: do not leave it in the background
+        process.terminate()  # interrupted while waiting: do not leave the network in the background
         process.wait()
         raise
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
@@ -160,7 +160,7 @@ def _print_commands(work: Workdir) -> int:
     """Print the commands of a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:  # the commands are only printed
+        with Claims() as claims:  # only to print the commands: nothing is started
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
     for node in work.plan.nodes:
@@ -197,7 +197,7 @@ def _idle(work: Workdir) -> str:
 
 
 def stop(options: PlaceOptions, session: CommandSession) -> int:
-    """Stop the processes of a network; its files stay."""
+    """Stop the processes of a network. Its files stay."""
     work = Workdir.open(options.place)
     if not _stopped(work.path):
         print(f"The network in {work.path} does not run.")
@@ -210,7 +210,7 @@ def stop(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _stopped(path: Path) -> bool:
-    """Stop a network and wait for its end; False where it was not running."""
+    """Stop a network and wait for its end. Returns False if it was not running."""
     if holder(path) is None:
         return False
     send_command(path, "stop")
@@ -238,7 +238,7 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _removed_unfinished(path: Path) -> list[str] | None:
-    """Delete an unfinished network; return the names of foreign files, which stay. None where there was none."""
+    """Delete an unfinished network. Returns the names of other files, which stay, or None if there was no network."""
     lock = Lock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:
         return None
@@ -286,7 +286,7 @@ def logs(options: LogOptions, session: CommandSession) -> int:
 
 
 def _show_log(path: Path, position: int, prefix: str) -> int:
-    """Print whole lines from a position on; return the next position."""
+    """Print whole lines from a position on. Returns the next position."""
     try:
         with path.open("rb") as file:
             if position > os.fstat(file.fileno()).st_size:

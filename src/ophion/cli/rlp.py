@@ -1,8 +1,8 @@
 """`ophion rlp encode` and `ophion rlp decode`: the extra data of BFT genesis blocks.
 
-A BFT genesis names its first validators in `extraData`, an RLP list: 32 bytes of vanity, the validators, a vote, the
-round, the commit seals. In a genesis the last three are empty. IBFT 2.0 writes the round as four bytes and an absent
-vote as an empty string; QBFT writes the round as a number and an absent vote as an empty list.
+The `extraData` of a BFT genesis lists the first validators. It is an RLP list of 32 bytes of vanity, the validators, a
+vote, the round and the commit seals. In a genesis the last three are empty. IBFT 2.0 writes the round as four bytes and
+an absent vote as an empty string; QBFT writes the round as a number and an absent vote as an empty list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VANITY = bytes(32)
 
 
 class ExtraDataType(Enum):
-    """What the RLP text stands for."""
+    """Type of the extra data in the RLP text."""
 
     IBFT_EXTRA_DATA = "ibft"
     QBFT_EXTRA_DATA = "qbft"
@@ -41,14 +41,14 @@ class RlpOptions(Options):
 
 
 def extra_data(validators: Sequence[bytes], kind: ExtraDataType) -> bytes:
-    """Extra data of a genesis block with these validators, in the order given."""
+    """Return the extra data of a genesis block with these validators, in the order given."""
     if kind is ExtraDataType.IBFT_EXTRA_DATA:
         return rlp.encode([VANITY, list(validators), b"", bytes(4), []])
     return rlp.encode([VANITY, list(validators), [], 0, []])
 
 
 def validators_of(data: bytes, kind: ExtraDataType) -> list[bytes]:
-    """The validators that extra data names; `DecodeError` when it is not of this kind."""
+    """Return the validators in extra data. Raises `DecodeError` if the data is of another type."""
     items = rlp.decode_list(data)
     if len(items) != 5:
         raise DecodeError(f"expected a list of 5 items, found {len(items)}")
@@ -74,7 +74,7 @@ def _address(item: rlp.Item, position: int) -> bytes:
 
 
 def encode(options: RlpOptions, session: CommandSession) -> int:
-    """JSON array of addresses to a line of hex."""
+    """Encode a JSON array of addresses as a line of hex."""
     text = read_input(options.source, "Unable to read JSON file.")
     if not text.strip():
         raise CommandError("An error occurred while trying to read the JSON data.")
@@ -100,7 +100,7 @@ def _addresses(value: Any) -> list[bytes]:
 
 
 def decode(options: RlpOptions, session: CommandSession) -> int:
-    """A line of hex to a JSON array of addresses."""
+    """Decode a line of hex into a JSON array of addresses."""
     text = read_input(options.source, "Unable to read RLP file.").strip()
     if not text:
         raise CommandError("An error occurred while trying to read the RLP string.")

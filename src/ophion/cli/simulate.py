@@ -66,7 +66,7 @@ class SimulateOptions(Options):
     )
 
     def problems(self) -> Iterator[str]:
-        """Yield contradicting values."""
+        """Yield a message for each pair of contradicting values."""
         if self.byzantine is not None and self.byzantine >= self.validators:
             yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
         if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:
@@ -79,7 +79,7 @@ class SimulateOptions(Options):
 
 
 def simulate(options: SimulateOptions, session: CommandSession) -> int:
-    """Run the seeds; 1 when one of them breaks an invariant."""
+    """Run the seeds. Returns 1 if a seed breaks an invariant."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     seed_options = options.seed_options()
@@ -104,7 +104,7 @@ def simulate(options: SimulateOptions, session: CommandSession) -> int:
 
 
 def _report(outcome: SeedOutcome, number: int, options: SimulateOptions) -> None:
-    """Print the first failure with its trace, further ones in a line each."""
+    """Print the first failure with its trace, and further failures in one line each."""
     if number > _SHOWN_FAILURES:
         return
     for violation in outcome.violations:

@@ -20,7 +20,7 @@ _NICENESS = 15
 
 
 def usage(options: NoOptions, session: CommandSession) -> int:
-    """Print a table of sizes, also of a running node."""
+    """Print a table of sizes. Works on the database of a running node."""
     path = session.part(DataConfig).data_path
     with DataDirectory.beside_a_node(path) as directory, translated():
         rows = directory.store(read_only=True).usage()
@@ -70,19 +70,19 @@ class BackupOptions(Options):
 
 
 def backup(options: BackupOptions, session: CommandSession) -> int:
-    """Copy the database, also of a running node."""
+    """Copy the database. Works while a node uses it."""
     data = session.part(DataConfig)
-    os.nice(_NICENESS)  # the node has priority
+    os.nice(_NICENESS)  # the node has priority over the backup
     with _shown() as on_progress:
         began = time.monotonic()
         copied = back_up(data.data_path, options.target, options.max_rate << 20, options.checks, on_progress)
     seconds = time.monotonic() - began
     print(f"Copied {show_size(copied.size)} in {seconds:.1f} s{' and found no damage' if options.checks else ''}.")
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
-    # it may be elsewhere: this command does not read --node-private-key-file of the node
+    # the key may be in another place: this command does not read the node's --node-private-key-file
     key = data.key_file if data.key_file.exists() else "it"
     print(f"The node's key is not part of it: keep {key} in a safe place of its own.")
-    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # imported here: few nodes have an enclave
+    from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # imported here, because few nodes have an enclave
 
     enclave_key = data.data_path / DEFAULT_KEY_FILE
     if enclave_key.exists():
@@ -91,7 +91,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
 
 
 def compact_database(options: NoOptions, session: CommandSession) -> int:
-    """Rewrite the database without free pages; no node may use it meanwhile."""
+    """Rewrite the database without free pages. No node may use it at the same time."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, _shown() as on_progress:
         before, copied = compact(directory, on_progress)

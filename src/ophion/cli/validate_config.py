@@ -1,4 +1,4 @@
-"""`ophion validate-config`: check a configuration file without starting a node."""
+"""`ophion validate-config`: checks a configuration file without starting a node."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CheckedOption(Struct, frozen=True):
 
 
 def validate(options: ValidateOptions, session: CommandSession) -> int:
-    """Report on a Besu file, or confirm the file of --config-file, which has been read by now."""
+    """Report on a Besu file, or confirm the file of --config-file, which was read before this call."""
     if options.besu is not None:
         return _report(options.besu)
     if session.problems:
@@ -57,7 +57,7 @@ def validate(options: ValidateOptions, session: CommandSession) -> int:
 
 
 def _report(file: Path) -> int:
-    """Print the verdict on each option of the file and the environment; 1 where a node would not start with them."""
+    """Print the result for each option of file and environment. Returns 1 if a node would not start with them."""
     checked = [*_checked_file(file), *_checked_environment()]
     width = max((len(line.name) for line in checked), default=0)
     for line in checked:
@@ -72,7 +72,7 @@ def _report(file: Path) -> int:
     except ConfigError as error:
         problems.extend(error.problems)
     for warning in warnings:
-        if "has no effect: " not in warning:  # the table has said that
+        if "has no effect: " not in warning:  # the table shows these warnings already
             print(f"Warning: {warning}")
     for problem in problems:
         print(f"Error: {problem}")

@@ -1,4 +1,4 @@
-"""`ophion Xhelp`: the unstable options of Besu and what Ophion does with them."""
+"""`ophion Xhelp`: lists the unstable options of Besu and their effect in Ophion."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Consensus rules: who may make a block, what its header must contain, which head is preferred.
+"""Consensus rules: which node may produce a block, what its header must contain, which head is preferred.
 
 All code here is pure: no clock, no I/O, no threads, no keys. Time is an argument, chain data comes through
 `HeaderReader`, and the producer signs.
 
     engine            `Engine` and `HeaderReader`: the interface between rules and chain
-    registry          chain specification to engine
+    registry          creates the engine of a chain specification
     header_rules      rules all engines share, as plain functions that raise `InvalidHeader`
     difficulty        the difficulty formulas of proof of work
     pow               ethash

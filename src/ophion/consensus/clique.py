@@ -1,7 +1,7 @@
 """Clique, proof of authority after EIP-225: the rules of consensus.md 1.4, checked with the parent's snapshot.
 
-The author of a block is recovered from its seal; the coinbase is the address the author votes on. Headers are checked
-in order, because rules 8 to 11 need the signers after the parent.
+The author of a block is recovered from its seal. The coinbase is the address that the author votes on. Headers are
+checked in order, because rules 8 to 11 need the signers after the parent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SIGNERS_KEPT: Final = 4096
 
 
 class CliqueEngine:
-    """Clique."""
+    """The rules of a Clique network."""
 
     name = "clique"
     finality = Finality.HEAVIEST
@@ -60,11 +60,11 @@ class CliqueEngine:
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Keccak-256 of the whole header, seal included."""
+        """Hash the whole header, including the seal."""
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """Return the signer; the zero address for genesis, which is unsigned."""
+        """Return the signer. The genesis block is unsigned and has the zero address."""
         if header.number == 0:
             return ZERO_ADDRESS
         known = self._authors.get(header.hash)
@@ -79,7 +79,7 @@ class CliqueEngine:
             self._authors.popitem(last=False)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover the signers."""
+        """Recover and cache the signers before the headers are verified."""
         sealed = [header for header in headers if header.number and len(header.header.extra_data) >= VANITY + SEAL]
         seals = [(self.signing_hash(header.header), header.header.extra_data[-SEAL:]) for header in sealed]
         for header, author in zip(sealed, recover_addresses(seals), strict=True):
@@ -87,11 +87,11 @@ class CliqueEngine:
                 self._keep_author(header.hash, author)
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return the signer; the coinbase is ignored."""
+        """Return the signer. The coinbase is not used."""
         return self.author(header)
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data lists at least one signer, none twice."""
+        """Check that the extra data lists at least one signer, without duplicates."""
         try:
             signers = _listed_signers(header)
         except InvalidHeader as error:
@@ -108,7 +108,7 @@ class CliqueEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check every rule of consensus.md 1.4, those that need the seal last."""
+        """Check every rule of consensus.md 1.4. Rules that need the seal come last."""
         block, before = header.header, parent.header
         rules.check_follows(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))
@@ -120,7 +120,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # last, so that a block that is too early is known to come from a signer
+        # checked last: then a block that is too early is known to come from a signer
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:
@@ -152,16 +152,16 @@ class CliqueEngine:
         self._snapshots.keep(header.hash, after)
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Check that there are none."""
+        """Check that the block has no ommers."""
         if ommers:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return none."""
+        """Return no rewards."""
         return []
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Compare total difficulty, then branch length (shorter), then the latest in-turn signer, then hash (lower)."""
+        """Prefer higher total difficulty, then shorter branch, then latest in-turn signer, then lower hash."""
         if tip.total_difficulty != head.total_difficulty:
             return tip.total_difficulty > head.total_difficulty
         if tip.header.number != head.header.number:
@@ -176,7 +176,7 @@ class CliqueEngine:
         signers = self._snapshots.after(header, chain).signers
         author = self.author(header)
         if author not in signers:
-            # the block itself removed its author: all other signers are closer
+            # the block removed its own author from the signers: all remaining signers are closer
             return len(signers)
         return (header.number - signers.index(author)) % len(signers)
 
@@ -185,7 +185,7 @@ class CliqueEngine:
         return self._snapshots.after(after, chain)
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header with an empty seal; votes without effect and votes in epoch blocks are omitted."""
+        """Return a header with an empty seal. Omits votes without effect and votes in epoch blocks."""
         snapshot = self._snapshots.after(parent, chain)
         number = parent.number + 1
         timestamp = max(wishes.timestamp, parent.timestamp + self._parameters.period_at(number))
@@ -203,7 +203,7 @@ class CliqueEngine:
         )
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Hash of the header without its seal."""
+        """Return the hash of the header without its seal."""
         return keccak256(rlp.list_of(header.encoded_fields(header.extra_data[:-SEAL])))
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
@@ -223,7 +223,7 @@ class CliqueEngine:
         return snapshot.apply(header.number, self.author(header), _vote(header.header), self._is_epoch(header.number))
 
     def _fresh_snapshot(self, header: HashedHeader, chain: HeaderReader) -> Snapshot | None:
-        """Return the snapshot after an epoch block: its list, no votes, and the authors of the last blocks."""
+        """Return the snapshot after an epoch block, where votes restart. None for other blocks."""
         if not self._is_epoch(header.number):
             return None
         signers = _listed_signers(header.header)

@@ -1,4 +1,4 @@
-"""Difficulty of proof of work: the formulas since Frontier and the bomb that later forks put off."""
+"""Difficulty of proof of work: the formulas since Frontier and the difficulty bomb that later forks delay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST_DROP: Final = -99
 
 
 def next_difficulty(parent: Header, timestamp: int, fork: Fork) -> int:
-    """Difficulty of the block after `parent` with this timestamp, under the rules of that block's fork."""
+    """Return the difficulty of the block after `parent` with this timestamp. `fork` is the fork of the new block."""
     return difficulty_after(
         parent.difficulty,
         parent.timestamp,
@@ -32,7 +32,7 @@ def next_difficulty(parent: Header, timestamp: int, fork: Fork) -> int:
 def difficulty_after(
     parent_difficulty: int, parent_timestamp: int, parent_has_ommers: bool, number: int, timestamp: int, fork: Fork
 ) -> int:
-    """As `next_difficulty`, from the bare numbers."""
+    """Return the same as `next_difficulty`, from plain numbers."""
     elapsed = timestamp - parent_timestamp
     if fork.has(Milestone.BYZANTIUM):
         factor = max((2 if parent_has_ommers else 1) - elapsed // _BYZANTIUM_STEP_S, _LARGEST_DROP)

@@ -1,7 +1,7 @@
 """The interface between consensus rules and the chain.
 
-The chain asks an `Engine` to hash, verify, reward and compare; the engine reads chain data through a `HeaderReader`. An
-engine never uses the database, and the importer never reads a seal.
+The chain calls an `Engine` to hash, verify, reward and compare blocks. The engine reads chain data through a
+`HeaderReader`. An engine never uses the database, and the importer never reads a seal.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ class Finality(Enum):
     """When a block can no longer be replaced."""
 
     IMMEDIATE = "immediate"
-    """A committed block stays (BFT)."""
+    """A committed block is never replaced (BFT)."""
     HEAVIEST = "heaviest"
     """The branch with the highest total difficulty wins at any time (proof of work, Clique)."""
 
 
 class Vote(Struct, frozen=True):
-    """A vote of a member to add an address to the members, or to remove it."""
+    """A vote to add an address to the validators or signers, or to remove it."""
 
     target: Address
     authorize: bool
 
 
 class BlockPreferences(Struct, frozen=True):
-    """What the producer of a block may choose; the rest of a header is prescribed."""
+    """The values that a block producer may choose. The rules determine all other header fields."""
 
     timestamp: int
-    """Minimum timestamp; the engine raises it if its rules require that."""
+    """Minimum timestamp. The engine raises it if its rules require a later one."""
     author: Address
     """Address of the producer."""
     extra_data: bytes = b""
-    """Vanity; engines add their own data."""
+    """Vanity data. Engines add their own data to it."""
     vote: Vote | None = None
     target_gas_limit: int | None = None
-    """Move the gas limit towards this, as fast as the rules allow; None keeps the parent's."""
+    """Target to which the gas limit moves as fast as the rules allow. None keeps the parent's gas limit."""
     fixed_base_fee: int = 0
-    """The base fee where the network fixes it to the node's minimum gas price."""
+    """The base fee on networks that fix it to the node's minimum gas price."""
     mix_hash: Hash32 = bytes(32)
-    """After the merge: the randomness of the block."""
+    """The randomness of the block after the merge."""
     parent_beacon_block_root: Hash32 = bytes(32)
     header_form: HeaderForm | None = None
-    """BFT: the form of the header where the chain leaves it open."""
+    """The header form of a BFT chain that does not determine one."""
 
 
 class Tip(Struct, frozen=True):
@@ -62,22 +62,22 @@ class Tip(Struct, frozen=True):
 
 
 class HeaderReader(Protocol):
-    """What an engine may read about the chain, including blocks that are not committed yet."""
+    """The chain data that an engine may read. Includes blocks that are not committed yet."""
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """A header on any branch."""
+        """Return a header of any branch, or None."""
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """The header with this number on the canonical chain."""
+        """Return the header with this number on the canonical chain, or None."""
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Sum of the difficulties up to and including this block."""
+        """Return the sum of the difficulties up to and including this block, or None."""
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """The ommers of a block; empty when the block is unknown."""
+        """Return the ommers of a block. Empty when the block is unknown."""
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return the stored result of `Engine.checkpoint` for a committed block; None if there is none."""
+        """Return the stored result of `Engine.checkpoint` for a committed block, or None."""
 
 
 class Engine(Protocol):
@@ -95,21 +95,21 @@ class Engine(Protocol):
         """Return the header with its block hash. Called once when a header enters the node."""
 
     def author(self, header: HashedHeader) -> Address:
-        """Return who made the block: the coinbase, or the address recovered from the seal."""
+        """Return the producer of the block: the coinbase, or the address recovered from the seal."""
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """Return who earns the fees; also the result of the COINBASE instruction."""
+        """Return the address that earns the fees. It is also the result of the COINBASE instruction."""
 
     def check_genesis(self, header: Header) -> None:
         """Raise `GenesisError` if the genesis header is invalid."""
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Raise `InvalidHeader` if the header breaks a rule; it is `transient` if the header is only too early."""
+        """Raise `InvalidHeader` if the header breaks a rule. The error is `transient` if it is only too early."""
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover on all cores the sealers that `verify` will need for these headers. Only saves time.
+        """Recover the signatures that `verify` needs for these headers, on all cores. An optional speed-up.
 
-        For callers with many headers; may run in any thread.
+        For callers with many headers. May run in any thread.
         """
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
@@ -119,22 +119,22 @@ class Engine(Protocol):
         """Return (address, wei) credited after the transactions, without zero amounts."""
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Whether `tip`, a verified block off the canonical chain, should become the head."""
+        """Whether `tip`, a verified block that is not on the canonical chain, should become the head."""
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return the header of a block to build: all fields known before execution, roots and gas used empty."""
+        """Return the header of a block to build. Roots and gas used stay empty until execution."""
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that the author signs (or searches a nonce for)."""
+        """Return the hash that the author signs, or for which a miner searches a nonce."""
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with seals over its signing hash."""
+        """Return the header with these seals, which sign its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the addresses that may make the next block, in ascending order; empty if every node may."""
+        """Return the addresses that may produce the next block, in ascending order. Empty if every node may."""
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """Return the state to store with a verified block, so that later blocks need no long walk back.
+        """Return the state to store with a verified block, so that later blocks need not read many earlier headers.
 
-        Called every few hundred blocks; None if there is nothing to store.
+        Called every few hundred blocks. None if there is nothing to store.
         """

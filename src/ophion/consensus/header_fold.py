@@ -2,8 +2,8 @@
 
 Memory holds the states of the latest blocks. For another block the fold walks back to the nearest known state and
 applies the headers after it. Every few hundred blocks the chain stores the state on disk as a checkpoint, so that the
-walk after a restart is short. A checkpoint belongs to a block hash, which fixes all its input, so it stays valid after
-a reorg.
+walk after a restart is short. A checkpoint belongs to a block hash, which determines all its input. So it stays valid
+after a reorganisation.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ophion.primitives.types import Hash32
 S = TypeVar("S")
 
 CHECKPOINT_DISTANCE: Final = 256
-"""Blocks between checkpoints: walking this far takes some 20 ms, mostly for recovering signers."""
+"""Blocks between checkpoints. Applying this many headers takes about 20 ms, mostly for recovering signers."""
 _KEPT: Final = 1024
 
 Fresh: TypeAlias = Callable[[HashedHeader, HeaderReader], "S | None"]
-"""Returns the state after a block that does not depend on earlier states; None for most blocks."""
+"""Returns the state after a block at which the fold restarts, such as an epoch block. None for other blocks."""
 Applied: TypeAlias = Callable[[S, HashedHeader], S]
-"""Returns the state after one more block."""
+"""Returns the state after the next block."""
 
 
 class HeaderFold(Generic[S]):
@@ -35,7 +35,7 @@ class HeaderFold(Generic[S]):
     def __init__(
         self, fresh: Fresh[S], applied: Applied[S], encode: Callable[[S], bytes], decode: Callable[[bytes], S]
     ) -> None:
-        """`decode` reads the output of `encode` and raises `DecodeError` for anything else."""
+        """`decode` reads the output of `encode`, and raises `DecodeError` for other input."""
         self._fresh = fresh
         self._applied = applied
         self._encode = encode
@@ -43,7 +43,7 @@ class HeaderFold(Generic[S]):
         self._known: OrderedDict[Hash32, S] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> S:
-        """Return the state after `header`, whose ancestors must be verified; `UnknownParent` if one is missing."""
+        """Return the state after `header`. Its ancestors must be verified. Raises `UnknownParent` if one is missing."""
         pending: list[HashedHeader] = []
         cursor = header
         while (state := self._found(cursor, chain)) is None:
@@ -59,8 +59,8 @@ class HeaderFold(Generic[S]):
         return state
 
     def keep(self, block_hash: Hash32, state: S) -> None:
-        """Cache the state after a block; the least recently used one is evicted."""
-        # atomic steps, because clients read from other threads than the importer
+        """Cache the state after a block. Evicts the least recently used state."""
+        # each step is atomic, because RPC threads read while the importer writes
         self._known.pop(block_hash, None)
         self._known[block_hash] = state
         if len(self._known) > _KEPT:
@@ -73,12 +73,12 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # before the checkpoint: a later genesis file may restart the fold at a block that has one
+            # tried before the checkpoint: a new genesis file may restart the fold at a block that has a checkpoint
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)
             try:
                 state = None if record is None else self._decode(record)
             except DecodeError:
-                return None  # written by another version: computed again
+                return None  # written by another version: compute the state again
         return state

@@ -1,8 +1,8 @@
 """The header forms that BFT clients have written since Shanghai (consensus.md 8).
 
 The forks define the fields after the base fee. Some versions of Besu omit part of them, and their chains are final, so
-Ophion reads all forms. A node writes the form of the parent, because validators may refuse any other. It chooses a form
-only if the chain shows none yet.
+Ophion reads all forms. A node writes the form of the parent, because validators may refuse other forms. If the chain
+does not show a form yet, the node chooses one.
 
     form            Shanghai    Cancun                                             written by
     FULL            17 items    20 items, 21 from Prague on                        Besu 24.4 to 24.5.1, from 26.1 on
@@ -28,7 +28,7 @@ from ophion.errors import InvalidHeader
 from ophion.primitives.block import Header
 
 _ALL: Final = (HeaderForm.FULL, HeaderForm.SHORT, HeaderForm.SHORT_BLOBS)
-"""In order of preference."""
+"""All forms, in order of preference."""
 _BESU: Final = r"besu/v?(\d+)\.(\d+)(?:\.(\d+))?"
 _OPHION: Final = "ophion/"
 _FIRST_SHORT: Final = (24, 5, 2)
@@ -40,14 +40,14 @@ class HeaderFormChoice(Enum):
     """The configured form of the first header after Shanghai."""
 
     AUTO = "auto"
-    """The form of the genesis file, else of the connected validators, else of the forks."""
+    """The form of the genesis file, else the form of the connected validators, else the form of the forks."""
     FULL = "full"
     SHORT = "short"
     SHORT_BLOBS = "short-blobs"
 
 
 def check_form(header: Header, fork: Fork) -> None:
-    """Check that the header has one of the allowed sets of fields. Headers of one chain may differ in this."""
+    """Check that the header has one of the allowed sets of fields. Headers of one chain may have different sets."""
     if not fork.has(Milestone.SHANGHAI) or header.withdrawals_root is not None:
         check_tail(header, fork)
         return
@@ -63,13 +63,13 @@ def check_form(header: Header, fork: Fork) -> None:
 
 
 def next_form(parent: Header, fork_of_parent: Fork, choice: HeaderForm | None) -> HeaderForm:
-    """Return the form of the block after `parent`: the parent's if it shows one, else the choice."""
+    """Return the form of the block after `parent`: the parent's form if it can be seen, else the choice."""
     open_forms = _forms_of(parent, fork_of_parent)
     return choice if choice in open_forms else open_forms[0]
 
 
 def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
-    """Return the forms that fit a header. A genesis block is made by the node itself and shows none."""
+    """Return the forms that fit a header. A genesis block fits all, because the node itself creates it."""
     if not fork.has(Milestone.SHANGHAI) or parent.number == 0:
         return _ALL
     if parent.withdrawals_root is not None:
@@ -80,7 +80,7 @@ def _forms_of(parent: Header, fork: Fork) -> tuple[HeaderForm, ...]:
 
 
 def in_form(header: Header, form: HeaderForm) -> Header:
-    """Return a header that has all fields of its fork in another form."""
+    """Convert a header that has all fields of its fork to another form."""
     if form is HeaderForm.FULL or header.withdrawals_root is None:
         return header
     blob_gas = 0 if form is HeaderForm.SHORT_BLOBS and header.blob_gas_used is not None else None
@@ -95,7 +95,7 @@ def in_form(header: Header, form: HeaderForm) -> Header:
 
 
 def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: Iterable[str]) -> HeaderForm | None:
-    """Return the form to write if the chain shows none; None uses that of the forks.
+    """Return the form to write if the chain does not show one yet. None means the form of the forks.
 
     `network` is the genesis file's form, `clients` are the client names of connected validators.
     """
@@ -111,6 +111,6 @@ def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: I
 
 
 def besu_version(client: str) -> tuple[int, int, int] | None:
-    """Return the version in a Besu client name; None for any other client."""
+    """Return the version in a Besu client name, or None for another client."""
     found = re.match(_BESU, client, re.IGNORECASE)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0))

@@ -1,7 +1,7 @@
 """Header rules that all engines share.
 
-Each is a function of a header, its parent and the specification, and raises `InvalidHeader(rule, got, expected)`. The
-block builder uses the same functions for expected values (`next_base_fee`, `next_excess_blob_gas`, ...), so built
+Each rule is a function of a header, its parent and the specification, and raises `InvalidHeader(rule, got, expected)`.
+The block builder uses the same functions for expected values (`next_base_fee`, `next_excess_blob_gas`, ...), so built
 blocks pass these rules.
 """
 
@@ -53,19 +53,19 @@ def check_timestamp(header: Header, parent: Header, least_distance_s: int = 1) -
 
 
 def check_not_future(header: Header, now: int, lead_s: int) -> None:
-    """Check that the header is not from the future, within clock tolerance. The error is transient."""
+    """Check that the timestamp is at most `lead_s` seconds in the future. The error is transient."""
     if header.timestamp > now + lead_s:
         raise InvalidHeader("timestamp in the future", header.timestamp, f"at most {now + lead_s}", transient=True)
 
 
 def check_extra_data(header: Header) -> None:
-    """Check the length of extra data without consensus data."""
+    """Check the length of the extra data, for engines without consensus data in it."""
     if len(header.extra_data) > MAX_EXTRA_DATA:
         raise InvalidHeader("extra data length", len(header.extra_data), f"at most {MAX_EXTRA_DATA}")
 
 
 def check_no_ommers(header: Header) -> None:
-    """Check that there are no ommers; only proof of work has them."""
+    """Check that there are no ommers. Only proof of work has ommers."""
     if header.ommers_hash != EMPTY_OMMERS_HASH:
         raise InvalidHeader("ommers hash", header.ommers_hash, EMPTY_OMMERS_HASH)
 
@@ -80,7 +80,7 @@ def check_gas_used(header: Header) -> None:
 
 
 def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """Check that the limit moves by less than 1/1024 of the parent's (doubled for the first London block)."""
+    """Check that the limit changes by less than 1/1024 of the parent's, which is doubled for the first London block."""
     limit = header.gas_limit
     if not MIN_GAS_LIMIT <= limit <= MAX_GAS_LIMIT:
         raise InvalidHeader("gas limit", limit, f"{MIN_GAS_LIMIT} to {MAX_GAS_LIMIT}")
@@ -91,7 +91,7 @@ def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
 
 
 def next_gas_limit(parent: Header, is_first_london: bool, target: int | None) -> int:
-    """Return the limit of the block after `parent`: the parent's, or one step towards the target (consensus.md 5.2)."""
+    """Return the gas limit of the next block: the parent's, or one step towards the target (consensus.md 5.2)."""
     limit = parent.gas_limit
     if target is not None:
         step = max(limit // GAS_LIMIT_DIVISOR - 1, 0)
@@ -136,7 +136,7 @@ def check_base_fee(header: Header, parent: Header, spec: ChainSpec) -> None:
 
 
 def base_fee_for(parent: Header, fork: Fork, spec: ChainSpec, fixed_base_fee: int) -> int | None:
-    """Return the base fee of the block after `parent` for a builder; None before London."""
+    """Return the base fee that a builder writes into the block after `parent`, or None before London."""
     if not fork.has(Milestone.LONDON):
         return None
     if spec.zero_base_fee:
@@ -146,7 +146,7 @@ def base_fee_for(parent: Header, fork: Fork, spec: ChainSpec, fixed_base_fee: in
     return next_base_fee(parent, spec)
 
 
-# --- the tail of later forks --------------------------------------------------------------------
+# --- fields of later forks ----------------------------------------------------------------------
 
 
 def check_tail(header: Header, fork: Fork) -> None:
@@ -182,7 +182,7 @@ def next_excess_blob_gas(parent: Header, fork: Fork, blobs: BlobParameters) -> i
     if excess + used < target:
         return 0
     if fork.has(Milestone.OSAKA):
-        # EIP-7918: the blob fee does not fall while execution gas costs more
+        # EIP-7918: the blob fee does not fall while execution gas costs more than blob gas
         price = blob_base_fee(excess, blobs.fee_fraction)
         if _BLOB_BASE_COST * (parent.base_fee_per_gas or 0) > GAS_PER_BLOB * price:
             return excess + used * (blobs.max - blobs.target) // blobs.max

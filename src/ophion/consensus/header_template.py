@@ -18,7 +18,7 @@ from ophion.primitives.types import (
 
 
 def unsealed_header(parent: HashedHeader, wishes: BlockPreferences, spec: ChainSpec, merged: bool = False) -> Header:
-    """Return a header on `parent` with gas limit, base fee and later fields; difficulty and roots are empty."""
+    """Return a header on `parent` with gas limit, base fee and later fields. Difficulty and roots are empty."""
     number = parent.number + 1
     fork = spec.fork_at(number, wishes.timestamp, merged)
     is_first_london = fork.has(Milestone.LONDON) and parent.header.base_fee_per_gas is None

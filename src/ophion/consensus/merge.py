@@ -1,8 +1,8 @@
 """Headers at and after the merge.
 
-A network with a terminal total difficulty starts under another engine and leaves it with the first block whose parent
-has reached that sum. After that a header carries no proof: its fields are constants, and the last valid block imported
-is the head.
+A network with a terminal total difficulty starts under another engine. The first block whose parent has reached that
+difficulty is the merge. After it, headers carry no proof: their consensus fields are constants, and the last valid
+imported block is the head.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FUTURE_LEAD_S: Final = 15
 
 
 class MergeEngine:
-    """Another engine up to the terminal total difficulty, constant fields after it."""
+    """Uses another engine up to the terminal total difficulty, and constant fields after it."""
 
     finality = Finality.HEAVIEST
 
@@ -38,7 +38,7 @@ class MergeEngine:
         self.name = f"{before.name}+merge"
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Keccak-256 of the whole header, before and after."""
+        """Hash the whole header, before and after the merge."""
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
@@ -50,7 +50,7 @@ class MergeEngine:
         return header.header.coinbase if _is_merged(header.header) else self._before.beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:
-        """Check nothing if the genesis is already merged."""
+        """Check the genesis header with the engine before the merge, unless the genesis is already merged."""
         if header.difficulty < self._terminal:
             self._before.check_genesis(header)
 
@@ -77,21 +77,21 @@ class MergeEngine:
         rules.check_blobs(block, before, fork)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """There are no seals to recover."""
+        """Do nothing: there are no seals to recover."""
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Check that there are none after the merge."""
+        """Check that blocks after the merge have no ommers."""
         if not _is_merged(header.header):
             self._before.verify_ommers(header, ommers, chain)
         elif ommers:
             raise InvalidBlock("number of ommers after the merge", len(ommers), 0)
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return none after the merge."""
+        """Return no rewards after the merge."""
         return [] if _is_merged(header.header) else self._before.rewards(header, ommers)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer the last imported block after the merge; an unmerged branch never replaces a merged head."""
+        """Prefer the last imported block after the merge. An unmerged branch never replaces a merged head."""
         if _is_merged(tip.header.header):
             return True
         if _is_merged(head.header.header):
@@ -99,22 +99,22 @@ class MergeEngine:
         return self._before.prefers(tip, head, chain)
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header; it needs no seal after the merge."""
+        """Return a header. After the merge it needs no seal."""
         if not self._follows_merge(parent, chain):
             return self._before.prepare(parent, wishes, chain)
         timestamp = max(wishes.timestamp, parent.timestamp + 1)
         return unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec, merged=True)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that the engine before the merge signs; nothing is signed afterwards."""
+        """Return the hash that the engine before the merge signs. Headers after the merge are not signed."""
         return self._before.signing_hash(header)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Attach seals; only before the merge."""
+        """Attach seals. Called only before the merge."""
         return header if _is_merged(header) else self._before.attach(header, seals)
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the members before the merge; none after it."""
+        """Return the members before the merge. Empty after it."""
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
@@ -131,5 +131,5 @@ class MergeEngine:
 
 
 def _is_merged(header: Header) -> bool:
-    # no header before the merge has difficulty zero: every formula and option has a minimum above it
+    # difficulty zero marks a merged header: before the merge, every formula and option has a higher minimum
     return header.difficulty == 0

@@ -1,7 +1,7 @@
 """Proof of work: ethash, verified by the light algorithm, with the historical difficulty rules, ommers and rewards.
 
-`fixeddifficulty` replaces the formulas on test networks; the work is still verified. `verifies_work=False` skips it:
-for the development network, and for imports on request.
+`fixeddifficulty` replaces the formulas on test networks; the work is still verified. `verifies_work=False` skips the
+work check, for the development network and for imports on request.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ _NONCE_FIELD: Final = 14
 
 
 class PowEngine:
-    """Ethash."""
+    """The rules of an ethash network."""
 
     name = "ethash"
     finality = Finality.HEAVIEST
 
     def __init__(self, spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> None:
-        """`equal_timestamps`: blocks prepared for the development network may have their parent's timestamp."""
+        """With `equal_timestamps`, blocks prepared for the development network may have their parent's timestamp."""
         self._spec = spec
         self._verifies_work = verifies_work
         self._fixed_difficulty = spec.ethash.fixed_difficulty if spec.ethash is not None else None
-        # the development network seals hundreds of blocks a second: their timestamps are equal or run ahead of the
-        # clock. Its nodes accept both and choose when they prepare a block.
+        # the development network seals hundreds of blocks a second, so timestamps are equal or run ahead of the clock;
+        # its nodes accept both, and `equal_timestamps` chooses between them for own blocks
         self._is_time_free = spec.is_dev
         self._prepared_distance_s = 0 if spec.is_dev and equal_timestamps else 1
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Keccak-256 of the whole header."""
+        """Hash the whole header."""
         return HashedHeader(header, keccak256(header.encode()))
 
     def author(self, header: HashedHeader) -> Address:
-        """The coinbase."""
+        """Return the coinbase."""
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """The coinbase."""
+        """Return the coinbase."""
         return header.header.coinbase
 
     def check_genesis(self, header: Header) -> None:
@@ -69,7 +69,7 @@ class PowEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check every rule of a proof-of-work header; the work itself last, because it costs most."""
+        """Check every rule of a proof-of-work header. The work itself comes last, because it costs most."""
         rules.check_follows(header.header, parent)
         if not self._is_time_free:
             rules.check_not_future(header.header, now, FUTURE_LEAD_S)
@@ -93,7 +93,7 @@ class PowEngine:
             self.check_work(header)
 
     def check_work(self, header: Header) -> None:
-        """Check that the nonce gives the mix hash and a result below the target."""
+        """Check that the nonce produces the mix hash and a result below the target."""
         mix_hash, result = ethash_compute(self.signing_hash(header), int.from_bytes(header.nonce, "big"), header.number)
         if mix_hash != header.mix_hash:
             raise InvalidHeader("mix hash", header.mix_hash, mix_hash)
@@ -113,10 +113,10 @@ class PowEngine:
         return next_difficulty(parent, timestamp, fork)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """There are no seals to recover."""
+        """Do nothing: there are no seals to recover."""
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Check ommers: at most two, distinct, each valid and forked off at most six blocks ago."""
+        """Check the ommers: at most two, distinct and valid, each with a parent among the last seven ancestors."""
         if not ommers:
             return
         if len(ommers) > MAX_OMMERS:
@@ -139,7 +139,7 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash, and the ommer hashes of them and of the block itself."""
+        """Return the last seven ancestors by hash, and a set of their ommer hashes and the hash of the block itself."""
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}
         cursor = header
@@ -154,7 +154,7 @@ class PowEngine:
         return ancestors, included
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """Return the block reward, 1/32 more per ommer, and the rewards of the ommers by age."""
+        """Return the block reward plus 1/32 per ommer, and the rewards of the ommers by age."""
         block = header.header
         reward = block_reward(self._spec.fork_of(block))
         credits = [(block.coinbase, reward + reward // 32 * len(ommers))]
@@ -162,7 +162,7 @@ class PowEngine:
         return credits
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer more total difficulty; the first seen block wins a tie."""
+        """Prefer more total difficulty. The block seen first wins a tie."""
         return tip.total_difficulty > head.total_difficulty
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
@@ -180,15 +180,15 @@ class PowEngine:
         return keccak256(rlp.list_of(fields[:_MIX_HASH_FIELD] + fields[_NONCE_FIELD + 1 :]))
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Proof of work has no signatures; the miner sets nonce and mix hash."""
+        """Return the header unchanged: proof of work has no signatures, and the miner sets nonce and mix hash."""
         return header
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Empty: every node may mine."""
+        """Return no members, because every node may mine."""
         return ()
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """Return None: each header is verified with its parent only."""
+        """Return None, because each header is verified with its parent only."""
         return None
 
 
@@ -202,5 +202,5 @@ def block_reward(fork: Fork) -> int:
 
 
 def target(difficulty: int) -> int:
-    """Return the largest result that proves the work."""
+    """Return the largest hash result that proves the work."""
     return 2**256 // difficulty

@@ -11,10 +11,10 @@ from ophion.errors import GenesisError
 def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bool = False) -> Engine:
     """Return the engine of a network.
 
-    `verifies_work=False` skips the check of proof-of-work seals. `equal_timestamps` is for blocks that this node makes
-    on the development network.
+    `verifies_work=False` skips the check of proof-of-work seals. `equal_timestamps` is for blocks that this node
+    produces on the development network.
     """
-    # imported on use, so that other networks start faster
+    # each engine is imported only when used, so that the node starts faster
     engine: Engine
     if spec.engine is EngineKind.ETHASH:
         from ophion.consensus.pow import PowEngine

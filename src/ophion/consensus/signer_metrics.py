@@ -9,11 +9,11 @@ from ophion.errors import OphionError
 from ophion.primitives.types import ZERO_ADDRESS, Address
 
 DEFAULT_RANGE = 100
-"""Blocks counted by default."""
+"""Number of blocks counted by default."""
 
 
 class EmptyRange(OphionError):
-    """The range is empty; the interface answers with invalid parameters."""
+    """Raised for an empty range. The RPC method then returns invalid parameters."""
 
     def __init__(self, first: int, end: int) -> None:
         self.first = first
@@ -22,20 +22,20 @@ class EmptyRange(OphionError):
 
 
 class SignerMetric(Struct, frozen=True):
-    """One member's blocks within a range."""
+    """The blocks of one member within a range."""
 
     address: Address
     blocks: int
     last_block: int
-    """Number of its latest block in the range; 0 if it has none."""
+    """Number of the member's latest block in the range, or 0."""
 
 
 def signer_metrics(
     engine: Engine, chain: HeaderReader, head: int, first: int | None = None, end: int | None = None
 ) -> list[SignerMetric]:
-    """Count blocks per author from `first` to before `end`, including all who may make the next block.
+    """Count blocks per author from `first` to before `end`, including all who may produce the next block.
 
-    `end` is limited to the head, so the head itself is not counted by default. Missing blocks are skipped; genesis
+    `end` is limited to the head, so the head itself is not counted by default. Missing blocks are skipped. Genesis
     belongs to the zero address.
     """
     start = max(0, head - DEFAULT_RANGE) if first is None else first

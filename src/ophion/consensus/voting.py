@@ -1,7 +1,7 @@
 """Votes on members: proposals of the operator, and the tally that IBFT 2.0 and QBFT read from headers.
 
-Clique counts differently (only votes with an effect, consensus.md 1.6) and has its own fold; the operator's proposals
-are the same for all engines.
+Clique counts only votes with an effect (consensus.md 1.6), so it has its own fold. The operator's proposals are the
+same for all engines.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _PLACE: Final = "tally of votes"
 
 
 class LocalProposals:
-    """Proposals of this node's operator, kept until discarded.
+    """Proposals of this node's operator, stored until discarded.
 
-    They are lost on restart, as the interface specifies. A proposal may have no effect or precede membership: the vote
-    is chosen when a block is built (consensus.md 4.1).
+    They are lost on restart, as the interface specifies. A proposal may have no effect, or be made before this node is
+    a member: the vote is chosen when a block is built (consensus.md 4.1).
     """
 
     __slots__ = ("_last", "_wanted")
@@ -34,11 +34,11 @@ class LocalProposals:
         self._last: Address = b""
 
     def propose(self, target: Address, adds: bool) -> None:
-        """Vote for (or against) an address from now on; replaces an earlier proposal about it."""
+        """Vote for (or against) an address from now on. Replaces an earlier proposal about the same address."""
         self._wanted[target] = adds
 
     def discard(self, target: Address) -> None:
-        """Stop voting on an address; does nothing without a proposal."""
+        """Stop voting on an address. Does nothing without a proposal."""
         self._wanted.pop(target, None)
 
     def pending(self) -> dict[Address, bool]:
@@ -46,7 +46,7 @@ class LocalProposals:
         return dict(self._wanted)
 
     def next_vote(self, is_useful: Callable[[Vote], bool]) -> Vote | None:
-        """Return the vote for the next own block: useful proposals in rotation, by address."""
+        """Return the vote for the next own block. Rotates through the useful proposals by address."""
         useful = [vote for target, adds in sorted(self._wanted.items()) if is_useful(vote := Vote(target, adds))]
         if not useful:
             return None
@@ -59,11 +59,11 @@ class Tally(Struct, frozen=True):
     """Validators and pending votes after a block (consensus.md 2.12). Applying a vote returns a new tally."""
 
     validators: tuple[Address, ...]
-    """Ascending."""
+    """In ascending order."""
     adds: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
-    """Target to the validators that voted to add it."""
+    """Maps each target to the validators that voted to add it."""
     drops: Mapping[Address, frozenset[Address]] = field(default_factory=dict)
-    """Target to the validators that voted to drop it."""
+    """Maps each target to the validators that voted to drop it."""
 
     @staticmethod
     def of(validators: Iterable[Address]) -> Tally:
@@ -94,7 +94,7 @@ class Tally(Struct, frozen=True):
         return Tally(validators, adds, drops)
 
     def standing(self, voter: Address, target: Address) -> bool | None:
-        """Return the current vote of `voter` on `target`: True to add, False to drop, None for none."""
+        """Return the current vote of `voter` on `target`: True to add, False to drop, None without a vote."""
         if voter in self.adds.get(target, ()):
             return True
         if voter in self.drops.get(target, ()):
@@ -102,14 +102,14 @@ class Tally(Struct, frozen=True):
         return None
 
     def is_useful(self, voter: Address, vote: Vote) -> bool:
-        """Whether a vote has an effect: it changes the set and is not pending, or it revokes an opposite one."""
+        """Whether a vote has an effect. It must change the set and not be cast already, or revoke an opposite vote."""
         standing = self.standing(voter, vote.target)
         if standing is not None:
             return standing != vote.authorize
         return (vote.target in self.validators) != vote.authorize
 
     def encode(self) -> bytes:
-        """Bytes for the database; `decode` reads them."""
+        """Encode for the database. `decode` reads the result."""
 
         def listed(votes: Mapping[Address, frozenset[Address]]) -> list[rlp.Encodable]:
             return [(target, sorted(voters)) for target, voters in sorted(votes.items())]
@@ -118,7 +118,7 @@ class Tally(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> Tally:
-        """Decode a tally; `DecodeError` if it is of another version."""
+        """Decode a tally. Raises `DecodeError` if it is of another version."""
         items = rlp.decode_list(data)
         if len(items) != 4 or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", _PLACE)
@@ -148,7 +148,7 @@ def _votes(item: rlp.Item) -> dict[Address, frozenset[Address]]:
 def _with_voter(
     votes: Mapping[Address, frozenset[Address]], target: Address, voter: Address, is_in: bool
 ) -> dict[Address, frozenset[Address]]:
-    """Return the votes with `voter` added to (or removed from) those on `target`."""
+    """Return the votes with `voter` added to (or removed from) the voters on `target`."""
     changed = dict(votes)
     before = changed.pop(target, frozenset())
     voters = before | {voter} if is_in else before - {voter}

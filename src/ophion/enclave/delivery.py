@@ -1,4 +1,4 @@
-"""`Delivery`: pushes parcels to their recipients, as `--privacy-delivery` says.
+"""`Delivery`: pushes parcels to their recipients. `--privacy-delivery` sets the mode:
 
 all     every recipient must acknowledge, or the send fails; Orion and Tessera work like this
 queue   a recipient that is offline, or does not acknowledge in time, gets the parcel from the outbox later
@@ -22,12 +22,12 @@ from ophion.errors import EnclaveError
 log = logging.getLogger(__name__)
 
 _PAGE: Final = 256
-"""Rows of the outbox in flight at a time."""
+"""Limit of outbox rows in flight at a time."""
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
-"""Recipients, and the pushes in flight to each."""
+"""Recipients, with the pushes in flight to each."""
 
 
 class Delivery:
@@ -42,7 +42,7 @@ class Delivery:
         load: Callable[[Label], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:
-        """`drain_soon` schedules the delivery of a recipient's outbox rows, if it is connected."""
+        """`drain_soon` schedules the delivery of a recipient's outbox rows, if the recipient is connected."""
         self.mode = mode
         self._directory = directory
         self._outbox = outbox
@@ -52,7 +52,7 @@ class Delivery:
         self._draining: set[bytes] = set()
 
     def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
-        """Raise `EnclaveError` where delivery could not succeed. Called before anything is stored."""
+        """Raise `EnclaveError` if delivery cannot succeed. Called before anything is stored."""
         for recipient in recipients:
             if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
                 if kind is Kind.GROUP:
@@ -64,7 +64,7 @@ class Delivery:
                 raise EnclaveError(f"the outbox of {base64_text(recipient)} is full", "NodePropagatingToAllPeers")
 
     def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
-        """Begin to push a parcel to all other recipients; `finish` waits for them."""
+        """Begin to push a parcel to all other recipients. `finish` waits for the pushes."""
         return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
 
     async def finish(self, parcel: Parcel, pushed: Started) -> None:
@@ -83,27 +83,28 @@ class Delivery:
             late.append(recipient)
         if late:
             await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
-            # A recipient may have reconnected while its row was written. Drain in a task of its own: a caller that
+            # A recipient may have reconnected while its row was written. Drain in a separate task: a caller that
             # cancels this send must not stop the outbox.
             for recipient in late:
                 self._drain_soon(recipient)
 
     async def drain(self, recipient: bytes) -> None:
-        """Deliver the outbox rows of a recipient that is connected again."""
+        """Deliver the outbox rows of a recipient that has reconnected."""
         if recipient in self._draining:
             return
         self._draining.add(recipient)
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # A drain that a new connection asked for meanwhile returned at once: go on in its place.
+                # A drain for a newer connection may have returned at once while this one ran: continue here in its
+                # place.
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:
             self._draining.discard(recipient)
 
     async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, Label]]) -> bool:
-        """Push these rows; returns whether all of them are settled."""
+        """Push these rows. Returns whether all of them are settled."""
         pushed: list[tuple[bytes, Label, list[asyncio.Future[str | None]]]] = []
         settled: list[Change] = []
         size = 0
@@ -141,7 +142,7 @@ LOST: Final = "the connection was lost"
 
 
 async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
-    """None when some copy was acknowledged; otherwise the refusal, or `LOST` where no copy was answered."""
+    """Return None if any copy was acknowledged. Otherwise return the refusal, or `LOST` if no copy was answered."""
     refusal = LOST
     for push in pushes:
         try:

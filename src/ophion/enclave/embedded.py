@@ -1,7 +1,7 @@
 """`EmbeddedEnclave`: the enclave in the process of the node.
 
     send      seal ─> commit, and push to the recipients ─> acknowledged, or in the outbox
-    take      open, validate and commit what others push; acknowledge after the commit
+    take      open, validate and commit parcels that others push; acknowledge after the commit
     receive   local lookup, without the network
 
 Payloads stay sealed in the database and are opened when they are read. Payloads are never logged.
@@ -53,13 +53,13 @@ _RANDOMNESS: Final = 80
 _MAX_SHOWN: Final = 1000
 _FETCHED_AT_ONCE: Final = 128
 _MAX_REFUSED: Final = 1000
-"""Refused parcels after which a catch-up with one peer stops: opening them costs time."""
+"""Limit of refused parcels in a catch-up with one peer. Opening them costs time."""
 _OPENED_AT_ONCE: Final = 4
-"""Up to so many payloads are opened on the event loop."""
+"""Up to this many payloads are opened on the event loop."""
 LOOK_AGAIN_S: Final = 60.0
-"""Interval at which all peers are asked for missed payloads."""
+"""Seconds between two requests to all peers for missed payloads."""
 _MAX_PAGES: Final = 10_000
-"""Pages of a listing that one catch-up reads: some ten million payloads."""
+"""Limit of listing pages that one catch-up reads, for about ten million payloads."""
 
 
 class EnclaveSettings(Struct, frozen=True):
@@ -67,17 +67,17 @@ class EnclaveSettings(Struct, frozen=True):
 
     mode: DeliveryMode = DeliveryMode.ALL
     always_send_to: tuple[bytes, ...] = ()
-    """Keys that get a copy of every payload from here."""
+    """Keys that get a copy of every payload sent from here."""
     accept_groups_from: frozenset[bytes] | None = None
-    """Enclave keys whose new groups are accepted; None for all."""
+    """Enclave keys whose new groups are accepted. None accepts all."""
     max_gas: int | None = None
-    """Highest gas limit of a private transaction that is accepted from others."""
+    """Highest accepted gas limit of a private transaction from another enclave."""
     is_restricted: bool = False
-    """Whether node permissions are on: over HTTP, only keys of the directory may then bring new groups."""
+    """Whether node permissions are on. Then only keys of the directory may create groups over HTTP."""
 
 
 class EmbeddedEnclave:
-    """Keys, payloads, groups and their delivery. Belongs to the event loop."""
+    """Keys, payloads, groups and their delivery. Runs on the event loop."""
 
     name = "enclave"
     tells_late = True
@@ -125,7 +125,7 @@ class EmbeddedEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Seal, store and deliver; see `Enclave.send`."""
+        """Seal, store and deliver a payload. See `Enclave.send`."""
         return await self.send_text(b64encode(payload), sender, to, group_id, sealed)
 
     async def send_text(
@@ -136,7 +136,7 @@ class EmbeddedEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """As `send`, for the inner of the two layers of base64, in which enclaves store payloads."""
+        """Do the same as `send`, for a payload in base64. Enclaves store payloads in two layers of base64."""
         if len(text) > MAX_TEXT_BYTES:
             raise EnclaveError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes", "InvalidPayload")
         self._check_sender(sender)
@@ -152,7 +152,8 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # Write to both disks at once. A crash here loses nothing: there is no marker before this returns.
+        # Store here and at the recipients at the same time. A crash loses nothing: the marker is sent after this
+        # returns.
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -161,7 +162,7 @@ class EmbeddedEnclave:
         return key
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Look payloads up in one snapshot. The caller has seen markers that refer to these keys."""
+        """Look up payloads in one snapshot. The caller has seen markers that refer to these keys."""
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
         else:
@@ -170,21 +171,21 @@ class EmbeddedEnclave:
         return [one and _received(*one) for one in opened]
 
     def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
-        """Stop counting these payloads against their senders: each has a marker."""
+        """Stop counting these payloads against their senders, because each has a marker."""
         found = [(key, *one[1:]) for key, one in zip(keys, opened, strict=True) if one is not None]
         if found:
             payloads, groups, senders = zip(*found, strict=True)
             self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
-        """(inner base64, group, sender) of payloads; None where none is here for our keys."""
+        """Return (inner base64, group, sender) of each payload, or None if there is none for our keys."""
         with translated():
             return self.keyring.open_stored(self._store, keys)
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Create a group of these members; the sender must be one of them."""
+        """Create a group of these members. The sender must be one of them."""
         self._check_sender(sender)
         keys = tuple(dict.fromkeys(members))
         if sender not in keys:
@@ -201,7 +202,7 @@ class EmbeddedEnclave:
         return record.group()
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Delete a group here and, as the delivery mode says, at its members."""
+        """Delete a group here and, depending on the delivery mode, at its members."""
         self._check_sender(sender)
         record = self._groups.get(group_id)
         if record is None or not record.active or sender not in record.members:
@@ -210,16 +211,16 @@ class EmbeddedEnclave:
         return group_id
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Active groups of exactly these members."""
+        """Return the active groups with exactly these members."""
         return [record.group() for record in self._groups.find(members)]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """A group, also a deleted one."""
+        """Return a group, even a deleted one, or None."""
         record = self._groups.get(group_id)
         return None if record is None else record.group()
 
     def groups(self, kind: GroupType) -> list[Group]:
-        """Groups of a type, deleted ones included; bounded."""
+        """Return the groups of a type, including deleted ones. Bounded."""
         return [record.group() for record in self._groups.all(_MAX_SHOWN) if record.type is kind]
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
@@ -231,7 +232,7 @@ class EmbeddedEnclave:
         return sum(one is not None and one[1] == group_id for one in self.open_many(fetched))
 
     def status(self) -> dict[str, Any]:
-        """Keys, connected peers, groups and outbox."""
+        """Return keys, connected peers, groups and outbox."""
         known = self.directory.known()
         return {
             "mode": "internal",
@@ -245,9 +246,9 @@ class EmbeddedEnclave:
     # --- requests of other enclaves --------------------------------------------------------------
 
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
-        """Store parcels that the holder of these keys pushes: None for each that is durable, or why it is refused.
+        """Store parcels that the holder of these keys pushes. Returns for each None if it is durable, or the refusal.
 
-        `is_peer`: the sender is a peer of the node, which node permissions have admitted.
+        `is_peer` means that the sender is a peer of the node, which node permissions have admitted.
         """
         if is_peer or not self._settings.is_restricted or proven.intersection(self.directory.known()):
             return await self._take(parcels, proven, is_pushed=True)
@@ -256,7 +257,7 @@ class EmbeddedEnclave:
         return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
 
     async def expire(self) -> int:
-        """Delete expired payloads and groups of others that have no marker; returns how many."""
+        """Delete expired payloads and groups of other enclaves that have no marker. Returns their number."""
         return await self._intake.expire()
 
     def knows_group(self, group_id: bytes) -> bool:
@@ -264,14 +265,14 @@ class EmbeddedEnclave:
         return self._groups.get(group_id) is not None
 
     def load(self, label: Label) -> bytes | None:
-        """The body of a stored parcel."""
+        """Return the body of a stored parcel, or None."""
         if label.kind is Kind.PAYLOAD:
             return self._store.row(PAYLOADS, label.id)
         record = self._groups.get(label.id)
         return None if record is None else record.encode()
 
     def arrivals(self, key: bytes, after: int, limit: int) -> list[tuple[int, Label]]:
-        """Parcels that arrived for a key after a sequence number, in order."""
+        """Return the parcels that arrived for a key after a sequence number, in order."""
         rows = self._store.rows(ARRIVALS, key, numbered(key, after), limit)
         return [(number_of(row), Label.decode(value)) for row, value in rows]
 
@@ -284,14 +285,14 @@ class EmbeddedEnclave:
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 await self._intake.expire()
-                # A sender may withhold a payload from this node only: fetch it from the other members.
+                # a sender may withhold a payload from this node only: fetch it from the other members
                 for line in self._lines():
                     self._catch_up_soon(line)
 
     # --- helpers ---------------------------------------------------------------------------------
 
     def _came(self, line: Line, key: bytes) -> None:
-        """A connection has proven a key: deliver its outbox and fetch what this node has missed."""
+        """Deliver the outbox and fetch missed payloads after a connection has proven a key."""
         self._drain_soon(key)
         if line not in self._asked:
             self._asked.add(line)
@@ -310,7 +311,7 @@ class EmbeddedEnclave:
             self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
     async def _until_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work over a connection; losing the connection ends this work alone."""
+        """Run work over a connection. Losing the connection ends only this work."""
         try:
             await work()
         except LineLost:
@@ -334,17 +335,18 @@ class EmbeddedEnclave:
             await self._catch_up(line, key, 0 if row is None else int.from_bytes(row, "big"))
 
     async def _catch_up(self, line: Line, key: bytes, after: int) -> list[bytes]:
-        """Fetch what a peer has for one of our keys and this node has not; returns the keys of new payloads."""
+        """Fetch records that a peer has for one of our keys and this node lacks. Returns the keys of new payloads."""
         fetched: list[bytes] = []
         refused = 0
         for _ in range(_MAX_PAGES):
             listing = await line.listing(key, after)
             missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
-            # Groups first: payloads are validated against them.
+            # groups first, because payloads are validated against them
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
-                # A response holds some of them. What was requested and is missing from an empty response will not come.
+                # a response may hold only some of the requested parcels; after an empty response, give up on these
+                # labels
                 got = {parcel.label for parcel in parcels}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, is_pushed=False)
@@ -357,10 +359,10 @@ class EmbeddedEnclave:
                 if refused > _MAX_REFUSED:
                     log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
-                if BUDGET_EXCEEDED in refusals:  # keep the cursor, so a later catch-up asks for them again
+                if BUDGET_EXCEEDED in refusals:  # keep the cursor, so that a later catch-up asks for them again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
-            # Store no cursor for a peer without a payload of ours: anyone can make up such a listing.
+            # store no cursor for a peer without a payload of ours: any peer can make up such a listing
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
                 await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
             if not listing.has_more or listing.last <= after:
@@ -382,7 +384,7 @@ class EmbeddedEnclave:
             raise EnclaveError("the sender's key is not one of this enclave", "EnclaveNoMatchingPrivateKey")
 
     def _group_of(self, sender: bytes, to: Sequence[bytes] | None, group_id: bytes | None) -> GroupRecord:
-        """The group that a payload goes to; the first payload of a legacy group creates it."""
+        """Return the group for a payload. The first payload of a legacy group creates the group."""
         if group_id is not None:
             known = self._groups.get(group_id)
             if known is None or not known.active or sender not in known.members:
@@ -417,5 +419,5 @@ def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
-        payload = text  # stored by another tool, so it is no private transaction
+        payload = text  # another tool stored this payload, so it is not a private transaction
     return Received(payload, group_id, sender)

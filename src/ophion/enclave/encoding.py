@@ -8,28 +8,28 @@ from typing import Any, Final
 from ophion.enclave.interface import KEY_SIZE, Group
 
 MAX_REMOTE_TEXT: Final = 256
-"""Characters of another enclave's text that logs and errors show."""
+"""Maximum characters of another enclave's text in logs and errors."""
 
 
 def base64_text(value: bytes) -> str:
-    """Bytes as base64 text."""
+    """Encode bytes as base64 text."""
     return b64encode(value).decode()
 
 
 def read_base64(text: object) -> bytes:
-    """Decode strict base64; raises `ValueError` for anything else."""
+    """Decode strict base64. Raises `ValueError` for other input."""
     if not isinstance(text, str):
         raise ValueError("not a text")
     return b64decode(text, validate=True)
 
 
 def read_key(text: object) -> bytes:
-    """Decode a key, payload key or group id from base64; raises `ValueError` for anything else."""
+    """Decode a key, payload key or group id from base64. Raises `ValueError` for other input."""
     return read_exactly(text, KEY_SIZE)
 
 
 def read_exactly(text: object, size: int) -> bytes:
-    """Decode base64 of exactly `size` bytes; raises `ValueError` for anything else."""
+    """Decode base64 of exactly `size` bytes. Raises `ValueError` for other input."""
     value = read_base64(text)
     if len(value) != size:
         raise ValueError(f"not {size} bytes")
@@ -37,7 +37,7 @@ def read_exactly(text: object, size: int) -> bytes:
 
 
 def group_object(group: Group) -> dict[str, Any]:
-    """A group as JSON-RPC shows it."""
+    """Return a group as a JSON-RPC object."""
     return {
         "privacyGroupId": base64_text(group.id),
         "name": group.name,
@@ -48,6 +48,6 @@ def group_object(group: Group) -> dict[str, Any]:
 
 
 def printable(text: str) -> str:
-    """Text of another enclave for logs and errors: bounded, without control characters."""
+    """Return text of another enclave for logs and errors: shortened, without control characters."""
     shown = text if len(text) <= MAX_REMOTE_TEXT else text[:MAX_REMOTE_TEXT] + "…"
     return shown if shown.isprintable() else shown.encode("unicode_escape").decode("ascii")

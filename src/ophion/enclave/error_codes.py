@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         "PrivacyGroupNotFound",
         "PrivacyGroupQueryError",
         "MethodUnimplemented",
-        # Texts of Tessera, without the keys in them
+        # texts of Tessera, without the keys in them
         "Recipient not found for key:",
         "The list of members in a privacy group should include self",
     }

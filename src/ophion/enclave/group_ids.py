@@ -1,4 +1,4 @@
-"""Computes group ids as all enclaves do (privacy.md 4.1-4.3): from the distinct members, in any order."""
+"""Computes group ids as all enclaves do (privacy.md 4.1-4.3), from the distinct members in any order."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _LOOKUP_SEED: Final = bytes.fromhex("5375ba871e5c3d0f1d055b5da0ac02ea035bed38")
 
 
 def legacy_id(members: Sequence[bytes]) -> bytes:
-    """Id of the legacy group of a privateFrom and its privateFor."""
+    """Return the id of the legacy group of a privateFrom and its privateFor."""
     return enclave_group_id(members, None)
 
 
 def created_id(members: Sequence[bytes], seed: bytes) -> bytes:
-    """Id of a group that was created with a random seed."""
+    """Return the id of a group that was created with a random seed."""
     return enclave_group_id(members, seed)
 
 
 def lookup_id(members: Sequence[bytes]) -> bytes:
-    """Key under which groups of exactly these members are indexed."""
+    """Return the key under which groups with exactly these members are indexed."""
     return enclave_group_id(members, _LOOKUP_SEED)

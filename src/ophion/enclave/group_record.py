@@ -13,7 +13,7 @@ from ophion.errors import DecodeError
 from ophion.primitives import rlp
 
 MAX_NAME_BYTES: Final = 1024
-"""Limit of a name or a description."""
+"""Limit of a name or a description, in bytes."""
 LEGACY_NAME: Final = "legacy"
 LEGACY_DESCRIPTION: Final = "Privacy groups to support the creation of groups by privateFor and privateFrom"
 _FIELDS: Final = 7
@@ -28,14 +28,14 @@ class GroupRecord(Struct, frozen=True):
     description: str
     members: tuple[bytes, ...]
     seed: bytes
-    """Empty for a legacy group."""
+    """Random seed of the id. Empty for a legacy group."""
     maker: bytes
-    """Enclave key of the creator, which the limit of groups counts against."""
+    """Enclave key of the creator. The group counts against the creator's limit."""
     active: bool = True
 
     @property
     def id(self) -> bytes:
-        """Computed from the members and the seed, so a sender cannot choose it."""
+        """The id, computed from the members and the seed. A sender cannot choose it."""
         return created_id(self.members, self.seed) if self.seed else legacy_id(self.members)
 
     def group(self) -> Group:
@@ -54,7 +54,7 @@ class GroupRecord(Struct, frozen=True):
 
     @classmethod
     def decode(cls, encoded: bytes) -> GroupRecord:
-        """Decode RLP and check every field; raises `DecodeError`."""
+        """Decode RLP and check every field. Raises `DecodeError`."""
         items = rlp.decode_list(encoded, max_items=16 + 2 * MAX_MEMBERS)
         if len(items) != _FIELDS:
             raise DecodeError(f"{len(items)} fields instead of {_FIELDS}", "group")
@@ -73,7 +73,7 @@ class GroupRecord(Struct, frozen=True):
 
     @classmethod
     def legacy(cls, members: tuple[bytes, ...], maker: bytes) -> GroupRecord:
-        """The group that its first payload creates."""
+        """Return the legacy group that its first payload creates."""
         return cls(GroupType.LEGACY, LEGACY_NAME, LEGACY_DESCRIPTION, members, b"", maker)
 
 

@@ -14,20 +14,20 @@ from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Groups that one other member may create here."""
+"""Limit of groups that another member may create here."""
 NOT_ACCEPTED: Final = "groups of its maker are not accepted here"
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
 _PAGE: Final = 1000
 _MAX_FOUND: Final = 1000
-"""Groups of the same members that a search returns."""
+"""Limit of groups that a search by members returns."""
 
 
 class GroupRegistry:
     """Groups by id and by their exact members. New groups are visible before they are on disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
-        """`accepted_makers`: other enclaves whose groups are accepted; None for all."""
+        """`accepted_makers` are the other enclaves whose groups are accepted. None accepts all."""
         self._store = store
         self._accepted_makers = accepted_makers
         self._own = frozenset(own)
@@ -39,7 +39,7 @@ class GroupRegistry:
         self._load()
 
     def get(self, group_id: bytes) -> GroupRecord | None:
-        """A group, also a deleted one."""
+        """Return a group, even a deleted one, or None."""
         found = self._unwritten.get(group_id) or self._kept.get(group_id)
         if found is None:
             row = self._store.row(GROUPS, group_id)
@@ -49,7 +49,7 @@ class GroupRegistry:
         return found
 
     def find(self, members: Sequence[bytes]) -> list[GroupRecord]:
-        """Active groups of exactly these members."""
+        """Return the active groups with exactly these members."""
         prefix = lookup_id(members)
         ids = dict.fromkeys(key[len(prefix) :] for key, _ in self._store.rows(LOOKUP, prefix, b"", _MAX_FOUND))
         ids.update((one.id, None) for one in self._unwritten.values() if lookup_id(one.members) == prefix)
@@ -57,11 +57,11 @@ class GroupRegistry:
         return [one for one in found if one is not None and one.active]
 
     def all(self, limit: int) -> list[GroupRecord]:
-        """Groups on disk."""
+        """Return groups that are on disk, at most `limit`."""
         return [GroupRecord.decode(row) for _, row in self._store.rows(GROUPS, b"", b"", limit)]
 
     def problem(self, record: GroupRecord) -> str | None:
-        """Why a group is refused; None when it is accepted."""
+        """Explain why a group is refused. Returns None if it is accepted."""
         if record.type is GroupType.FLEXIBLE:
             return "groups of this type are not known here"
         if not self._own.intersection(record.members):
@@ -79,11 +79,11 @@ class GroupRegistry:
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
-        """Keys that have not been validated yet; one takes a tenth of a millisecond."""
+        """Return the keys that have not been validated yet. Validating one takes a tenth of a millisecond."""
         return [member for member in members if member not in self._sound]
 
     def note_valid(self, keys: Iterable[bytes]) -> None:
-        """Note that these keys are valid."""
+        """Record that these keys are valid."""
         if len(self._sound) >= _KEYS_KEPT:
             self._sound.clear()
         self._sound.update(keys)
@@ -92,7 +92,7 @@ class GroupRegistry:
         return key in self._sound or is_sound_enclave_key(key)
 
     def put(self, record: GroupRecord) -> list[Change]:
-        """Add or change a group; returns the rows to write. The caller calls `written` after the write."""
+        """Add or change a group. Returns the rows to write. The caller calls `written` after the write."""
         group_id = record.id
         changes: list[Change] = [(GROUPS, group_id, record.encode())]
         if self.get(group_id) is None:
@@ -103,7 +103,7 @@ class GroupRegistry:
         return changes
 
     def forget(self, record: GroupRecord) -> None:
-        """Drop a group that is being deleted."""
+        """Remove a group that is being deleted."""
         group_id = record.id
         self.count -= 1
         self._group_counts[record.maker] -= 1
@@ -111,7 +111,7 @@ class GroupRegistry:
         self._unwritten.pop(group_id, None)
 
     def written(self, record: GroupRecord) -> None:
-        """Read the group from disk again: its write has succeeded or failed."""
+        """Read the group from disk again, after its write has succeeded or failed."""
         if self._unwritten.get(record.id) is record:
             del self._unwritten[record.id]
             self._kept.pop(record.id, None)

@@ -19,11 +19,11 @@ KEY_SIZE: Final = 32
 MAX_MEMBERS: Final = 256
 """Limit of members of a group, and of recipients of a payload."""
 MAX_PAYLOAD_BYTES: Final = 1024 * 1024
-"""Limit of one private transaction; no larger one fits in a block."""
+"""Limit of one private transaction in bytes. Larger ones do not fit in a block."""
 MAX_TEXT_BYTES: Final = (MAX_PAYLOAD_BYTES + 2) // 3 * 4
-"""The same limit in base64, in which enclaves store payloads."""
+"""The same limit in base64. Enclaves store payloads in base64."""
 MAX_KEYS: Final = 16
-"""Limit of identities of one enclave: tenants of a node."""
+"""Limit of keys of one enclave. Each tenant of a node has one."""
 
 
 class GroupType(StrEnum):
@@ -41,9 +41,9 @@ class DeliveryMode(StrEnum):
     """When a payload counts as sent."""
 
     ALL = "all"
-    """Every recipient must have acknowledged it."""
+    """Every recipient must have acknowledged the payload."""
     QUEUE = "queue"
-    """An offline recipient gets it later."""
+    """An offline recipient gets the payload later."""
 
 
 class Group(Struct, frozen=True):
@@ -54,26 +54,26 @@ class Group(Struct, frozen=True):
     description: str
     type: GroupType
     members: tuple[bytes, ...]
-    """In the order given."""
+    """Enclave keys in the order given."""
     active: bool = True
-    """False for a deleted group: it takes no new transactions and its state stays."""
+    """False for a deleted group. It accepts no new transactions, and its state stays."""
 
 
 class Received(Struct, frozen=True):
     """A payload that this enclave could open.
 
-    Only the sender's key is proven. The sender chose `group_id`; the reader must check that the transaction names this
-    sender and this group.
+    Only the sender's key is proven. The sender chose `group_id`, so the reader must check that the transaction names
+    this sender and this group.
     """
 
     payload: bytes
-    """RLP of the private transaction; both layers of base64 are undone."""
+    """RLP of the private transaction, without the two layers of base64."""
     group_id: bytes
     sender: bytes
 
 
 class EnclaveAway(EnclaveError):
-    """The remote enclave cannot be reached now."""
+    """Raised when the remote enclave cannot be reached."""
 
     transient = True
 
@@ -82,7 +82,7 @@ class EnclaveAway(EnclaveError):
 
 
 class Enclave(Protocol):
-    """Embedded (`ophion.enclave.embedded`) or remote (`ophion.enclave.remote`).
+    """An enclave: embedded (`ophion.enclave.embedded`) or remote (`ophion.enclave.remote`).
 
     Operations raise `EnclaveError`, whose `code` is one of privacy.md 11.
     """
@@ -90,14 +90,17 @@ class Enclave(Protocol):
     name: str
     """Name of the service."""
     on_late: Callable[[Sequence[bytes]], None] | None
-    """Called on the event loop with the keys of payloads from others, once they are durable. Called without keys when a
-    remote enclave is online again, because any payload may have arrived there."""
+    """Reports arrived payloads.
+
+    Called on the event loop with the keys of payloads from other enclaves, once they are durable. Called without keys
+    when a remote enclave is online again, because any payload may have arrived there.
+    """
     tells_late: bool
-    """Whether `on_late` names the payloads. A remote enclave does not, and must be asked again."""
+    """Whether `on_late` gets the keys of the payloads. A remote enclave does not report them: ask it again."""
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """Own public keys; the first is the default."""
+        """Own public keys. The first is the default."""
 
     async def send(
         self,
@@ -107,37 +110,37 @@ class Enclave(Protocol):
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Seal the RLP of a private transaction and send it to recipients or a group; returns the 32-byte key.
+        """Seal the RLP of a private transaction and send it to recipients or a group. Returns the 32-byte key.
 
-        Returns when the payload is durable here and delivered as `--privacy-delivery` says. `sealed` is called with the
-        key as soon as it is known, so the caller can prepare the marker meanwhile.
+        Returns when the payload is durable here and delivered as `--privacy-delivery` requires. Calls `sealed` with the
+        key as soon as it is known, so that the caller can prepare the marker meanwhile.
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Payloads by key, in the order of the keys; None where this node is no participant or has no such payload.
+        """Return payloads in the order of the keys. None where this node is no participant or has no such payload.
 
-        A local lookup in the embedded enclave. Raises `EnclaveAway` when a remote one cannot be reached.
+        A local lookup in the embedded enclave. Raises `EnclaveAway` when a remote enclave cannot be reached.
         """
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Create a group and send it to its members; `seed` (20 bytes) is random when not given."""
+        """Create a group and send it to its members. `seed` (20 bytes) is random by default."""
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Mark a group as deleted, here and at its members; returns its id."""
+        """Mark a group as deleted, here and at its members. Returns its id."""
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Active groups of exactly these members."""
+        """Return the active groups with exactly these members."""
 
     async def group(self, group_id: bytes) -> Group | None:
-        """A group by its id, deleted ones included; None when unknown."""
+        """Return a group by its id, even a deleted one. None when unknown."""
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Ask the other members for missing payloads, of one group or of all; returns how many arrived."""
+        """Ask the other members for missing payloads, of one group or of all. Returns how many arrived."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run background work until cancelled."""
 
     def status(self) -> dict[str, Any]:
-        """Keys, peers by key, groups, payloads and outbox, for priv_status."""
+        """Return keys, peers by key, groups, payloads and outbox, for priv_status."""

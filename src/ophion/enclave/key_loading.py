@@ -1,4 +1,4 @@
-"""Loads the keys of an embedded enclave, and creates one at the first start when the options name none."""
+"""Loads the keys of an embedded enclave. Creates a key at the first start if the options name none."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ DEFAULT_KEY_FILE: Final = Path("privacy") / "nodeKey.key"
 def open_keys(
     config: EnclaveConfig, data_path: Path, entropy: Entropy, has_payloads: Callable[[], bool] = lambda: False
 ) -> list[KeyPair]:
-    """Every identity, the default one first; `ConfigError` or `KeyFileError` says which file is wrong.
+    """Return all key pairs, the default one first. `ConfigError` or `KeyFileError` says which file is wrong.
 
-    `has_payloads`: whether the database holds payloads, which a new key could not open.
+    `has_payloads` returns whether the database holds payloads. A new key could not open them.
     """
     files = config.key_files or (data_path / DEFAULT_KEY_FILE,)
     if len(files) > MAX_KEYS:

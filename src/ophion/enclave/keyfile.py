@@ -3,7 +3,7 @@
     {"type": "unlocked",   "data": {"bytes": "<base64>"}}
     {"type": "argon2sbox", "data": {"aopts": {...}, "asalt": ..., "snonce": ..., "sbox": ...}}     with a password
 
-The second form is Tessera's, so either program reads the files of the other.
+The second form is Tessera's, so Tessera and Ophion read each other's files.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from ophion.runtime.operator_files import content_of, write_whole
 _SALT_SIZE: Final = 16
 _NONCE_SIZE: Final = 24
 _COSTS: Final = (65_536, 3, 4)
-"""KiB, iterations and lanes of argon2id: about 0.1 s per guess."""
+"""Argon2id parameters: KiB, iterations and lanes. One guess takes about 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """One identity of an enclave."""
+    """A key pair of an enclave."""
 
     public: bytes
     secret: bytes = field(repr=False)
 
     @classmethod
     def of(cls, secret: bytes) -> KeyPair:
-        """The key pair of a private key."""
+        """Return the key pair of a private key."""
         return cls(enclave_public_key(secret), secret)
 
 
 def new_pair(entropy: Entropy) -> KeyPair:
-    """Generate an identity."""
+    """Generate a key pair."""
     return KeyPair.of(entropy.token(KEY_SIZE))
 
 
 def public_file_of(path: Path) -> Path:
-    """Path of the public key beside a private key file: nodeKey.pub for nodeKey.key."""
+    """Return the path of the public key beside a private key file: nodeKey.pub for nodeKey.key."""
     return path.with_suffix(".pub")
 
 
 def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | None = None) -> None:
-    """Write both files; only the owner can read the private one. Raises when a file exists."""
+    """Write both files. Only the owner can read the private key. Raises an error if a file exists."""
     public_file = public_file_of(path)
     for file in (path, public_file):
         if file.exists():
@@ -67,7 +67,7 @@ def write_pair(path: Path, pair: KeyPair, entropy: Entropy, password: bytes | No
 
 
 def read_pair(path: Path, password: bytes | None = None) -> KeyPair:
-    """Read the identity in a private key file."""
+    """Read the key pair in a private key file."""
     try:
         content = json.loads(_content(path))
         kind, data = content["type"], content["data"]

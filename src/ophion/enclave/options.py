@@ -1,4 +1,4 @@
-"""Options of the embedded or remote enclave; `ophion.privacy` has those of private transactions."""
+"""Options of the embedded or remote enclave. `ophion.privacy` has the options of private transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _peer(text: str) -> str:
 
 
 def _enclave_key(text: str) -> bytes:
-    # Imported lazily: few nodes have an enclave.
+    # imported lazily, because few nodes have an enclave
     from ophion.enclave.encoding import read_key
 
     try:

@@ -1,4 +1,4 @@
-"""`Outbox`: parcels that recipients have not acknowledged. It is on disk; a recipient gets its rows on reconnect."""
+"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its rows on reconnect."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
 MAX_WAITING: Final = 1_000_000
-"""Limit of rows per recipient: weeks of an offline member, about 200 MB with their payloads."""
+"""Limit of rows per recipient. Enough for a member that is offline for weeks; about 200 MB with payloads."""
 _PAGE: Final = 10_000
 
 
 class Outbox:
-    """Labels by recipient, oldest first."""
+    """Labels of parcels by recipient, oldest first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,17 +34,17 @@ class Outbox:
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
-        """The row that stores a parcel for a recipient."""
+        """Return the row that stores a parcel for a recipient."""
         self._number += 1
         self.waiting[recipient] += 1
         return (OUTBOX, numbered(recipient, self._number), label.encode())
 
     def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
-        """The oldest rows of a recipient."""
+        """Return the oldest rows of a recipient."""
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
-        """The change that removes a row, once it is acknowledged or refused."""
+        """Return the change that removes a row after it is acknowledged or refused."""
         self.waiting[recipient] -= 1
         if self.waiting[recipient] <= 0:
             del self.waiting[recipient]

@@ -14,7 +14,7 @@ from ophion.errors import DecodeError
 
 
 class Kind(IntEnum):
-    """Content of a parcel; the value is used on the wire and in the database."""
+    """Content of a parcel. The value is used on the wire and in the database."""
 
     PAYLOAD = 1
     GROUP = 2
@@ -27,12 +27,12 @@ class Label(NamedTuple):
     id: bytes
 
     def encode(self) -> bytes:
-        """One byte and the id."""
+        """Encode as one byte and the id."""
         return bytes((self.kind,)) + self.id
 
     @classmethod
     def decode(cls, encoded: bytes) -> Label:
-        """Raises `DecodeError` for anything that is not a label."""
+        """Decode a label. Raises `DecodeError` for other input."""
         if len(encoded) != 1 + KEY_SIZE or encoded[0] not in (Kind.PAYLOAD, Kind.GROUP):
             raise DecodeError("not a label of a payload or a group", "parcel")
         return cls(Kind(encoded[0]), encoded[1:])
@@ -50,12 +50,12 @@ class Listing(NamedTuple):
 
     labels: list[Label]
     last: int
-    """Sequence number of the last one, where the next page begins."""
+    """Sequence number of the last parcel. The next page begins after it."""
     has_more: bool
 
 
 class LineLost(Exception):
-    """The connection to another enclave is lost, or a request timed out."""
+    """Raised when the connection to another enclave is lost or a request times out."""
 
 
 class Line(Protocol):
@@ -64,15 +64,15 @@ class Line(Protocol):
     name: str
     """Name for logs."""
     identity: bytes
-    """Identity of the peer, stable over restarts; cursors are stored under it."""
+    """Identity of the peer, stable over restarts. Cursors are stored under it."""
     keys: frozenset[bytes]
     """Keys proven so far."""
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
-        """Push a parcel: None when it is durable there, or the refusal; raises `LineLost`."""
+        """Push a parcel. Resolves to None when it is durable there, or to the refusal. Raises `LineLost`."""
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """Parcels that arrived there for one of our keys after a sequence number; raises `LineLost`."""
+        """List parcels that arrived there for one of our keys after a sequence number. Raises `LineLost`."""
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Parcels by label that we may see, as many as fit in one response; raises `LineLost`."""
+        """Fetch parcels by label, as many as fit in one response. Raises `LineLost`."""

@@ -1,4 +1,4 @@
-"""`Intake`: validates payloads and groups, own ones and those of others, and writes them to the database.
+"""`Intake`: validates payloads and groups, own ones and those of other enclaves, and writes them to the database.
 
 A payload of another enclave must open with one of our keys. Its sender must be a member of its group, and its
 recipients must be exactly the group. A private transaction inside must name the same sender and group. The first record
@@ -33,17 +33,17 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 MAX_RECORD_BYTES: Final = MAX_TEXT_BYTES + 256 + MAX_SEALED_BOXES * 80
-"""Limit of a sealed record: the payload in base64, and its head."""
+"""Limit of a sealed record in bytes: the payload in base64, and its header."""
 UNKNOWN_GROUP: Final = "its group is unknown"
 BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers"
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
-"""More payloads than these are opened in a lane."""
+"""Up to this many payloads are opened on the event loop, more in a lane."""
 
 
 class Intake:
-    """Numbers arriving parcels and writes them."""
+    """Validates, numbers and writes arriving parcels."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Intake:
         clock: Clock,
         max_gas: int | None = None,
     ) -> None:
-        """`max_gas`: pushed transactions with a higher gas limit are refused."""
+        """`max_gas` is the highest accepted gas limit of a pushed transaction."""
         self._store = store
         self._keyring = keyring
         self._lanes = lanes
@@ -75,7 +75,7 @@ class Intake:
         return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
 
     def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
-        """Note the markers of these payloads: they no longer count against their senders, and do not expire."""
+        """Record the markers of these payloads. They no longer count against their senders, and do not expire."""
         self._writer.write_soon(self._unmarked.mark(keys, groups, (one for one in senders if one not in self._own)))
 
     async def upgrade(self) -> None:
@@ -83,7 +83,7 @@ class Intake:
         await self._writer.write(self._unmarked.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups of others that got no marker in time; returns how many."""
+        """Delete payloads and groups of other enclaves that got no marker in time. Returns their number."""
         expired = self._unmarked.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)
         marked = [one for one in expired if _has_marker(ledger, one)]
@@ -104,7 +104,7 @@ class Intake:
         return changes
 
     async def keep(self, key: bytes, record: bytes, recipients: Sequence[bytes], group: GroupRecord) -> None:
-        """Store an own payload, and its group where that is new."""
+        """Store an own payload, and its group if that is new."""
         made = self._new_group(group)
         changes = [*self._group_rows(made), *self._payload_rows(key, record, recipients)]
         await self._write(changes, {key: record}, made)
@@ -120,10 +120,10 @@ class Intake:
         is_pushed: bool,
         arrived: Callable[[Sequence[bytes]], None],
     ) -> list[str | None]:
-        """Store the valid parcels of others; returns the refusal of each of the rest.
+        """Store the valid parcels of other enclaves. Returns the refusal of each parcel, or None.
 
-        `proven`: keys of the peer that sends them. A fetched payload (not `is_pushed`) may have any sender.
-        `arrived` is called with the new payloads once they are durable, even if the peer has disconnected.
+        `proven` are the keys of the peer that sends the parcels. A fetched payload (not `is_pushed`) may have any
+        sender. Calls `arrived` with the new payloads once they are durable, even if the peer has disconnected.
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
@@ -142,7 +142,7 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # Even without changes: a parcel acknowledged as known may still be waiting for its commit.
+        # write even without changes: a parcel acknowledged as known may still be waiting for its commit
         await self._write(changes, records, made, arrived)
         return refusals
 
@@ -150,14 +150,14 @@ class Intake:
 
     async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
         if proven is not None:
-            # A shared secret is expensive and cached: compute none for a sender that has not proven its key.
+            # a shared secret is expensive and cached: compute none for a sender that has not proven its key
             records = [record if _sender(record) in proven else b"" for record in records]
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
     async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
-        """Validate the keys of new groups' members, in a lane when there are many: the peer decides how many."""
+        """Validate the member keys of new groups. The peer decides how many there are, so many run in a lane."""
         members: set[bytes] = set()
         for sealed in judged:
             if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
@@ -234,7 +234,7 @@ class Intake:
         if len(members) > MAX_MEMBERS:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
-        # A key that gets a copy of every payload by --privacy-always-send-to is no member of the group.
+        # a key that gets copies by --privacy-always-send-to is not a member of the group
         if not self._own.intersection(members):
             return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
         return self._add_foreign_group(group, changes, made)
@@ -266,7 +266,7 @@ class Intake:
         if known is not None:
             record = known.deleted()
         else:
-            # Count the group against the peer that brings it, so it cannot use up another member's limit.
+            # count the group against the peer that sends it, so that the peer cannot use up another member's limit
             maker = record.maker if record.maker in proven else min(proven.intersection(record.members))
             return self._add_foreign_group(replace(record, maker=maker), changes, made)
         made.append(record)
@@ -321,7 +321,7 @@ def _valid_keys(keys: list[bytes]) -> list[bytes]:
 
 
 def _sender(record: bytes) -> bytes | None:
-    """The sender that a record names; None for anything that is not a record."""
+    """Return the sender that a record names, or None if it is not a record."""
     try:
         return read_sealed(record).sender
     except NativeError:
@@ -329,7 +329,7 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """Id of the group that a parcel is or belongs to; empty when it cannot be read."""
+    """Return the id of the group that a parcel is or belongs to. Empty if it cannot be read."""
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

@@ -8,11 +8,11 @@ from typing import Final
 from ophion.enclave.parcels import Line
 
 MAX_LINES: Final = 8
-"""Nodes that may hold the same key, such as a spare."""
+"""Limit of connections per key. Several nodes may hold the same key, for example a standby."""
 
 
 class Directory:
-    """Connections by key. A key is entered once the peer has proven that it holds the private key."""
+    """Connections by key. A key is added after the peer has proven that it holds the private key."""
 
     def __init__(self) -> None:
         self._lines: dict[bytes, list[Line]] = {}
@@ -20,7 +20,7 @@ class Directory:
         """Called when a key is reachable over a new connection."""
 
     def came(self, line: Line, key: bytes) -> bool:
-        """Enter a connection that has proven a key; False when the key has enough connections."""
+        """Add a connection that has proven a key. Returns False if the key has enough connections."""
         lines = self._lines.setdefault(key, [])
         if line in lines:
             return True
@@ -39,9 +39,9 @@ class Directory:
                 del self._lines[key]
 
     def lines(self, key: bytes) -> Sequence[Line]:
-        """Connections to a key; empty while its enclave is offline."""
+        """Return the connections to a key. Empty while its enclave is offline."""
         return tuple(self._lines.get(key, ()))
 
     def known(self) -> Mapping[bytes, Sequence[Line]]:
-        """All reachable keys."""
+        """Return all reachable keys with their connections."""
         return self._lines

@@ -1,4 +1,4 @@
-"""Decides what another enclave may read, by the keys that it has proven: over sessions and over HTTP."""
+"""Decides what another enclave may read, by the keys that it has proven. For devp2p connections and HTTP."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ophion.enclave.parcels import Kind, Label, Listing, Parcel
 from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024
-"""Size limit of a response; the peer requests the rest again."""
+"""Size limit of a response in bytes. The peer requests missing parcels again."""
 _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
 def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
-    """The stored parcels among `labels` that are for one of these keys, as many as fit.
+    """Return the stored parcels among `labels` that are for one of these keys, as many as fit in a response.
 
-    Lookups are bounded too, so a peer that asks for parcels of others costs little.
+    Lookups are bounded too, so a peer that requests parcels of other enclaves causes little work.
     """
     found: list[Parcel] = []
     size = examined = 0
@@ -39,7 +39,7 @@ def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[by
 
 
 def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
-    """Parcels that arrived for a key after a sequence number; empty when the peer has not proven the key."""
+    """Return parcels that arrived for a key after a sequence number. Empty if the peer has not proven the key."""
     arrived = enclave.arrivals(key, after, most) if key in keys else []
     last = arrived[-1][0] if arrived else after
     return Listing([label for _, label in arrived], last, len(arrived) == most)

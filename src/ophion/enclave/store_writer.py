@@ -1,7 +1,7 @@
 """`StoreWriter`: writes rows of the enclave, many in one commit.
 
-The database has one writer, and every commit waits for the disk. Writes that arrive during a commit share the next one,
-so a thousand payloads a second need only as many commits as the disk can do.
+The database has one writer, and every commit waits for the disk. Writes that arrive during a commit share the next
+commit. So the speed of the disk does not limit the number of payloads per second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 Change: TypeAlias = tuple[str, bytes, bytes | None]
-"""Table, key, value; the value None deletes."""
+"""Table, key, value. The value None deletes the row."""
 
 PAYLOADS = "payloads"
 ARRIVALS = "arrivals"
@@ -52,23 +52,23 @@ class StoreWriter:
         self._is_failing = False
 
     async def write(self, changes: Iterable[Change], settled: Callable[[bool], None] | None = None) -> None:
-        """Return when these changes and all earlier ones are durable; raises `StorageError`.
+        """Return when these changes and all earlier ones are durable. Raises `StorageError`.
 
-        `settled` is called with the result as soon as it is known, even if the caller has been cancelled.
+        Calls `settled` with the result as soon as it is known, even if the caller has been cancelled.
         """
         loop = asyncio.get_running_loop()
-        # Each caller has its own future: cancelling one does not cancel the commit of the others.
+        # each caller has its own future, so that cancelling one does not cancel the commit of the others
         waiter: asyncio.Future[None] = loop.create_future()
         self._changes.extend(changes)
         self._waiting.append(_Waiter(waiter, settled))
         if not self._is_busy:
             self._is_busy = True
-            # Commit in the next iteration of the loop, together with all writes of this one.
+            # commit in the next iteration of the event loop, together with all writes of this iteration
             loop.call_soon(self._commit)
         await waiter
 
     def write_soon(self, changes: Iterable[Change]) -> None:
-        """Write with the next commit; no caller waits for it."""
+        """Write with the next commit, without waiting for it."""
         self._changes.extend(changes)
         if self._changes and not self._is_busy:
             self._is_busy = True
@@ -82,7 +82,7 @@ class StoreWriter:
         self._changes, self._waiting = [], []
         try:
             working = self._lanes.write.submit(lambda: self._write(changes))
-        except RuntimeError:  # the lanes are closed: the node stops
+        except RuntimeError:  # the lanes are closed, because the node stops
             _tell(waiting, asyncio.CancelledError())
             return
         working.add_done_callback(lambda done: self._finished(done, waiting))
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # Later writes relied on this one, so none of them is acknowledged.
+            # later writes relied on the failed one, so none of them is acknowledged
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)
@@ -103,7 +103,7 @@ class StoreWriter:
         _tell(waiting, error)
 
     def _note(self, error: BaseException | None) -> None:
-        """Log the first failure in a row: clients and peers only get an error."""
+        """Log the first of consecutive failures, because clients and peers only get an error."""
         if isinstance(error, StorageError) and not self._is_failing:
             log.error("cannot write private payloads error=%s", error)
         self._is_failing = error is not None
@@ -124,17 +124,17 @@ def _tell(waiting: Iterable[_Waiter], error: BaseException | None) -> None:
 
 
 def numbered(key: bytes, number: int) -> bytes:
-    """The key of a row in tables ordered by number."""
+    """Return the key of a row in a table ordered by number."""
     return key + number.to_bytes(8, "big")
 
 
 def number_of(row_key: bytes) -> int:
-    """The number in the key of such a row."""
+    """Return the number in the key of such a row."""
     return int.from_bytes(row_key[-8:], "big")
 
 
 def damaged_payloads(store: Store, most: int) -> list[bytes]:
-    """Keys of at most `most` payloads whose content does not match the key, which is its hash."""
+    """Return keys of at most `most` payloads whose content does not match the key, which is its hash."""
     found: list[bytes] = []
     after = b""
     while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):

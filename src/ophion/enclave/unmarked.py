@@ -1,8 +1,9 @@
 """`UnmarkedBudget`: limits what other enclaves may store here before a marker on the chain refers to it.
 
-A payload or a group costs its sender nothing until a marker is mined, and anyone can generate enclave keys. So payloads
-and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that has had a
-marker on the chain is known and has its own budget. The rows are on disk, so a restart does not reset the budget.
+A payload or a group costs its sender nothing until a marker is mined, and enclave keys are free to generate. So
+payloads and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that
+has had a marker on the chain is known and has its own budget. The rows are on disk, so a restart does not reset the
+budget.
 
     p + payload key    sender (32), bytes (8), time (8), number of arrival (8)
     g + group id       maker (32), 1 (8), time (8), number of arrival (8)
@@ -28,20 +29,20 @@ from ophion.native.store import Store
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Payloads of one known sender, or of all unknown senders together."""
+"""Limit of payload bytes of one known sender, or of all unknown senders together."""
 MAX_KNOWN_BYTES: Final = 4 * 1024 * 1024 * 1024
-"""Payloads of all known senders together."""
+"""Limit of payload bytes of all known senders together."""
 RESERVED_BYTES: Final = 1024 * 1024
-"""Minimum for a known sender, even when that total is used up."""
+"""Bytes that a known sender may store even if the limit of all known senders is reached."""
 MAX_PAYLOADS: Final = 200_000
 _MIN_COST: Final = MAX_BYTES // MAX_PAYLOADS
-"""Minimum charge of a payload: rows and indexes take space too."""
+"""Minimum bytes that a payload counts, because rows and indexes take space too."""
 MAX_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
-"""Payloads that this node fetches from members in one run, after a loss of its own."""
+"""Limit of payload bytes that this node fetches from members in one run after it has lost its own."""
 MAX_UNKNOWN_GROUPS: Final = 10_000
-"""Groups without a marker of all unknown senders together."""
+"""Limit of groups without a marker, of all unknown senders together."""
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Groups without a marker of one known sender."""
+"""Limit of groups without a marker, of one known sender."""
 UNKNOWN_EXPIRY_S: Final = 3 * 24 * 3600.0
 KNOWN_EXPIRY_S: Final = 30 * 24 * 3600.0
 _WARNING_INTERVAL_S: Final = 600.0
@@ -71,7 +72,7 @@ class Expired(Struct, frozen=True):
     is_group: bool
     id: bytes
     number: int | None
-    """Sequence number of its arrival rows, if known."""
+    """Sequence number of the arrival rows, if known."""
 
 
 class UnmarkedBudget:
@@ -111,7 +112,7 @@ class UnmarkedBudget:
         return False
 
     def admits_fetched(self, size: int) -> bool:
-        """Whether one more fetched payload is accepted; they count until the process ends."""
+        """Whether one more fetched payload is accepted. Fetched payloads count until the process ends."""
         if self._fetched + size > MAX_FETCHED_BYTES:
             return False
         self._fetched += size
@@ -120,11 +121,11 @@ class UnmarkedBudget:
     # --- records ---------------------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
-        """Count a payload; returns the row to write."""
+        """Count a payload. Returns the row to write."""
         return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
 
     def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
-        """Count a group; returns the row to write."""
+        """Count a group. Returns the row to write."""
         return self._add(group_id, _Unmarked(_GROUP, maker, 1, now, number))
 
     def _add(self, id: bytes, one: _Unmarked) -> Change:
@@ -143,7 +144,7 @@ class UnmarkedBudget:
         counter[self._account(one.sender)] += sign * one.cost
 
     def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
-        """Note the markers of these payloads; returns the rows to change."""
+        """Record the markers of these payloads. Returns the rows to change."""
         changes: list[Change] = []
         for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
             for id in ids:
@@ -157,7 +158,7 @@ class UnmarkedBudget:
         return changes
 
     def _become_known(self, sender: bytes) -> None:
-        """Move what the sender has stored so far to a budget of its own."""
+        """Move the stored payloads and groups of a sender to its own budget."""
         theirs = [one for one in self._open.values() if one.sender == sender]
         for one in theirs:
             self._count(one, -1)
@@ -166,12 +167,12 @@ class UnmarkedBudget:
             self._count(one, 1)
 
     def refresh(self, group_id: bytes, now: float) -> list[Change]:
-        """Restart the expiry of a group that got a payload, so it does not expire before its payloads."""
+        """Restart the expiry of a group that got a payload, so that it does not expire before its payloads."""
         one = self._open.get(_GROUP + group_id)
         return [] if one is None else [self._add(group_id, replace(one, time=now))]
 
     def expired(self, now: float, most: int) -> list[Expired]:
-        """At most `most` expired payloads and groups."""
+        """Return at most `most` expired payloads and groups."""
         found: list[Expired] = []
         for key, one in self._open.items():
             if now - one.time > (KNOWN_EXPIRY_S if one.sender in self._known else UNKNOWN_EXPIRY_S):
@@ -181,7 +182,7 @@ class UnmarkedBudget:
         return found
 
     def forget(self, expired: Iterable[Expired]) -> list[Change]:
-        """Stop counting deleted payloads and groups; returns the rows to delete."""
+        """Stop counting deleted payloads and groups. Returns the rows to delete."""
         changes: list[Change] = []
         for one in expired:
             key = (_GROUP if one.is_group else _PAYLOAD) + one.id
@@ -220,19 +221,19 @@ class UnmarkedBudget:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """Rows for the known senders of a database that an older version wrote; written once."""
+        """Return rows for the known senders of a database that an older version wrote. They are written once."""
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 
 def unmarked_rows(store: Store) -> Iterable[Expired]:
-    """Every payload and group without a marker, expired or not."""
+    """Yield every payload and group without a marker, expired or not."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
             yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))
 
 
 def all_rows(store: Store, table: str) -> Iterable[tuple[bytes, bytes]]:
-    """The rows of a table, page by page."""
+    """Yield the rows of a table, page by page."""
     after = b""
     while rows := store.rows(table, b"", after, _PAGE):
         yield from rows
@@ -240,7 +241,7 @@ def all_rows(store: Store, table: str) -> Iterable[tuple[bytes, bytes]]:
 
 
 def senders_with_markers(store: Store) -> set[bytes]:
-    """Senders of stored payloads that a marker on the canonical chain refers to."""
+    """Return the senders of stored payloads that a marker on the canonical chain refers to."""
     ledger, found = PrivateLedger(store), set[bytes]()
     for key, record in all_rows(store, PAYLOADS):
         try:

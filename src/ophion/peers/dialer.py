@@ -1,4 +1,4 @@
-"""`Dialer`: dials the nodes of the plan, within the peer limit."""
+"""`Dialer`: dials the nodes of the dial plan, within the peer limit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock
 
 _MAX_DIALS: Final = 16
-"""Concurrent attempts to nodes with a reserved slot, and as many to others: slow nodes cannot delay validators."""
+"""Limit of concurrent attempts to nodes with reserved slots. Other nodes have a separate limit of the same size."""
 _MIN_WAIT_S: Final = 0.01
 
 
 class Dialer:
-    """Dials nodes when they are due. Callers `wake` it after a change of the plan or of the peers."""
+    """Dials nodes when they are due. Callers call `wake` after a change of the plan or of the peers."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Dialer:
         may_dial: Callable[[Enode], bool],
         connect: Callable[[Enode], Awaitable[bool]],
     ) -> None:
-        """`connect` dials once and runs the connection; it returns False if none was made."""
+        """`connect` dials once and runs the connection until it ends. It returns False if the dial failed."""
         self._plan = plan
         self._peers = peers
         self._max_peers = max_peers
@@ -68,7 +68,7 @@ class Dialer:
         self._changed.set()
 
     def arrived(self, node_id: bytes) -> None:
-        """Remove the attempt to a node that has become a peer, in either direction."""
+        """Remove the attempt to a node that has connected, inbound or outbound."""
         if node_id in self._under_way:
             self._under_way.discard(node_id)
             self._changed.set()
@@ -94,7 +94,7 @@ class Dialer:
             tasks.create_task(self._attempt(enode))
 
     def _pause(self) -> float | None:
-        """Seconds until the next attempt; None: wait for `wake` or the end of an attempt."""
+        """Seconds until the next attempt. None means: wait for `wake` or for the end of an attempt."""
         due = self._plan.next_due(self, self._free)
         if due is None or self._reserved >= _MAX_DIALS:
             return None

@@ -17,7 +17,7 @@ class DisconnectReason(IntEnum):
     BREACH = 0x02
     """Undecodable or unsolicited messages, invalid blocks, a message at the wrong stage."""
     USELESS = 0x03
-    """No shared capability, or a peer that cannot serve what it announced."""
+    """No shared capability, or the peer cannot serve the block it announced."""
     TOO_MANY_PEERS = 0x04
     ALREADY_CONNECTED = 0x05
     INCOMPATIBLE_VERSION = 0x06
@@ -30,7 +30,7 @@ class DisconnectReason(IntEnum):
     INVALID_RECEIPT = 0x0F
     """Never sent; used by one client only."""
     SUBPROTOCOL = 0x10
-    """Different network, genesis or fork; other clients also send it for errors in a handler."""
+    """Different network, genesis or fork. Other clients also send it for errors in a handler."""
 
     @property
     def label(self) -> str:
@@ -39,7 +39,7 @@ class DisconnectReason(IntEnum):
 
 
 class PeerMisbehaved(OphionError):
-    """A peer broke a rule. Message handlers raise it, and the connection ends with the reason."""
+    """Raised when a peer breaks a rule. The connection ends with the reason."""
 
     def __init__(self, reason: DisconnectReason, text: str) -> None:
         self.reason = reason

@@ -19,11 +19,11 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 _LOG_INTERVAL_S: Final = 60.0
-"""Minimum between two log lines about a flood."""
+"""Minimum seconds between two log lines about a flood."""
 
 
 class InboundConnections:
-    """Accepts inbound sockets, reads their node id first during a flood, or closes them. Runs on the event loop."""
+    """Accepts inbound sockets. During a flood, reads the node id first and closes sockets of unknown nodes."""
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class InboundConnections:
         is_expected: Callable[[bytes], bool],
         receive: Callable[[socket.socket, bytes], Connection | None],
     ) -> None:
-        """`receive` creates a connection from a socket and the bytes already read; None after a stop.
+        """`receive` creates a connection from a socket and the bytes already read. It returns None after a stop.
 
-        `is_expected`: whether a node id is known.
+        `is_expected` returns whether a node id is known.
         """
         self.pending = pending
         self.flood_guard = FloodGuard()
@@ -51,7 +51,7 @@ class InboundConnections:
         self._logged_at: float | None = None
 
     def is_crowded(self) -> bool:
-        """Whether a flood is active, so that the listener accepts in batches."""
+        """Whether a flood is active. The listener then accepts in batches."""
         return self.flood_guard.is_there(self._clock.monotonic())
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class InboundConnections:
             waiting.hear(self._timeout_s)
 
     def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
-        """During a flood: go on with a known or redialling node, close other sockets."""
+        """During a flood, continue with a known node or a node that dials again, and close other sockets."""
         try:
             node_id = Handshake.caller(self._key.secret(), auth)
             is_admitted = self._is_expected(node_id) or self.flood_guard.admits(node_id, self._clock.monotonic())

@@ -16,7 +16,7 @@ read_node_id = hex_bytes(64, 64, "a node id: expected 128 hex digits")
 
 
 def read_ip(text: str) -> str:
-    """Parse an IP address; host names are rejected, because enode URLs cannot hold them."""
+    """Parse an IP address. Rejects host names, because enode URLs cannot hold them."""
     try:
         return socket_ip(text.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -35,7 +35,7 @@ def read_bootnode(text: str) -> Enode:
 
 
 def read_identity(text: str) -> str:
-    """Parse a name for the client name, without slashes."""
+    """Parse the identity that becomes part of the client name. It must not contain a slash."""
     is_plain = text.isascii() and text.isprintable() and text == text.strip()
     if is_plain and "/" not in text and 0 < len(text) <= _MAX_NAME:
         return text

@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """The connection of a peer, or its replacement in a test."""
+    """The connection of a peer. Tests replace it."""
 
     @property
     def is_open(self) -> bool: ...
@@ -31,7 +31,7 @@ class Link(Protocol):
 
 
 class _Gone:
-    """The link of a peer whose connection has ended."""
+    """Replaces the link of a peer whose connection has ended."""
 
     is_open = False
 
@@ -39,14 +39,14 @@ class _Gone:
         return False
 
     def limit(self, shared: Shared, code: int, size: int) -> None:
-        """Do nothing: no more messages arrive."""
+        """Do nothing, because no more messages arrive."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
         work.close()
         return False
 
     def disconnect(self, reason: DisconnectReason, text: str) -> None:
-        """Do nothing: the connection has ended."""
+        """Do nothing, because the connection has ended."""
 
 
 _GONE: Final = _Gone()
@@ -113,15 +113,15 @@ class Peer:
         return self._link.is_open
 
     def version(self, capability: str) -> int | None:
-        """Return the negotiated version of a capability; None if it is not shared."""
+        """Return the negotiated version of a capability, or None if it is not shared."""
         shared = self._shared.get(capability)
         return None if shared is None else shared.capability.version
 
     def send(self, capability: str, code: int, payload: bytes, *, may_drop: bool = False) -> bool:
-        """Queue a message of a shared capability; False when it will not be sent.
+        """Queue a message of a shared capability. Returns False when the message will not be sent.
 
-        The queue is bounded in bytes. When it is full, `may_drop` (gossip) drops the message; otherwise the peer is
-        disconnected as a slow reader.
+        The queue is bounded in bytes. If it is full and `may_drop` is set (gossip), the message is dropped. Otherwise
+        the peer is disconnected as a slow reader.
         """
         return self._link.send(self._shared[capability], code, payload, may_drop)
 
@@ -130,14 +130,14 @@ class Peer:
         self._link.limit(self._shared[capability], code, size)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run a task for this peer, cancelled with the connection; False if it has too many tasks already.
+        """Run a task until the connection ends. Returns False if the peer has too many tasks already.
 
         `PeerMisbehaved` and `DecodeError` in the task end the connection, as they do in a handler.
         """
         return self._link.spawn(work)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """Disconnect with a reason; the text is only logged."""
+        """Disconnect with a reason. The text is only logged, not sent."""
         self._link.disconnect(reason, text)
 
     def praise(self) -> None:
@@ -149,7 +149,7 @@ class Peer:
         self.score -= points
 
     def unlink(self) -> None:
-        """Drop the reference to the ended connection, so that holders of the peer do not keep it alive."""
+        """Drop the reference to the ended connection, so that it is freed while other parts still hold the peer."""
         self._link = _GONE
 
     def __repr__(self) -> str:

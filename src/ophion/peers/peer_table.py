@@ -25,14 +25,14 @@ class PeerGone(Struct, frozen=True):
     peer: Peer
     reason: DisconnectReason
     by_us: bool
-    """Whether this node ended it."""
+    """Whether this node ended the connection."""
 
 
 PeerEvent: TypeAlias = PeerConnected | PeerGone
 
 
 class Peers:
-    """The connected peers by identity, oldest first. At most one connection for each."""
+    """The connected peers by node id, oldest first. Each node has at most one connection."""
 
     __slots__ = ("_by_address", "_by_id", "events")
 
@@ -42,18 +42,18 @@ class Peers:
         self.events: Topic[PeerEvent] = Topic()
 
     def __iter__(self) -> Iterator[Peer]:
-        """Iterate over a copy, because peers may disconnect meanwhile."""
+        """Iterate over a copy, because peers may disconnect during the iteration."""
         return iter(tuple(self._by_id.values()))
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def by_id(self, node_id: bytes) -> Peer | None:
-        """The connection with this node, if there is one."""
+        """Return the peer with this node id, or None."""
         return self._by_id.get(node_id)
 
     def by_address(self, address: Address) -> Peer | None:
-        """The connection with the node whose key has this address."""
+        """Return the peer whose key has this address, or None."""
         return self._by_address.get(address)
 
     def add(self, peer: Peer) -> None:

@@ -25,14 +25,14 @@ class PortMapping:
         self._gateway: Gateway | None = None
 
     async def ask(self) -> str | None:
-        """Map the port; returns the external address, or None after a logged failure."""
+        """Map the port. Returns the external address, or None after a logged failure."""
         gateway = await find_gateway(self._interface, self._search_address)
         if gateway is None:
             log.warning("no UPnP gateway answered; the advertised address is unchanged. Check --nat-method")
             return None
         try:
             local = await gateway.local_ip()
-            # set before the first mapping, so that `release` removes it after any failure
+            # set before the first mapping, so that `release` also removes mappings after a failure
             self._gateway = gateway
             for protocol in _PROTOCOLS:
                 await gateway.map(protocol, self._port, local)

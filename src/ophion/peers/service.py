@@ -1,7 +1,7 @@
 """`PeerService`: listens, runs discovery, dials, and holds the connected peers.
 
-All work is one task tree: a task for each inbound connection, for each dial attempt with its connection, and for the
-dialer. Stopping sends every peer a Disconnect (client quitting) and takes two seconds at most.
+All tasks belong to one task tree: one task per inbound connection, one per dial attempt with its connection, and one
+for the dialer. Stopping sends every peer a Disconnect (client quitting) and takes at most two seconds.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S: Final = 2.0
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons that do not mean that the nodes are incompatible."""
+"""Disconnect reasons after which a redial may succeed: the nodes need not be incompatible."""
 _MAX_LEAVING: Final = 128
-"""Ended connections that wait for the remote node to close; each is an open file."""
+"""Limit of ended connections that wait for the remote node to close. Each needs a file descriptor."""
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Share of event loop time for checking Pings of unknown nodes; a permissioning contract may be slow."""
+"""Share of event loop time for checking permissions of unknown nodes that ping: a contract may be slow."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"
 )
 _MAX_PORT_ATTEMPTS: Final = 10
-"""Free ports to try with port 0."""
+"""Number of free ports to try if the configured port is 0."""
 
 
 class PeerListenError(OphionError):
-    """The port for peers cannot be opened."""
+    """Raised when the port for peers cannot be opened."""
 
 
 class PeerSettings(Struct, frozen=True):
@@ -92,7 +92,7 @@ class PeerSettings(Struct, frozen=True):
     asks_router: bool = False
     """Whether to request a port mapping from the router with UPnP."""
     record_file: Path | None = None
-    """File for the node record; None: not stored."""
+    """File that stores the node record. None: the record is not stored."""
     timing: Timing = field(default_factory=Timing)
 
 
@@ -113,7 +113,7 @@ class PeerService:
         chain: ChainMark | None = None,
         is_member: Callable[[Address], bool] = lambda address: False,
     ) -> None:
-        """`rules`: the permitted nodes; None: all. `is_member`: whether an address is a validator."""
+        """`rules`: the permitted nodes; None permits all. `is_member`: whether an address is a validator."""
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
@@ -122,7 +122,7 @@ class PeerService:
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # for jitter and lookup targets only, so it need not be unpredictable
+        # used only for jitter and lookup targets, so it may be predictable
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
         self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
@@ -170,7 +170,7 @@ class PeerService:
 
     @property
     def local_enode(self) -> Enode | None:
-        """The advertised enode of this node; None before it listens."""
+        """The advertised enode of this node, or None before it listens."""
         if self._port is None:
             return None
         return Enode(self._key.public_key, self.host, self._port, 0 if self.discovery is None else self._port)
@@ -182,7 +182,7 @@ class PeerService:
 
     @property
     def host(self) -> str:
-        """The advertised address: that of the router after a UPnP mapping."""
+        """The advertised address. After a UPnP mapping this is the router's address."""
         return self._host
 
     @property
@@ -200,7 +200,7 @@ class PeerService:
         return len(self._dialer)
 
     def add_static(self, enode: Enode) -> bool:
-        """Add a static peer and dial it; False if it is one already, or is this node."""
+        """Add a static peer and dial it. Returns False if it is a static peer already, or this node itself."""
         is_new = self.plan.add_static(enode, self._clock.monotonic())
         if is_new:
             self.bans.lift(enode.node_id)
@@ -209,7 +209,7 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect it; False if it was none (also disconnects)."""
+        """Remove a static peer. Disconnects the node in any case; returns False if it was not a static peer."""
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
         self._refused_static.discard(enode.node_id)
@@ -233,7 +233,7 @@ class PeerService:
             self.discovery.recheck()
 
     def offer(self, enode: Enode) -> None:
-        """Accept a live node from discovery for dialling."""
+        """Add a live node from discovery to the dial plan."""
         if self._may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
@@ -262,7 +262,7 @@ class PeerService:
                 self._tasks = tasks
                 background = [tasks.create_task(self._dialer.run(tasks), name="dialler")]
                 if self.discovery is not None:
-                    # after the listener, because nodes connect as soon as they discover this one
+                    # started after the listener, because nodes connect as soon as they discover this one
                     background.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
@@ -357,11 +357,11 @@ class PeerService:
                     await self._has_left.wait()
 
     async def _map_port(self, mapping: PortMapping, port: int) -> None:
-        """Request a port mapping and advertise the external address; without a router nothing changes."""
+        """Request a port mapping and advertise the external address. Does nothing if no router answers."""
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # the permissioning contract knows this node by its external address
+            # the permissioning contract lists this node under its external address
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:
@@ -392,11 +392,11 @@ class PeerService:
         await self._run_connection(connection)
 
     def _has_own_share(self, node_id: bytes) -> bool:
-        """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
+        """Whether a node has its own quota, as a static peer, a validator or a permitted node."""
         return self.plan.has_place(node_id) or self._rules.names(node_id)
 
     def _is_expected(self, node_id: bytes) -> bool:
-        """Whether a node id is known: reserved slot, connected, permitted or in the discovery table."""
+        """Whether a node id is known: has a reserved slot, is connected, permitted, or in the discovery table."""
         return (
             self.plan.has_place(node_id)
             or self.peers.by_id(node_id) is not None
@@ -417,7 +417,7 @@ class PeerService:
     # --- outbound --------------------------------------------------------------------------------------
 
     async def _connect(self, enode: Enode) -> bool:
-        """Dial a node and run the connection; False if none was made."""
+        """Dial a node and run the connection. Returns False if the dial failed."""
         assert self._context is not None
         assert self._identity is not None
         try:
@@ -449,7 +449,7 @@ class PeerService:
     # --- ConnectionManager -----------------------------------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Check permissions, bans and limits after Hello; raises `PeerMisbehaved` to reject."""
+        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
         peer.enode = self._listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
@@ -464,7 +464,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # the existing connection may be dead, and the node is reconnecting
+                # the existing connection may be dead: the node may have dialled again after losing it
                 self._by_peer[present].probe()
             raise
         if replaced is not None:
@@ -473,7 +473,7 @@ class PeerService:
             connection.finish_now()
 
     def _listener_of(self, peer: Peer) -> Enode:
-        """Return the enode with the listen port; if Hello has none, from static peers or discovery."""
+        """Return the enode with the listen port. If Hello has no port, take it from static peers or discovery."""
         if peer.enode.tcp_port:
             return peer.enode
         found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
@@ -490,7 +490,7 @@ class PeerService:
         self._dialer.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """Remove an ended connection, ban after a breach, and plan the next dial."""
+        """Remove an ended connection, ban its node after a breach, and plan the next dial."""
         self.pending.leave(connection)
         self._limit_leaving(connection)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
@@ -504,7 +504,7 @@ class PeerService:
         self._dialer.wake()
 
     def _limit_leaving(self, leaving: Connection) -> None:
-        """Track a closing connection; above the limit, abort the oldest."""
+        """Track a closing connection. Above the limit, abort the oldest one."""
         self._leaving[leaving] = None
         if len(self._leaving) > _MAX_LEAVING and self.is_listening:
             oldest = next(iter(self._leaving))

@@ -13,19 +13,21 @@ class Attached(Protocol):
     """A sub-protocol on one connection."""
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle one message, in order, on the event loop; `code` starts at 0. Slow work belongs in `Peer.spawn`.
+        """Handle one message on the event loop. Messages arrive in order; `code` starts at 0. Slow work belongs in
+        `Peer.spawn`.
 
         `PeerMisbehaved` ends the connection with its reason, `DecodeError` with `BREACH`.
         """
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a message above the limit of its code (`Capability.max_bytes`, `Peer.limit`), without its payload.
+        """Handle a message above the limit of its code (`Capability.max_bytes`, `Peer.limit`). The payload is not
+        passed.
 
-        `PeerMisbehaved` ends the connection; returning drops the message.
+        Raise `PeerMisbehaved` to end the connection; return to drop the message.
         """
 
     def closed(self) -> None:
-        """Called once when the connection has ended, also without any message before."""
+        """Called once when the connection has ended, even if no message was received."""
 
 
 class Subprotocol(Protocol):
@@ -34,4 +36,4 @@ class Subprotocol(Protocol):
     capabilities: Sequence[Capability]
 
     def attach(self, peer: Peer, version: int) -> Attached:
-        """Start on a connection: called once after Hello, before any message. May send at once."""
+        """Start the sub-protocol on a connection. Called once after Hello, before any message; may send at once."""

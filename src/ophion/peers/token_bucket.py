@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TokenBucket:
-    """A token bucket; callers pass in the time."""
+    """A token bucket. Callers pass in the time."""
 
     __slots__ = ("_at", "_burst", "_left", "_per_s")
 
@@ -15,20 +15,20 @@ class TokenBucket:
         self._at = 0.0
 
     def left(self, now: float) -> float:
-        """Return the available tokens; negative after overspending."""
+        """Return the available tokens. Negative after overspending."""
         self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
         self._at = now
         return self._left
 
     def take(self, amount: float, now: float) -> bool:
-        """Take tokens if there are enough; returns whether there were."""
+        """Take tokens if there are enough. Returns whether it took them."""
         if self.left(now) < amount:
             return False
         self._left -= amount
         return True
 
     def spend(self, amount: float, now: float) -> bool:
-        """Take tokens even if there are too few; returns whether there were enough."""
+        """Take tokens even if there are too few. Returns whether there were enough."""
         had_enough = self.left(now) >= amount
         self._left -= amount
         return had_enough

@@ -42,7 +42,7 @@ _ENVELOPE: Final = (
 
 
 class GatewayError(OphionError):
-    """The router refused a request, or did not answer."""
+    """Raised when the router refuses a request or does not answer."""
 
 
 class Gateway(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Gateway(Struct, frozen=True):
     service: str
 
     async def external_ip(self) -> str:
-        """Return the external address; raises `GatewayError` if the router has none, as before it is online."""
+        """Return the external address. Raises `GatewayError` if the router has none, for example while offline."""
         found = _EXTERNAL.search(await self._ask("GetExternalIPAddress", {}))
         try:
             address = ipaddress.ip_address("" if found is None else found.group(1).decode())
@@ -100,7 +100,7 @@ class Gateway(Struct, frozen=True):
 async def find_gateway(
     interface: str = "0.0.0.0", search_address: tuple[str, int] = SEARCH_ADDRESS, search_s: float = SEARCH_S
 ) -> Gateway | None:
-    """Return the first router with a port mapping service; None if none answers in time."""
+    """Return the first router with a port mapping service, or None if no router answers in time."""
     loop = asyncio.get_running_loop()
     responses: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(16)
     try:
@@ -123,7 +123,7 @@ async def find_gateway(
 
 
 class _Search(asyncio.DatagramProtocol):
-    """Collects the first few responses."""
+    """Collects the first few responses to the search."""
 
     def __init__(self, responses: asyncio.Queue[tuple[bytes, str]]) -> None:
         self._responses = responses
@@ -133,7 +133,7 @@ class _Search(asyncio.DatagramProtocol):
             self._responses.put_nowait((data, str(address[0])))
 
     def error_received(self, error: Exception) -> None:
-        """Ignore ICMP errors; the search has a timeout."""
+        """Ignore ICMP errors. The search has a timeout."""
 
 
 def _search_socket(interface: str) -> socket.socket:
@@ -158,13 +158,13 @@ def _search_request(kind: str, address: tuple[str, int]) -> bytes:
 
 
 async def _read_description(answer: bytes, sender: str) -> Gateway | None:
-    """Fetch the device description of a router; None if it is unusable."""
+    """Fetch the device description of a router. Returns None if it is unusable."""
     location = _LOCATION.search(answer)
     if location is None:
         return None
     try:
         url = urlsplit(location.group(1).decode("ascii"))
-        # only the sender itself: it must not make this node send requests to third parties
+        # accept only the sender's own address: a router must not make this node send requests to third parties
         if url.scheme != "http" or url.hostname != sender:
             return None
         description = await _request(url, "GET", "", b"")
@@ -178,7 +178,7 @@ async def _read_description(answer: bytes, sender: str) -> Gateway | None:
 
 
 async def _request(url: SplitResult, method: str, headers: str, body: bytes) -> bytes:
-    """Send one HTTP request; raises `GatewayError`."""
+    """Send one HTTP request. Raises `GatewayError`."""
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     head = f"{method} {path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n{headers}"
     try:

@@ -3,9 +3,9 @@
     eea_sendRawTransaction ─> submission: decode, check ─> enclave: seal, store, deliver ─> marker ─> pool
     chain: a block is committed ─> private_executor: markers ─> enclave: payloads ─> states, receipts, logs ─> disk
 
-Block import does not wait for private execution. The executor follows the canonical chain and writes results under the
-hashes of public blocks, together with the block it has reached, so a killed node resumes there. A payload that arrives
-after its marker is executed at the marker's position, followed by all later transactions of its group.
+Block import does not wait for private execution. The executor follows the canonical chain and stores results under the
+hashes of public blocks. It writes its position together with the results, so a killed node resumes there. A payload
+that arrives after its marker is executed at the marker's position, followed by all later transactions of its group.
 
     submission        validates a private transaction
     markers           signs marker transactions

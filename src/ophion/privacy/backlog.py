@@ -1,12 +1,12 @@
 """`Backlog`: groups whose private transactions run outside the walk along the chain.
 
 The walk executes small transactions at once. A group moves to the backlog when a transaction has a high gas limit, when
-its sender has used its time budget, or when new groups have used theirs. The backlog has its own lane and runs the
-sender with the least used time first. Established and new groups have a thread each, so new groups of an unknown sender
-do not delay established ones. The order inside a group never changes, so all members reach the same state.
+its sender has used up its time budget, or when new groups have used up theirs. The backlog has its own lane and runs
+the sender with the least used time first. Established and new groups have a thread each, so new groups of an unknown
+sender do not delay established ones. The order inside a group never changes, so all members reach the same state.
 
 A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ from
-the other members'. Its group is suspended before it instead. The database marks payloads that are not executed yet as
+the other members'. Instead, its group is suspended before it. The database marks payloads that are not executed yet as
 late, so a killed node resumes with them.
 """
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_WALK_GAS: Final = 5_000_000
-"""A transaction with a higher gas limit runs in the backlog: this much took 0.65 s on a busy machine."""
+"""Transactions with a higher gas limit run in the backlog. This much gas took 0.65 s on a busy machine."""
 SENDER_BUDGET_S: Final = 1.0
-"""Execution time that a sender may use in the walk; used time halves every `HALF_LIFE_S`."""
+"""Execution seconds that a sender may use in the walk. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
-"""Execution time for all groups that are not established, in one step of the walk."""
+"""Execution seconds in one step of the walk for all groups that are not established."""
 HALF_LIFE_S: Final = 60.0
 ESTABLISHED_BLOCKS: Final = 256
-"""Blocks after its first transaction until a group is established."""
+"""Number of blocks after its first transaction until a group is established."""
 _MAX_SENDERS: Final = 65_536
 
 
@@ -103,7 +103,7 @@ class Backlog:
             event.set()
 
     def event(self, is_established: bool) -> asyncio.Event:
-        """Event that is set when established, or new, groups may have work."""
+        """Return the event that is set when established (or new) groups may have work."""
         return self._wakes[is_established]
 
     def begin_step(self) -> None:
@@ -147,7 +147,7 @@ class Backlog:
         self.wake()
 
     def next(self, reached: int, is_established: bool) -> tuple[bytes, BehindGroup] | None:
-        """The established or new group to run next, up to the block `reached`; None when there is none."""
+        """Return the established (or new) group to run next, up to the block `reached`, or None."""
         ready = [
             (group, behind)
             for group, behind in self.groups.items()
@@ -158,7 +158,7 @@ class Backlog:
         return min(ready, key=lambda one: self.budget.used_s(one[1].sender), default=None)
 
     def slice(self, behind: BehindGroup) -> list[Payload]:
-        """The payloads to run next in the current block. A payload above the gas limit suspends the group."""
+        """Return the payloads to run next in the current block. A payload above the gas limit suspends the group."""
         selected: list[Payload] = []
         gas = 0
         for payload in behind.todo:
@@ -198,11 +198,11 @@ class Backlog:
             behind.batch, behind.todo, behind.executed = None, [], []
 
     def group_of(self, payload_key: bytes) -> bytes | None:
-        """The group of a payload that waits in the backlog."""
+        """Return the group of a payload that waits in the backlog, or None."""
         return self._group_of.get(payload_key)
 
     async def wait(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group is up to date or suspended, for at most `limit_s`."""
+        """Wait until a group is up to date or suspended, for at most `limit_s` seconds."""
         behind = self.groups.get(group)
         if behind is not None and not behind.is_suspended:
             waiting = asyncio.ensure_future(behind.done.wait())
@@ -211,7 +211,7 @@ class Backlog:
 
 
 def gas_of(payload: Payload) -> int:
-    """Gas limit of the transaction in a payload; 0 when it cannot be decoded."""
+    """Return the gas limit of the transaction in a payload, or 0 if it cannot be decoded."""
     return private_gas_limit(payload[5]) or 0
 
 

@@ -21,7 +21,7 @@ _MAX_ESTABLISHED: Final = 65_536
 
 
 class BacklogExecutor:
-    """Runs beside the walk of a `PrivateExecutor`, up to the block that the walk has reached."""
+    """Executes the backlog, up to the block that the walk of the `PrivateExecutor` has reached."""
 
     def __init__(self, executor: PrivateExecutor, chain: Chain, lanes: Lanes, backlog: Backlog, clock: Clock) -> None:
         self._executor = executor
@@ -70,7 +70,7 @@ class BacklogExecutor:
         if not payloads or batch is None or block is None:
             return []
         await self._executor.run_payloads(self._lanes.private_backlog, batch, block, payloads)
-        if behind.batch is not batch:  # a reorganisation discarded this block
+        if behind.batch is not batch:  # a reorganisation has discarded this block
             return payloads
         del behind.todo[: len(payloads)]
         if behind.todo:
@@ -84,7 +84,7 @@ class BacklogExecutor:
         return payloads
 
     async def _next_block(self, group: bytes, behind: BehindGroup) -> bool:
-        """Load the next block of a group that is behind. Without one, finish the group and return False."""
+        """Load the next block of a group that is behind. If there is none, finish the group and return False."""
         known = {number for number, _ in self._executor.ledger.blocks(group, behind.first, _ALL_BLOCKS)}
         waiting = {number for number in known | behind.blocks if number >= behind.first}
         header = self._chain.canonical(min(waiting)) if waiting and min(waiting) <= self._executor.number else None

@@ -17,7 +17,7 @@ class Executed(Struct, frozen=True):
 
 
 class Followed(Struct, frozen=True):
-    """The private executor has advanced: results of this node's groups, in chain order."""
+    """The private executor has advanced. Holds results of this node's groups, in chain order."""
 
     executed: tuple[Executed, ...]
     head: Hash32

@@ -4,7 +4,7 @@
     lock, unlock        a locked group runs management transactions only
     removeParticipant   also goes to the removed member, as the last transaction it gets
 
-With flexible groups, transactions name a group by its id alone, which its creator chooses at random.
+With flexible groups, transactions refer to a group only by its id. The creator of the group chooses the id at random.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_LOOKED_AT: Final = 100_000
 
 
 class Membership(Struct, frozen=True):
-    """Members of a group now."""
+    """The current members of a group."""
 
     is_open: bool
     version: bytes
@@ -65,17 +65,17 @@ class FlexibleGroups:
         self._head_number = head_number
 
     def membership(self, group: bytes) -> Membership | None:
-        """Members of a group at the head; None for an unknown group."""
+        """Return the members of a group at the head, or None for an unknown group."""
         found = self._ledger.membership(group, self._head_number())
         return None if found is None else Membership(found[0], found[1], tuple(found[2]))
 
     def members(self, group: bytes) -> tuple[bytes, ...] | None:
-        """Member keys of a group; None for an unknown group."""
+        """Return the member keys of a group, or None for an unknown group."""
         found = self.membership(group)
         return None if found is None else found.members
 
     async def find(self, members: Sequence[bytes]) -> list[Group]:
-        """Groups of exactly these members."""
+        """Return the groups with exactly these members."""
         return await self._lanes.private.run(lambda: self._found(members))
 
     def _found(self, members: Sequence[bytes]) -> list[Group]:
@@ -92,7 +92,7 @@ class FlexibleGroups:
         return found
 
     def check(self, transaction: PrivateTransaction) -> bytes:
-        """The group of a transaction that its members would execute; raises `PrivacyRefused`."""
+        """Check that the members would execute a transaction. Returns its group, or raises `PrivacyRefused`."""
         if transaction.private_for is not None:
             raise PrivacyRefused(BY_ID_ALONE)
         group = transaction.group
@@ -114,12 +114,12 @@ class FlexibleGroups:
         return group
 
     async def distribute(self, transaction: PrivateTransaction, group: bytes) -> bytes:
-        """Send a checked transaction to old and new members; returns the data of its marker."""
+        """Send a checked transaction to old and new members. Returns the data of its marker."""
         sender, known = transaction.private_from, self.membership(group)
         members = () if known is None else known.members
         new = [key for key in _added(transaction) or () if key not in members]
         version = bytes(KEY_SIZE) if known is None else known.version
-        # Before the transaction itself: an offline member gets them in this order.
+        # sent before the transaction itself, so that an offline member gets them in this order
         handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
         recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
         payload = encode_versioned(transaction.raw, version)
@@ -127,7 +127,7 @@ class FlexibleGroups:
 
 
 def _added(transaction: PrivateTransaction) -> list[bytes] | None:
-    """The keys that a transaction adds to its group; None when it adds none."""
+    """Return the keys that a transaction adds to its group, or None if it adds none."""
     data = transaction.data
     if transaction.to != PROXY or data[:4] not in (_ADD_BYTES, _ADD_WORDS):
         return None

@@ -1,8 +1,8 @@
 """`Markers`: signs marker transactions and assigns their nonces.
 
-A random key per marker hides the sender, and its nonce is always 0. It has no funds, so it needs a network with free
-gas. A key of the node has funds and consecutive nonces, which are assigned here. After a refusal the next nonce is read
-from the pool again.
+A random key per marker hides the sender, and its nonce is always 0. A random key has no funds, so the network must have
+free gas. A fixed key of the node has funds and consecutive nonces, which are assigned here. After a refusal the next
+nonce is read from the pool again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Draft(Struct, frozen=True):
 
     request: MarkerRequest
     signing: asyncio.Future[Transaction] | None
-    """None with a key of the node: its nonces are assigned when markers are sent."""
+    """The running signature. None with a key of the node, whose nonces are assigned when markers are sent."""
 
 
 class Markers:
@@ -54,7 +54,7 @@ class Markers:
         key: PrivateKey | None,
         account_nonce: Callable[[Address], int],
     ) -> None:
-        """`account_nonce`: the nonce of an account at the head."""
+        """`account_nonce` returns the nonce of an account at the head."""
         self._pool = pool
         self._entropy = entropy
         self._precompile = precompile
@@ -72,14 +72,14 @@ class Markers:
         return Draft(request, signing)
 
     async def send(self, draft: Draft) -> Hash32:
-        """Add a marker to the pool and return its hash; raises the error of the pool."""
+        """Add a marker to the pool and return its hash. Raises the error of the pool."""
         if draft.signing is not None:
             return await self._pool.send_decoded(await draft.signing)
         assert self._key is not None, "without a key of the node a marker is signed when it is drafted"
         nonce = self._next_nonce(self._key.address)
         raw = self._signed([(self._key.secret(), nonce, draft.request)])[0]
         try:
-            # No await in between, so markers reach the pool in nonce order.
+            # no await in between, so that markers reach the pool in nonce order
             return await self._pool.send(raw)
         except BaseException:
             self._next = None
@@ -90,7 +90,7 @@ class Markers:
         if known is None:
             known = self._account_nonce(address)
         nonce = known if self._next is None else max(known, self._next)
-        # After a gap that a refused marker left: never replace a marker that the pool has accepted.
+        # a refused marker may have left a gap: never replace a marker that the pool has accepted
         while self._pool.by_sender_nonce(address, nonce) is not None:
             nonce += 1
         self._next = nonce + 1

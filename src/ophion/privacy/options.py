@@ -1,4 +1,4 @@
-"""Options of private transactions; those of the enclave are in `ophion.enclave`."""
+"""Options of private transactions. Options of the enclave are in `ophion.enclave`."""
 
 from __future__ import annotations
 

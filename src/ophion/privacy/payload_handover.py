@@ -1,10 +1,10 @@
 """`PayloadHandover`: gives new members the earlier transactions of a flexible group (privacy.md 4.5).
 
-The second key in the marker refers to a payload for the new members: an index of further payloads. Each of those holds
-transactions of the group with their payload keys. The new member stores them as late payloads, and the private executor
-runs the group from its beginning. Members must trust the adding member that these are the real transactions; they can
-compare state roots. A node that is a member already ignores a handover. A member that was removed and added again
-accepts only transactions after the last one it has run.
+The second key in the marker refers to a payload for the new members, which is an index of further payloads. Each of
+these holds transactions of the group with their payload keys. The new member stores them as late payloads, and the
+private executor runs the group from its beginning. New members must trust the adding member to send the real
+transactions; they can compare state roots. A node that is a member already ignores a handover. A member that was
+removed and added again accepts only transactions after the last one it has run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PayloadHandover:
         self._lanes = lanes
 
     async def take(self, blocks: Iterable[Hash32]) -> bool:
-        """Store what markers of these blocks hand over to this node; returns whether any of it was new.
+        """Store the payloads that markers of these blocks hand over to this node. Returns whether any of them was new.
 
         Payloads whose markers have been passed are noted as late in the same write.
         """
@@ -63,7 +63,7 @@ class PayloadHandover:
         return bool(rows)
 
     def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
-        """Positions of the payloads handed over with these markers, which may arrive after the markers."""
+        """Return the positions of the payloads handed over with these markers. They may arrive after the markers."""
         handed = {
             (block, adding): index
             for block in dict.fromkeys(place.block for place in markers)
@@ -73,8 +73,7 @@ class PayloadHandover:
         return [replace(place, payload_key=key) for place, key in keys if key is not None]
 
     def _last_run(self, group: bytes) -> tuple[int, int]:
-        """Block and index of the last executed marker of a group. Transactions that could not run without the handover
-        do not count."""
+        """Return block and index of the last executed marker of a group. Ignores transactions that could not run."""
         if self._ledger.root(group, _ALL_BLOCKS) == EMPTY_TRIE_ROOT:
             return _NOWHERE
         for number, block in reversed(self._ledger.blocks(group, 0, _ALL_BLOCKS)):
@@ -85,12 +84,12 @@ class PayloadHandover:
         return _NOWHERE
 
     def _is_member(self, group: bytes) -> bool:
-        """Whether this node is a member, by the latest state it has."""
+        """Whether this node is a member in the latest group state it has."""
         found = self._ledger.membership(group, _ALL_BLOCKS)
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """Rows of the transactions in a chunk that are after this position and not stored yet."""
+        """Return rows of the transactions in a chunk that are after this position and not stored yet."""
         items = [
             (key, row)
             for key, row, payload in items_of(chunk)
@@ -105,7 +104,7 @@ class PayloadHandover:
             self._store.write_rows(rows)
 
     async def give(self, group: bytes, enclave: Enclave, sender: bytes, to: Sequence[bytes]) -> bytes:
-        """Send all executed transactions of a group to its new members; returns the key of the index."""
+        """Send all executed transactions of a group to its new members. Returns the key of the index."""
         keys = [await enclave.send(chunk, sender, to) async for chunk in self._chunks(group)]
         return await enclave.send(rlp.encode([keys]), sender, to)
 
@@ -130,7 +129,7 @@ class PayloadHandover:
             yield rlp.encode(waiting)
 
     def _keys_of(self, group: bytes) -> list[bytes]:
-        """Payload keys of a group in marker order, without duplicates."""
+        """Return the payload keys of a group in marker order, without duplicates."""
         found: dict[bytes, None] = {}
         for number, block in self._ledger.blocks(group, 0, _ALL_BLOCKS):
             for marker, _ in self._ledger.roots(group, number, block):
@@ -141,7 +140,7 @@ class PayloadHandover:
 
 
 def keys_of(index: bytes) -> list[bytes]:
-    """The payload keys in an index; empty when it is not an index."""
+    """Return the payload keys in an index. Empty if the data is not an index."""
     try:
         (keys,) = rlp.decode_list(index)
     except (DecodeError, ValueError):
@@ -157,7 +156,7 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Keys, rows and payloads in a chunk; empty when it is not a chunk."""
+    """Return keys, rows and payloads in a chunk. Empty if the data is not a chunk."""
     found: list[tuple[bytes, bytes, bytes]] = []
     try:
         items = rlp.decode_list(chunk)

@@ -28,11 +28,11 @@ T = TypeVar("T")
 _RETRY_S: Final = 1.0
 _GROUPS_KEPT: Final = 4096
 _RECIPIENTS: Final = 10
-"""Index of the recipients in the RLP of a private transaction; a group id may take their place."""
+"""Position of the recipients in the RLP of a private transaction. A group id may replace them."""
 _DYNAMIC_FEE_TYPE: Final = b"\x02"
-"""First byte of an EIP-1559 transaction, which has two more items before its recipients."""
+"""First byte of an EIP-1559 transaction. It has two more items before its recipients."""
 HANDED: Final = "handed"
-"""Table of handed over payloads: payload key to sender, recipients and payload."""
+"""Table of handed over payloads. Maps a payload key to sender, recipients and payload."""
 
 Payload: TypeAlias = tuple[bytes, int, bytes, bytes, bytes, bytes, list[bytes] | None, bytes | None]
 """Marker, index, key, group, sender's key, RLP, members of the group, version of a flexible group's member list."""
@@ -57,14 +57,14 @@ class Read(Struct, frozen=True):
 
     payload: bytes
     transaction: bytes
-    """RLP of the private transaction in it."""
+    """RLP of the private transaction in the payload."""
     group: bytes
     sender: bytes
     sealed_for: bytes
-    """The group in the enclave; for a flexible group, all recipients of this payload."""
+    """The group of the payload in the enclave. For a flexible group, it consists of all recipients of this payload."""
     version: bytes | None = None
     recipients: tuple[bytes, ...] | None = None
-    """The recipients, if known; otherwise they are the members of `sealed_for`."""
+    """The recipients, if known. Otherwise the members of `sealed_for` are the recipients."""
 
 
 class Payloads:
@@ -85,24 +85,24 @@ class Payloads:
         return frozenset(self._enclave.keys)
 
     async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """Payloads by key, waiting for the enclave; None where this node is no participant or has no payload yet."""
+        """Return payloads by key, waiting for the enclave. None where this node has no payload or is no participant."""
         received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
-        """As `read`, without waiting for an offline enclave; raises `EnclaveError`."""
+        """Do the same as `read`, without waiting for an offline enclave. Raises `EnclaveError`."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def prepared(self, place: MarkerPlace, found: Read) -> Payload:
-        """The tuple with which the extension executes a payload."""
+        """Return the tuple with which the extension executes a payload."""
         recipients = found.recipients
         members = list(recipients) if recipients is not None else await self._members_for(found)
         key, group = place.payload_key, found.group
         return (place.hash, place.index, key, group, found.sender, found.transaction, members, found.version)
 
     async def recipients_of(self, found: Read) -> list[bytes]:
-        """All recipients of a payload."""
+        """Return all recipients of a payload."""
         if found.recipients is not None:
             return list(found.recipients)
         return await self._members_of(found.sealed_for) or []
@@ -119,19 +119,19 @@ class Payloads:
             try:
                 transaction, version, group = decode_versioned(received.payload)
             except NativeError:
-                pass  # a group of another type, or no transaction
+                pass  # the group has another type, or the payload is not a transaction
             else:
                 sender, sealed_for = received.sender, received.group_id
                 return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
         return Read(received.payload, received.payload, received.group_id, received.sender, received.group_id)
 
     async def _members_for(self, found: Read) -> list[bytes] | None:
-        """Keys that may send to the group of a payload; None when the group is unknown or has no member list."""
+        """Return the keys that may send to the group of a payload. None if the group or its member list is unknown."""
         if self._enclave.tells_late or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
-            return None  # the id follows from the recipients, and a remote enclave may not know such a group
-        # A remote enclave forgets the members of a deleted group, and still opens its payloads for all of them.
+            return None  # the group id is computed from the recipients, and a remote enclave may not know the group
+        # a remote enclave forgets the members of a deleted group, but still opens its payloads for all of them
         return await self._members_of(found.sealed_for) or [found.sender]
 
     async def _members_of(self, group_id: bytes) -> list[bytes] | None:
@@ -173,7 +173,7 @@ def _names_recipients(transaction: bytes) -> bool:
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
-    """Sender, recipients and payload of a handed over row."""
+    """Decode sender, recipients and payload of a handed over row."""
     match rlp.decode_list(row):
         case [bytes() as sender, list() as recipients, bytes() as payload]:
             return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload

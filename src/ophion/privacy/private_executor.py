@@ -2,9 +2,9 @@
 
 One task walks from the block it reached last to the head. It finds markers, reads their payloads from the enclave and
 runs them in a lane, without the database writer. It writes states, receipts and its position together. A reorganisation
-undoes nothing: results are stored under block hashes, and the walk resumes at the common ancestor.
+undoes nothing, because results are stored under block hashes. The walk resumes at the common ancestor.
 
-While a remote enclave is offline, this task waits and retries; block import goes on.
+While a remote enclave is offline, this task waits and retries; block import continues.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _MARKERS_AT_ONCE: Final = 4096
 _LATE_AT_ONCE: Final = 1024
 _ALL_BLOCKS: Final = 1 << 62
 _MARKERS_KEY: Final = "private-markers"
-"""Database key of the settings that find markers: the precompile's address, and 1 with flexible groups."""
+"""Database key of the settings that find markers: the address of the precompile, and 1 with flexible groups."""
 _KEYS_KEY: Final = "enclave-keys"
-"""Database key of the concatenated enclave keys that have read the markers so far."""
+"""Database key of the concatenated enclave keys with which markers have been read so far."""
 
 
 class Counts(Struct):
@@ -102,12 +102,12 @@ class PrivateExecutor:
 
     @property
     def is_waiting_for_enclave(self) -> bool:
-        """Whether a remote enclave is offline, so private states fall behind."""
+        """Whether a remote enclave is offline and private states fall behind."""
         return self.payloads.is_waiting
 
     @property
     def number(self) -> int:
-        """Number of the block that has been reached."""
+        """Number of the last block that private execution has reached."""
         return self._mark[1]
 
     @property
@@ -116,11 +116,11 @@ class PrivateExecutor:
         return self._mark[0] == self._chain.head.hash
 
     async def wait_for_group(self, group: bytes, limit_s: float) -> None:
-        """Wait until a group that is behind has been executed, for at most `limit_s`."""
+        """Wait until a group that is behind has been executed, for at most `limit_s` seconds."""
         await self.backlog.wait(group, limit_s)
 
     async def reach_head(self, limit_s: float) -> bool:
-        """Wait until private states reach the current head; False when that takes longer than `limit_s`."""
+        """Wait until private states reach the current head. Returns False after `limit_s` seconds."""
         wanted, loop = self._chain.head.number, asyncio.get_running_loop()
         deadline = loop.time() + limit_s
         while not self._has_reached(wanted):
@@ -129,7 +129,7 @@ class PrivateExecutor:
                 return False
             if self._moved is None:
                 self._moved = loop.create_future()
-            # Requests start outside of a task, where `asyncio.timeout` does not work.
+            # requests start outside of a task, where `asyncio.timeout` does not work
             await asyncio.wait({self._moved}, timeout=left)
         return True
 
@@ -157,7 +157,7 @@ class PrivateExecutor:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
             return
-        # Retries also cover payloads that were missing before this start.
+        # also retry payloads that were missing before this start
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:
@@ -166,7 +166,7 @@ class PrivateExecutor:
             tasks.create_task(self._follow(), name="private transactions")
 
     async def _warn_of_missed_markers(self) -> None:
-        """Warn when markers may have been missed: later payloads do not bring them back."""
+        """Warn when markers may have been missed, because later payloads do not bring them back."""
         store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
         known = store.meta(_MARKERS_KEY)
         if known == taken:
@@ -212,7 +212,7 @@ class PrivateExecutor:
         if not blocks:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
-            # Handed over transactions come before the one that added this member.
+            # handed over transactions come before the transaction that added this member
             await self._settle_late()
         executed: list[Executed] = []
         if markers:
@@ -224,10 +224,10 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # Only now: the database notes a payload as late if it knows the marker.
+            # only after the write: the database marks a payload as late only if it knows the marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # Payloads that arrived between the read above and the write were not noted as late.
+            # take again: payloads that arrived between the read above and the write were not marked as late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -245,7 +245,7 @@ class PrivateExecutor:
             self.events.publish(Followed(executed, self._mark[0]))
 
     def _rewind(self) -> list[Executed]:
-        """Return to the canonical chain after a reorganisation; returns the results that were undone."""
+        """Return to the canonical chain after a reorganisation. Returns the results that were undone."""
         undone: list[Executed] = []
         hash, number = self._mark
         while number > 0 and self._chain.store.canonical_hash(number) != hash:
@@ -268,18 +268,18 @@ class PrivateExecutor:
         return found
 
     def markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
-        """Every marker of a block, for any participant."""
+        """Return every marker of a block, for any participant."""
         rows = self.ledger.markers_in(block, number, self._precompile, self.payloads.is_flexible)
         return [MarkerPlace(*row) for row in rows]
 
     def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
-        """The next blocks and their markers; runs in the lane."""
+        """Return the next blocks and their markers. Runs in the lane."""
         blocks: list[HashedHeader] = []
         markers: list[MarkerPlace] = []
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            # A reorganisation has begun; the next step handles it.
+            # a reorganisation has begun; the next step handles it
             if header is None or header.header.parent_hash != parent:
                 break
             parent = header.hash
@@ -292,7 +292,7 @@ class PrivateExecutor:
     async def _run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
     ) -> list[Executed]:
-        """Run the payloads of a block that this node can read, or those of one group."""
+        """Run the payloads of a block that this node can read. With `only`, run the payloads of that group."""
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}
@@ -325,7 +325,7 @@ class PrivateExecutor:
     # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
-        """Note deferred payloads as late; with an embedded enclave the database does that itself."""
+        """Mark deferred payloads as late. With an embedded enclave the database marks them itself."""
         if not self._enclave.tells_late:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:
@@ -337,7 +337,7 @@ class PrivateExecutor:
         return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
     async def load_payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
-        """The payloads of these markers that this node can read, as the extension expects them."""
+        """Return the payloads of these markers that this node can read, in the form that the extension expects."""
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.tells_late:
             self._missed += [place.payload_key for place, one in zip(places, read, strict=True) if one is None]
@@ -345,7 +345,7 @@ class PrivateExecutor:
         return [await self.payloads.prepared(place, one) for place, one in wanted]
 
     async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
-        """A function that starts a trace of an executed transaction."""
+        """Return a function that starts a trace of an executed transaction."""
         places = [one for one in self.markers_in(place.block, place.number) if one.index <= place.index]
         payloads = await self.load_payloads(places, group)
         header = self._chain.header(place.block)
@@ -375,7 +375,7 @@ class PrivateExecutor:
             places = [one for one in places if one.number <= self._mark[1]]
             if self.payloads.is_flexible and await self.hand_overs.take(place.block for place in places):
                 start = b""
-                continue  # begin again, with the transactions that were handed over
+                continue  # begin again, including the transactions that were handed over
             late = {place.hash for place in places if not self.has_receipt(place)}
             read = await self.payloads.read([place.payload_key for place in places])
             readable = [(place, found.group) for place, found in zip(places, read, strict=True) if found is not None]
@@ -391,7 +391,7 @@ class PrivateExecutor:
             for place, group in readable:
                 if group in self.backlog.groups:
                     self.backlog.add(group, place.number, place.payload_key)
-            # A group in the backlog starts at its first payload there, also after a restart.
+            # a group in the backlog starts at its first payload there, even after a restart
             deferred = [
                 key for group in first if group in self.backlog.groups for key in self.backlog.groups[group].keys
             ]
@@ -402,18 +402,18 @@ class PrivateExecutor:
             self.publish(tuple(one for one in executed if one.place.hash in late))
 
     async def look_again(self) -> int:
-        """Ask the enclave for all missing payloads; returns how many it has now."""
+        """Ask the enclave for all missing payloads. Returns how many of them it has now."""
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self.ledger.unread, start, _LATE_AT_ONCE))
-            # Do not wait for an offline enclave: a client waits for this.
+            # do not wait for an offline enclave, because a client waits for this
             found += len(await self._look_for(keys))
             if after is None:
                 return found
             start = after
 
     async def _look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Read payloads whose markers were passed; returns those found, which are then executed as late."""
+        """Read payloads whose markers were passed. Returns the keys found; these payloads are executed as late."""
         read = await self.payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]
         if turned_up:
@@ -427,7 +427,7 @@ class PrivateExecutor:
     async def _run_again(
         self, batch: PrivateBatch, group: bytes, first: int, also: Set[int] = frozenset()
     ) -> list[Executed]:
-        """Run a group again from a block on: all blocks with its transactions, and these blocks."""
+        """Run a group again from block `first` on: all blocks with its transactions, and the blocks in `also`."""
         batch.rewind(group, first)
         known = {number for number, _ in self.ledger.blocks(group, first, _ALL_BLOCKS)}
         executed = []
@@ -435,13 +435,13 @@ class PrivateExecutor:
             header = self._chain.canonical(number)
             if header is None or number > self._mark[1]:
                 break
-            if group in self.backlog.groups:  # this run moved it to the backlog, which goes on from there
+            if group in self.backlog.groups:  # the group has moved to the backlog, which continues from here
                 break
             executed += await self._run_block(batch, header, self.markers_in(header.hash, number), only=group)
         return executed
 
 
 def known_keys(store: Store) -> frozenset[bytes]:
-    """Enclave keys that have read the markers so far."""
+    """Return the enclave keys with which markers have been read so far."""
     known = store.meta(_KEYS_KEY) or b""
     return frozenset(known[at : at + KEY_SIZE] for at in range(0, len(known), KEY_SIZE))

@@ -10,11 +10,11 @@ from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # loaded only with private transactions
+    from ophion.privacy.payloads import MarkerPlace  # imported only with private transactions
 
 
 def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:
-    """JSON of a private receipt, with the fields of Pantheon 1.2 and of Besu 21.10."""
+    """Return a private receipt as JSON, with the fields of Pantheon 1.2 and of Besu 21.10."""
     found: dict[str, Any] = {
         "contractAddress": None if record.created is None else data(record.created),
         "from": data(record.sender),
@@ -41,7 +41,7 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
 def log_objects(
     logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPlace, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """JSON of the logs of a private transaction: own log indexes, block and position of the marker."""
+    """Return the logs of a private transaction as JSON, with own log indexes and the position of the marker."""
     return [
         {
             "address": data(address),
@@ -59,7 +59,7 @@ def log_objects(
 
 
 def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
-    """Type and fees of a type 2 transaction; empty for a legacy one, as in Besu 21.10."""
+    """Return type and fees of a type 2 transaction. Empty for a legacy one, as in Besu 21.10."""
     if transaction.max_priority_fee is None:
         return {}
     return {
@@ -71,7 +71,7 @@ def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
 
 
 def transaction_object(transaction: PrivateTransaction) -> dict[str, Any]:
-    """JSON of a private transaction, with its own hash and its recipients."""
+    """Return a private transaction as JSON, with its own hash and its recipients."""
     v, r, s = transaction.signature
     sender = transaction.sender
     found: dict[str, Any] = {

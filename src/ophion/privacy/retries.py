@@ -1,8 +1,8 @@
 """`Retries`: asks a remote enclave again for payloads that it did not have when their markers were passed.
 
 A remote enclave does not report arrivals. A missing payload means that this node is no participant, or that the payload
-has not arrived yet. So requests are repeated for a day, less and less often. A bounded number of payloads is
-remembered and the oldest are evicted; `priv_catchUp` still finds them.
+has not arrived yet. So requests are repeated for a day, with growing delays. The number of remembered payloads is
+bounded. The oldest are evicted; `priv_catchUp` still finds them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 GIVE_UP_S: Final = 24 * 3600.0
 _BREATH_S: Final = 1.0
-"""Pause between two requests, however many payloads are due."""
+"""Seconds between two requests, however many payloads are due."""
 
 
 class _Missed:
@@ -41,7 +41,7 @@ class Retries:
     """Schedules the requests for missing payloads."""
 
     def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:
-        """`look_for` asks the enclave, schedules execution of what it finds, and returns those keys."""
+        """`look_for` asks the enclave, schedules the execution of found payloads, and returns their keys."""
         self._look_for = look_for
         self._missed: dict[bytes, _Missed] = {}
         """In the order in which they were found missing."""
@@ -66,7 +66,7 @@ class Retries:
         self._changed.set()
 
     def hurry(self) -> None:
-        """Ask for all payloads now and restart their schedule: any of them may have arrived."""
+        """Ask for all payloads now and restart their schedule, because any of them may have arrived."""
         now = asyncio.get_running_loop().time()
         for one in self._missed.values():
             one.pause_s, one.due = FIRST_PAUSE_S, now
@@ -91,13 +91,13 @@ class Retries:
                 continue
 
     def _take(self, now: float) -> list[bytes]:
-        """Keys that are due; each is scheduled again after a pause."""
+        """Return the keys that are due, and schedule each again after a pause."""
         taken: list[bytes] = []
         while self._due and self._due[0][0] <= now and len(taken) < AT_ONCE:
             _, key = heapq.heappop(self._due)
             one = self._missed.get(key)
             if one is None or one.due > now:
-                continue  # evicted, found, or scheduled again
+                continue  # the entry is outdated: evicted, found, or scheduled again
             if now - one.since > GIVE_UP_S:
                 del self._missed[key]
                 continue

@@ -1,4 +1,4 @@
-"""`Privacy`: entry point of JSON-RPC to private transactions."""
+"""`Privacy`: the entry point of JSON-RPC to private transactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ophion.privacy.submission import Submission
 from ophion.privacy.tenants import TenantAuthorizer
 
 FOLLOW_LIMIT_S: Final = 5.0
-"""How long a request waits for private states to reach the head."""
+"""Seconds for which a request waits for private states to reach the head."""
 _SHOWN_GROUPS: Final = 256
 _NOT_OURS: Final = "this tenant is not a participant, or the payload has not arrived; priv_catchUp asks for it"
 _STATUS: Final = {0: "failed", 1: "executed", 2: "invalid"}
@@ -57,11 +57,11 @@ class Privacy:
     # --- sending --------------------------------------------------------------------------------
 
     async def send(self, raw: bytes) -> Hash32:
-        """Check and distribute a private transaction and send its marker; returns the marker's hash."""
+        """Check and distribute a private transaction and send its marker. Returns the marker's hash."""
         return await self._submission.send(raw, self.tenants.keys())
 
     async def distribute(self, raw: bytes) -> bytes:
-        """Check and distribute a private transaction without a marker; returns the payload key."""
+        """Check and distribute a private transaction without a marker. Returns the payload key."""
         return await self._submission.distribute(raw, self.tenants.keys())
 
     # --- transactions ---------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Privacy:
         await self.follower.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
-        """Receipt of a transaction; None when its marker is not mined or the client may not see it."""
+        """Return the receipt of a transaction. None if its marker is not mined or the client may not see it."""
         await self.settled()
         place = self._place(marker)
         if place is None:
@@ -93,7 +93,7 @@ class Privacy:
         return record, MarkerPlace(record.payload_key, place.number, place.index, place.block, marker)
 
     async def transaction(self, marker: Hash32) -> PrivateTransaction | None:
-        """The private transaction of a mined marker; None when this node or tenant cannot read it."""
+        """Return the private transaction of a mined marker. None if this node or tenant cannot read it."""
         found = await self.receipt(marker)
         if found is None:
             return None
@@ -105,9 +105,9 @@ class Privacy:
         return None if found is None else MarkerPlace(b"", found[1], found[2], found[0], marker)
 
     async def nonce(self, group: bytes, account: Address, named: Sequence[bytes] = ()) -> int:
-        """Number of executed private transactions of an account in a group.
+        """Return the number of executed private transactions of an account in a group.
 
-        `named`: the keys from which the id of the group was computed.
+        `named` are the keys from which the id of the group was computed.
         """
         await self.enter(group, named)
         return self.ledger.nonce(group, account, self._queries.head_number)
@@ -115,19 +115,19 @@ class Privacy:
     # --- states ---------------------------------------------------------------------------------
 
     async def state(self, group: bytes, view: BlockView) -> State:
-        """The state of a group after a block, on top of the public state."""
+        """Return the state of a group after a block, on top of the public state."""
         await self.enter(group)
         return self.ledger.state(group, view.header.number, view.state)
 
     async def root(self, group: bytes, number: int) -> Hash32:
-        """Root of a group's state after a canonical block."""
+        """Return the root of a group's state after a canonical block."""
         await self.enter(group)
         return self.ledger.root(group, number)
 
     # --- groups ---------------------------------------------------------------------------------
 
     async def create_group(self, members: Sequence[bytes], name: str, description: str) -> Group:
-        """Create a group; this node, or the tenant that sends the request, must be a member."""
+        """Create a group. This node, or the tenant that sends the request, must be a member."""
         self._refuse_flexible()
         return await self.enclave.create_group(members, self._self_among(members), name, description)
 
@@ -139,12 +139,12 @@ class Privacy:
         return await self.enclave.delete_group(group, self._self_among(() if known is None else known.members))
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Groups of exactly these members."""
+        """Return the groups with exactly these members."""
         key = self.tenants.key()
         return [] if key is not None and key not in members else await self.enclave.find_groups(members)
 
     async def find_flexible_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Flexible groups of exactly these members."""
+        """Return the flexible groups with exactly these members."""
         key = self.tenants.key()
         if self.flexible is None or (key is not None and key not in members):
             return []
@@ -156,14 +156,14 @@ class Privacy:
             raise EnclaveError("flexible groups are managed by their contract; call its methods instead", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
-        """Our key that acts in a group of these members."""
+        """Return the key of this node that acts in a group of these members."""
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 
     # --- diagnosis ------------------------------------------------------------------------------
 
     async def explain(self, marker: Hash32) -> dict[str, Any]:
-        """State of a private transaction and the reason for it, for priv_explain."""
+        """Return the state of a private transaction and the reason for it, for priv_explain."""
         await self.settled()
         place = self._place(marker)
         if place is None:
@@ -215,7 +215,7 @@ class Privacy:
             "payloadKey": data(record.payload_key),
             "privacyGroupId": base64_text(record.group),
         }
-        if _STATUS[record.status] != "invalid":  # the sender of an invalid transaction may be no member
+        if _STATUS[record.status] != "invalid":  # the sender of an invalid transaction need not be a member
             found["stateRoot"] = data(record.root)
         if record.reason:
             words = revert_reason(record.revert_data) if record.revert_data else None
@@ -227,7 +227,7 @@ class Privacy:
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 
     async def catch_up(self, group: bytes | None) -> int:
-        """Ask other members for missing payloads; returns how many arrived. They are executed as late payloads."""
+        """Ask other members for missing payloads. Returns how many arrived. They are executed as late payloads."""
         is_tenant = self.tenants.key() is not None
         if group is not None:
             await self.tenants.authorize(group)
@@ -240,7 +240,7 @@ class Privacy:
         return fetched if is_tenant else max(fetched, found)
 
     def status(self) -> dict[str, Any]:
-        """Keys, peers, groups, outbox, and how far execution has come; refused with multi-tenancy."""
+        """Return keys, peers, groups, outbox and execution progress. Refused with multi-tenancy."""
         if self.tenants.is_shared:
             raise PrivacyRefused("priv_status shows all tenants of this node: the operator reads the metrics instead")
         number = self._queries.head_number

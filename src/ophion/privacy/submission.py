@@ -1,7 +1,7 @@
 """`Submission`: checks a private transaction, distributes it and sends its marker (privacy.md 3).
 
-The order is Besu's with one exception: all checks run before the payload is distributed. So a refused transaction
-leaves no payload behind.
+The steps have the same order as in Besu, except that all checks run before the payload is distributed. So a refused
+transaction leaves no payload behind.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Submission:
         flexible: FlexibleGroups | None = None,
         max_gas: int = DEFAULT_MAX_GAS,
     ) -> None:
-        """`private_nonce`: of an account in a group, by the executed state. `flexible`: set with flexible groups."""
+        """`private_nonce` returns the nonce of an account in a group. `flexible` is set with flexible groups."""
         self._flexible = flexible
         self._max_gas = max_gas
         self._enclave = enclave
@@ -63,7 +63,7 @@ class Submission:
         self._decoding: Batches[bytes, PrivateTransaction] = Batches(lanes.read, decode_private_transactions)
 
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
-        """Check, distribute and mark a transaction; returns the marker's hash. `keys`: allowed as privateFrom."""
+        """Check, distribute and mark a transaction. Returns the marker's hash. `keys` are allowed as privateFrom."""
         checked = await self.check(raw, keys)
         drafts: list[Draft] = []
         data = await self._distribute(checked, lambda key: drafts.append(self._draft(checked, key)))
@@ -74,13 +74,13 @@ class Submission:
         return self._markers.draft(MarkerRequest(data, transaction.gas_price, transaction.gas_limit))
 
     async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
-        """Check and distribute only; the client sends the marker itself."""
+        """Check and distribute a transaction, but send no marker: the client sends the marker itself."""
         return await self._distribute(await self.check(raw, keys))
 
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
-        """Run all checks on a transaction; raises `PrivacyRefused` or `PoolRejected`."""
+        """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # Decode a small one here: a thread switch takes longer than decoding.
+            # decode a small transaction here: a thread switch takes longer than decoding
             transaction = decode_private_transaction(raw) if len(raw) <= _SHORT_BYTES else await self._decoding.do(raw)
         except NativeError:
             raise PrivacyRefused(UNDECODABLE) from None
@@ -115,7 +115,7 @@ class Submission:
         return id
 
     async def _distribute(self, checked: Checked, sealed: Callable[[bytes], None] | None = None) -> bytes:
-        """Send to the participants. `sealed` is called with the payload key before delivery, if it is known then."""
+        """Send the payload to the participants. Calls `sealed` with the payload key before delivery, if possible."""
         transaction = checked.transaction
         if self._flexible is not None:
             return await self._flexible.distribute(transaction, checked.group)

@@ -1,8 +1,8 @@
 """`TenantAuthorizer`: which private groups and results a tenant may see.
 
-With `--privacy-multi-tenancy-enabled` the token names an enclave key, and its owner sees the groups of that key alone.
-A group that this node does not know is refused with the same text as a group of other tenants. Without the option every
-client that may call the methods sees everything that this node sees.
+With `--privacy-multi-tenancy-enabled` the token contains an enclave key, and its owner sees only the groups of that
+key. A group that this node does not know is refused with the same text as a group of other tenants. Without the option
+every client that may call the methods sees everything that this node sees.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class TenantAuthorizer:
         is_shared: bool,
         flexible_members: Callable[[bytes], Sequence[bytes] | None] = lambda group: None,
     ) -> None:
-        """`flexible_members`: the members of a flexible group by its contract; None for any other group."""
+        """`flexible_members` returns the members of a flexible group from its contract, or None for another group."""
         self.is_shared = is_shared
         self._enclave = enclave
         self._flexible_members = flexible_members
 
     def key(self) -> bytes | None:
-        """The enclave key of the tenant that sent the request; None without multi-tenancy.
+        """Return the enclave key of the tenant that sent the request, or None without multi-tenancy.
 
-        Raises `PrivacyRefused` when the token names no key of this node.
+        Raises `PrivacyRefused` when the token contains no key of this node.
         """
         if not self.is_shared:
             return None
@@ -51,36 +51,36 @@ class TenantAuthorizer:
         return key
 
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that a transaction of this request may name as privateFrom; the first is the default."""
+        """Return the keys that a transaction of this request may use as privateFrom. The first is the default."""
         key = self.key()
         return self._enclave.keys if key is None else (key,)
 
     async def authorize(self, group_id: bytes, named: Sequence[bytes] = ()) -> None:
-        """Raise `PrivacyRefused` unless the tenant is a member of the group now.
+        """Raise `PrivacyRefused` unless the tenant is currently a member of the group.
 
-        `named`: keys from which the id was computed. They are the members where no such group exists yet.
+        `named` are the keys from which the id was computed. If no such group exists yet, they are its members.
         """
         key = self.key()
         if key is not None and not await self.is_member(key, group_id, named):
             raise PrivacyRefused(NOT_A_MEMBER)
 
     async def is_member(self, key: bytes, group_id: bytes, named: Sequence[bytes] = ()) -> bool:
-        """Whether a key belongs to a group now; False for a group that this node does not know."""
+        """Whether a key is currently a member of a group. False for a group that this node does not know."""
         members = self._flexible_members(group_id)
         if members is None:
             group = await self._enclave.group(group_id)
             if group is None and group_id == legacy_id([key]):
-                return True  # the group of this key alone, before its first transaction
+                return True  # the group contains only this key and has no transaction yet
             members = named if group is None else group.members
         return key in members
 
     async def may_see(self, record: PrivateReceiptRecord) -> bool:
-        """Whether the tenant may see a result: as sender or recipient, or as a member of its group now."""
+        """Whether the tenant may see a result, as its sender or recipient or as a current member of its group."""
         key = self.key()
         if key is None:
             return True
         if record.private_for is not None:
             return key == record.private_from or key in record.private_for
-        # a remote enclave forgets the members of a deleted group: its sender still sees what it sent
+        # a remote enclave forgets the members of a deleted group, but the sender still sees its own transactions
         named = (record.private_from,)
         return await self.is_member(key, record.group, named)

@@ -3,10 +3,10 @@
     chain, timers, peers ── events ──▶ BftStateMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
 
 One task takes events from the queue and runs the effects of each in order, so a vote is on disk before its message is
-sent. Slow orders (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile.
-A block built or checked here keeps its execution until it is imported, so it is executed once.
+sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile.
+A block built or checked here is stored with its execution result until import, so it is executed only once.
 
-Peers are behind `Gossip`. A network of one validator needs none and uses the same machine.
+`Gossip` hides the peers. A network of one validator needs no peers and uses the same state machine.
 """
 
 from __future__ import annotations
@@ -77,31 +77,31 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 _BUILD_SHARE: Final = 0.75
-"""Share of the period for filling a block, so that a slow transaction cannot use up the round."""
+"""Share of the block period for filling a block, so that a slow transaction cannot use up the round."""
 _RETRY_S: Final = 5.0
 _GUARD_INTERVAL_S: Final = 0.1
-"""How often to check the heights of peers while signing is held back."""
+"""Seconds between two checks of the peers' heights while this validator must not sign."""
 _MAX_LEADS: Final = 256
 """Limit of validators whose clock offset is remembered."""
 _REFUSALS: Final = (InvalidBlock, UnknownParent, DecodeError)
-"""Errors of an invalid block. Any other error is a failure of this node and stops it."""
+"""Errors of an invalid block. Other errors are failures of this node and stop it."""
 
 
 class BftTuning(Struct, frozen=True):
-    """Operator settings of rounds; the rest is in the genesis file."""
+    """Operator settings of rounds. Further settings are in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
     """Maximum round timeout."""
     follows_others: bool = True
-    """Follow f + 1 validators to a later round at once."""
+    """Whether to follow f + 1 validators to a later round at once."""
     passes_over: bool = True
-    """Request the next round at once if the proposer is absent."""
+    """Whether to request the next round at once if the proposer is absent."""
     profile: ProfileChoice = ProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO
 
 
 _Item: TypeAlias = "BftEvent | HashedHeader"
-"""A new head is queued as its header; its event is computed when it leaves the queue."""
+"""An item of the queue. A new head is queued as its header; its event is computed when it leaves the queue."""
 
 _DEFAULT_TUNING: Final = BftTuning()
 _ALONE: Final = NoPeers()
@@ -148,7 +148,7 @@ class BftDriver:
         self._protocol = engine.protocol(self._chain.head.number + 1)
         self._factory, self._machine = self._enter(self._protocol, self._vote_store.recall(self._protocol))
 
-    # --- what others ask ------------------------------------------------------------------------
+    # --- status and peers ---------------------------------------------------------------------------
 
     def status(self) -> BftStatus:
         """Return what consensus is doing and what it waits for."""
@@ -159,7 +159,7 @@ class BftDriver:
         return status
 
     def _views(self, validators: Iterable[Address]) -> Iterator[MemberView]:
-        """Return what is known about the other validators."""
+        """Yield what this node knows about each of the other validators."""
         liveness, validator_set = self._machine.liveness, self._machine.validator_set
         connected, now, me = self._gossip.connected(), self._clock.now(), self._signer.address
         absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
@@ -176,7 +176,7 @@ class BftDriver:
                 )
 
     def _note_clock(self, proposal: Proposal) -> None:
-        """Derive the proposer's clock offset: a block of round 0 is proposed exactly when it is due."""
+        """Compute the proposer's clock offset from its proposal: a block of round 0 is proposed exactly when due."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in self.validators:
             header = Header.decode(rlp.split_list(proposal.block.encoded, MAX_BLOCK_ITEMS)[0])
@@ -191,12 +191,12 @@ class BftDriver:
 
     @property
     def validators(self) -> frozenset[Address]:
-        """Validators of the current height; empty before the first head."""
+        """Validators of the current height. Empty before the first head."""
         validator_set = self._machine.validator_set
         return frozenset() if validator_set is None else validator_set.members
 
     def join(self, gossip: Gossip) -> None:
-        """Connect consensus to other validators."""
+        """Set the gossip that connects this node to other validators."""
         self._gossip = gossip
 
     @property
@@ -205,9 +205,9 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer; raise `DecodeError` if it is invalid.
+        """Queue a message of a peer for the state machine. Raises `DecodeError` if it is invalid.
 
-        Messages above the limit of the genesis file are dropped, as are all messages while consensus is paused.
+        Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """
         machine, validator_set = self._machine, self._machine.validator_set
         if self._tasks is None or validator_set is None:
@@ -227,19 +227,19 @@ class BftDriver:
             self._post(MessageReceived(message, peer))
 
     def connected(self, peer: Address) -> None:
-        """A peer that may be a validator has connected."""
+        """Report that a peer which may be a validator has connected."""
         if self._tasks is not None:
             self._post(Connected(peer))
 
     def disconnected(self, peer: Address) -> None:
-        """The last connection to a peer has ended."""
+        """Report that the last connection to a peer has ended."""
         if self._tasks is not None:
             self._post(Disconnected(peer))
 
     # --- running --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take part in consensus until cancelled; the next run continues from the head at that time."""
+        """Take part in consensus until cancelled. The next call continues from the head at that time."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         self._post(self._chain.head)
         try:
@@ -259,7 +259,7 @@ class BftDriver:
             self._rest()
 
     def _rest(self) -> None:
-        """Leave consensus; the machine keeps its votes."""
+        """Stop consensus. The state machine keeps its votes."""
         self._machine.handle(Suspended(), self._clock.now())
         self._timers.cancel_all()
 
@@ -277,7 +277,8 @@ class BftDriver:
         item = self._queue.popleft()
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         if isinstance(event, Connected):
-            # a height may outlast a restart of all validators, and each round has one proposal
+            # read before each event: the peers' clients may change within a height, and each round has only one
+            # proposal
             self._factory.hides_round = hides_round(self._gossip.clients())
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
@@ -290,11 +291,11 @@ class BftDriver:
                 self._begin_early(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
-        """The event for a new head; consensus pauses on one whose validators cannot be computed."""
+        """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
         self._executed.forget_decided(head.number)
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: votes belong to a height, so none are carried over
+            # the network has moved from IBFT 2.0 to QBFT: start without votes, because votes belong to a height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
@@ -309,7 +310,7 @@ class BftDriver:
             if self._problem is None:
                 log.error("consensus paused height=%d reason=%s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
-            # a call that took too long may succeed later; without a new head nothing else retries it
+            # retry: a contract call that took too long may succeed later, and no new head may come
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None
@@ -320,7 +321,7 @@ class BftDriver:
         return event
 
     def _guarded(self, event: NewHead) -> NewHead:
-        """Return the event with the time before which nothing may be signed; checks the peers again until then."""
+        """Set the time before which nothing may be signed, and schedule the next check of the peers."""
         head, validators, now = event.head, event.validators, self._clock.now()
         needed = quorum_of(len(validators)) - 1
         begins_at = self.guard.begins_at(head.number, validators, needed, event.timing.timeout(0), now)
@@ -335,7 +336,7 @@ class BftDriver:
             self._post(self._chain.head)
 
     def _warn(self, timing: RoundTiming) -> None:
-        """Warn about periods and timeouts that do not fit together when they first apply."""
+        """Warn once about periods and timeouts that are inconsistent."""
         if timing != self._timing:
             self._timing = timing
             for warning in timing.warnings(self._protocol.starts_on_block_timer):
@@ -416,7 +417,7 @@ class BftDriver:
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def _begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal early; `state` is given if its parent is still being written."""
+        """Begin our next proposal early. `state` is given while the parent is still being written."""
         now = self._clock.now()
         try:
             timing = self.engine.timing(parent)
@@ -436,7 +437,7 @@ class BftDriver:
             started_at = self._clock.monotonic()
             try:
                 decoded = await self._lanes.write.run(lambda: self._with_own_body(block))
-                # a proposal whose execution takes too long is refused after the timeout of its round
+                # the round timeout bounds the execution of a proposal; a slower proposal is refused
                 limit_s = None if self._timing is None else self._timing.timeout(proposal.round)
                 execution = await self._importer.check(decoded, self.engine.verify_proposal, limit_s)
                 self._executed.add(
@@ -450,7 +451,7 @@ class BftDriver:
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _with_own_body(self, block: Candidate) -> ChainBlock:
-        """Return the decoded block; raise `WrongBody` if its body does not match its header.
+        """Return the decoded block. Raises `WrongBody` if its body does not match its header.
 
         The body caches the roots compared here, so the importer does not compute them again.
         """
@@ -467,7 +468,7 @@ class BftDriver:
         header = self.engine.attach(Header.decode(rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)[0]), order.seals)
         try:
             if kept is not None and len(self.validators) == 1:
-                # single validator: the next block is ours too and is built while this one is written
+                # with a single validator, the next block is ours too: build it while this one is written
                 self._begin_early(self.engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)
@@ -489,7 +490,7 @@ class BftDriver:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            # consensus was stopped: a block that is being written is finished
+            # consensus was stopped: finish the block that is being written
             await task
             raise
         log.info("Imported #%d / %d tx / (0x%s)", block.height, body.transaction_count, hashed.hash.hex())

@@ -1,7 +1,7 @@
-"""The block timer and the round timer of a validator; the system clock may be changed while they run.
+"""The block timer and the round timer of a validator. Both tolerate changes of the system clock.
 
-A block is due at a wall time, so its timer follows the clock. A round lasts a number of seconds, so its timer does not:
-a clock set back by an hour must not keep a validator in a round for an hour.
+The block timer follows the wall clock, because a block is due at a wall time. The round timer uses monotonic time: a
+clock set back by an hour must not keep a validator in a round for an hour.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ophion.consensus.bft.events import BftEvent, SetTimer, TimerKind
 from ophion.runtime.clock import Clock
 
 _EARLY_S: Final = 0.005
-"""A timer may fire this much before its wall time; more than that means that the clock was set back."""
+"""Seconds by which a timer may fire before its wall time. A larger difference means that the clock was set back."""
 _MAX_WAIT_S: Final = 1.0
-"""Maximum time until the clock is read again, because it may have been set forward."""
+"""Maximum seconds until the clock is read again. It may have been set forward."""
 
 
 class BftTimers:
-    """At most one timer of each kind."""
+    """The running timers, at most one of each kind."""
 
     def __init__(self, clock: Clock, expired: Callable[[BftEvent], None]) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class BftTimers:
         self._running: dict[TimerKind, asyncio.TimerHandle] = {}
 
     def set(self, order: SetTimer) -> None:
-        """Deliver the event of the order at its time; replaces a timer of that kind."""
+        """Deliver the event of the effect at its time. Replaces a timer of the same kind."""
         self.cancel(order.kind)
         wait_s = max(0.0, order.at - self._clock.now())
         if order.kind is TimerKind.BLOCK:
@@ -36,7 +36,7 @@ class BftTimers:
         self._running[order.kind] = asyncio.get_running_loop().call_later(wait_s, self._wake, order)
 
     def cancel(self, kind: TimerKind) -> None:
-        """Cancel a timer; does nothing if there is none."""
+        """Cancel a timer. Does nothing if it is not running."""
         timer = self._running.pop(kind, None)
         if timer is not None:
             timer.cancel()

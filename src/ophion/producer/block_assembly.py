@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _MIN_TRANSACTION_GAS = 21_000
 _SLACK_S = 1
-"""How much older than the clock a block built early may be when it is due."""
+"""Seconds by which the timestamp of a block built early may be older than the clock when the block is due."""
 _CLOCK_TOLERANCE_S = 10.0
 _LEAD_NOTED_S = 10
 
@@ -43,12 +43,12 @@ class MinerSettings(Struct):
     """Settings of the block producer, changeable at runtime."""
 
     coinbase: Address | None = None
-    """The rewarded address; None until one is set."""
+    """The rewarded address. None until one is set."""
     extra_data: bytes = b""
     target_gas_limit: int | None = None
-    """The gas limit moves towards this; None keeps the parent's."""
+    """Target to which the gas limit moves. None keeps the parent's gas limit."""
     header_form: HeaderForm | None = None
-    """BFT: the form of the first header after Shanghai; None uses that of the forks."""
+    """Header form of the first BFT block after Shanghai. None uses the form of the forks."""
 
 
 class Assembler:
@@ -67,7 +67,7 @@ class Assembler:
         beneficiary: Callable[[Header], Address] | None = None,
         permissions: Permissions | None = None,
     ) -> None:
-        """`beneficiary` returns who earns the fees of a draft, if that is not its coinbase."""
+        """`beneficiary` returns the address that earns the fees of a draft, if that is not its coinbase."""
         self.chain = chain
         self.pool = pool
         self.settings = settings
@@ -87,10 +87,10 @@ class Assembler:
     def begin_early(
         self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
     ) -> None:
-        """Begin the block on `parent` early, to be assembled at `due` (monotonic time) with these preferences.
+        """Begin the block on `parent` early, to be finished at `due` (monotonic time) with these preferences.
 
         `state` is given if the parent is still being written. Does nothing if the block has been begun, or if its
-        header cannot be known yet; `assemble` then builds it whole.
+        header cannot be known yet. `assemble` then builds the whole block when it is due.
         """
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
@@ -123,7 +123,7 @@ class Assembler:
             self._growing = None
 
     async def _prebuilt(self, parent: HashedHeader, wishes: BlockPreferences) -> Filled | None:
-        """Return the block begun early on this parent, if it has the preferences wanted now."""
+        """Return the block begun early on this parent, or None if its preferences have changed."""
         growing, self._growing = self._growing, None
         if growing is None:
             return None
@@ -131,7 +131,7 @@ class Assembler:
         if growing.plan.parent.hash != parent.hash or wishes.timestamp > planned + _SLACK_S:
             growing.close()
             return None
-        # the second in which it was due, even if the next one has begun since
+        # keep the planned second, even if the next second has begun
         draft = self._builder.draft(parent, replace(wishes, timestamp=planned))
         filled = await growing.finish(draft, self._earner(draft))
         self._unfinished = growing.unfinished
@@ -143,17 +143,17 @@ class Assembler:
     # --- now ------------------------------------------------------------------------------------
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
-        """Build a block on the head with the best transactions; remove from the pool what cannot be built."""
+        """Build a block on the head with the best transactions. Removes unusable transactions from the pool."""
         return await self.assemble_on(self.chain.head, self.wishes(), deadline_s)
 
     async def assemble_on(self, parent: HashedHeader, wishes: BlockPreferences, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, on a parent that may be replaced as head during the build."""
+        """Do the same as `assemble`, on a parent that may be replaced as head during the build."""
         filled = await self._prebuilt(parent, wishes)
         if filled is None:
             draft = self._builder.draft(parent, wishes)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # what does not fit a block on another parent may fit one on the head
+        # transactions that do not fit a block on another parent may still fit one on the head
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
@@ -166,20 +166,20 @@ class Assembler:
             self.pool.drop(tuple(reasons), kind, reasons)
 
     async def preview(self, deadline_s: float) -> BuiltBlock:
-        """As `assemble`, for a preview: the pool does not change, and block production does not wait."""
+        """Build a block like `assemble`, without changing the pool or delaying block production."""
         parent = self.chain.head
         draft = self._builder.draft(parent, self.wishes())
         state = self.chain.store.state(self.chain.root_after(parent.header))
         return (await self._fill(parent, draft, state, deadline_s, self._lanes.read)).built
 
     async def commit(self, header: Header, built: BuiltBlock, started_at: float) -> HashedHeader:
-        """Import a sealed block with its execution; return once it is on disk."""
+        """Import a sealed block with its execution result. Returns when it is on disk."""
         hashed = self.chain.engine.hashed(header)
         importing = asyncio.ensure_future(self._importer.import_built(hashed, built.body, built.execution))
         try:
             await asyncio.shield(importing)
         except asyncio.CancelledError:
-            # mining was stopped: a block that is being written is finished, or the chain would not know its head
+            # mining was stopped: finish the block that is being written, so that the chain knows its head
             await importing
             raise
         log.info(
@@ -217,7 +217,7 @@ class Assembler:
             )
 
     def wishes(self, timestamp: int | None = None, vote: Vote | None = None) -> BlockPreferences:
-        """Return the preferences for the next block; the timestamp is now unless given."""
+        """Return the preferences for the next block. The default timestamp is the current time."""
         settings = self.settings
         return BlockPreferences(
             timestamp=int(self.clock.now()) if timestamp is None else timestamp,
@@ -230,7 +230,7 @@ class Assembler:
         )
 
     async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
-        # the gas limit bounds the transactions of a block, so more candidates are useless
+        # the gas limit bounds the number of transactions in a block, so offer no more candidates than that
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         candidates: list[Transaction] = []

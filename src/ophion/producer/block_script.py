@@ -3,10 +3,10 @@
     {"blocks": [{"number": "0x1", "parentHash": ..., "coinbase": ..., "extraData": ..., "transactions": [
         {"gasLimit": ..., "gasPrice": ..., "data": ..., "value": ..., "to": ..., "secretKey": ...}]}]}
 
-Members may be left out, names are read in any case. A block without parent follows the one before it, a nonce
-continues the sender's, and transactions are signed with the keys that the file names. Each block is built, given the
-work its network asks for, and imported like one from outside. Networks of known members sign with keys of their own,
-so only proof of work is offered.
+Members may be left out, and their names are case-insensitive. Without a parent hash, a block follows the previous block
+of the file. Without a nonce, a transaction gets its sender's next nonce. The keys in the file sign the transactions.
+Each block is built, sealed with proof of work and imported like a block of a peer. Only proof of work is supported,
+because other networks need the keys of their validators.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _BUILD_DEADLINE_S: Final = 60.0
 _ATTEMPTS: Final = 4096
 _MAX_EXTRA_DATA: Final = 32
 _UNPROTECTED: Final = 27
-"""`v` of a signature that names no chain."""
+"""`v` of a signature without chain id."""
 
 
 class BlockScript:
-    """Makes the blocks of descriptions and imports them."""
+    """Builds the blocks of a description and imports them."""
 
     def __init__(
         self, core: ImportCore, clock: Clock, with_work: bool = True, on_commit: Callable[[], None] | None = None
@@ -60,7 +60,7 @@ class BlockScript:
         self._progress = ImportProgress()
 
     def run(self, text: bytes) -> ImportProgress:
-        """Make every block of a description. What was made before a mistake stays."""
+        """Build and import every block of a description. After an error, the blocks before it stay."""
         for position, members in enumerate(_blocks(text)):
             self._make(_ScriptReader(members, f"blocks[{position}]"))
         return self._progress
@@ -101,7 +101,7 @@ class BlockScript:
             return found
         if number is None:
             return self._made[-1] if self._made else self._core.chain.genesis
-        # a branch goes on with its own blocks, wherever the head is
+        # a branch continues on its own blocks, even if the head is on another branch
         for made in self._made:
             if made.number == number - 1:
                 return made
@@ -122,7 +122,7 @@ class BlockScript:
 
 
 class _ScriptReader:
-    """The members of one object; `place` is where it stands, for error messages."""
+    """Reads the members of one JSON object. `place` is its position in the file, for error messages."""
 
     def __init__(self, members: Mapping[str, Any], place: str) -> None:
         self._members = members
@@ -136,7 +136,7 @@ class _ScriptReader:
             raise self.wrong(name, error.problem) from None
 
     def data(self, name: str, size: int | None = None) -> bytes:
-        """Bytes of a member; none at all where it is missing."""
+        """Return the bytes of a member. Empty if the member is missing."""
         text = self._text(name)
         try:
             return b"" if text is None else parse_data_lenient(text, size)
@@ -182,7 +182,7 @@ def _objects(value: Any, where: _ScriptReader) -> list[Mapping[str, Any]]:
 
 
 def _transactions(block: _ScriptReader, state: State) -> list[Transaction]:
-    """The signed transactions of a block, each with its sender's next nonce."""
+    """Return the signed transactions of a block, each with its sender's next nonce."""
     used: Counter[Address] = Counter()
     found: list[Transaction] = []
     for one in block.objects("transactions"):

@@ -1,4 +1,4 @@
-"""Clique: makes the blocks of one signer when it may and when they are due (consensus.md 1.7).
+"""Clique: produces the blocks of one signer when they are due (consensus.md 1.7).
 
     head ─▶ may this node sign on it? ─ no ─▶ wait for another head
                   │ yes
@@ -6,7 +6,7 @@
         wait until parent + period, plus a random delay if out of turn ─▶ build, seal, commit
                   └─ another head meanwhile: begin again, except for an out-of-turn block while this signer is in turn
 
-An in-turn block is built while its signer waits (incremental_builder.py); it includes what arrives until it is due.
+While the signer waits, `incremental_builder` builds an in-turn block with the transactions that arrive until it is due.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OUT_OF_TURN_DELAY_S: Final = 0.5
-"""Unit of the random delay of an out-of-turn signer."""
+"""Unit in seconds of the random delay of an out-of-turn signer."""
 _EMPTY_RETRY_S: Final = 1.0
-"""How often a block that must not be empty is tried again without new transactions."""
+"""Seconds between attempts to build a block that must not be empty."""
 _MAX_WAIT_S: Final = 1.0
-"""Maximum time until the clock is read again, because it may have been set forward."""
+"""Maximum seconds until the clock is read again. It may have been set forward."""
 _BUILD_SHARE: Final = 0.75
-"""Share of the period for filling a block; the rest is for writing it."""
+"""Share of the block period for filling a block. The rest is for writing it."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
-"""Periods to wait for the blocks of peers that report a higher head before signing below them."""
+"""Number of block periods to wait for blocks of peers that report a higher head."""
 _GUARD_INTERVAL_S: Final = 0.1
-"""How often to check the heights of peers while signing is held back."""
+"""Seconds between two checks of the peers' heights while this signer must not sign."""
 
 
 class _Turn(Struct, frozen=True):
-    """One opportunity to make a block."""
+    """One opportunity to produce a block."""
 
     parent: HashedHeader
     snapshot: Snapshot
@@ -67,7 +67,7 @@ class _Turn(Struct, frozen=True):
 
 
 class CliqueSealer:
-    """Makes the blocks of one signer."""
+    """Produces the blocks of one signer."""
 
     hashrate = 0
 
@@ -95,7 +95,7 @@ class CliqueSealer:
         self._was_signer: bool | None = None
 
     async def run(self) -> None:
-        """Make blocks until cancelled."""
+        """Produce blocks until cancelled."""
         ignore_chain = self._chain.events.listen(self._on_chain_event)
         ignore_pool = self._assembler.pool.events.listen(self._on_pool_event)
         try:
@@ -116,7 +116,7 @@ class CliqueSealer:
     # --- one head -------------------------------------------------------------------------------
 
     async def _extend(self, parent: HashedHeader) -> None:
-        """Make a block on `parent`, or return when there is another head."""
+        """Produce a block on `parent`, or return when the head has changed."""
         turn = self._turn(parent)
         if turn is None:
             while self._chain.head.hash == parent.hash:
@@ -137,12 +137,12 @@ class CliqueSealer:
             is_ours = await self._wait_until(self._clock.now() + _EMPTY_RETRY_S, turn, or_transactions=True)
 
     def _guarded_s(self, turn: _Turn) -> float:
-        """Return the seconds for which nothing may be signed because peers report a higher head."""
+        """Return the seconds for which this signer must not sign, because peers report a higher head."""
         now, timeout_s = self._clock.now(), _GUARD_PERIODS * max(turn.period_s, 1)
         return self.guard.begins_at(turn.parent.number, turn.snapshot.signers, 1, timeout_s, now) - now
 
     def _turn(self, parent: HashedHeader) -> _Turn | None:
-        """Return this signer's turn on a head; None if it may not sign."""
+        """Return this signer's turn on a head, or None if it may not sign."""
         snapshot = self._engine.snapshot(parent, self._chain)
         number = parent.number + 1
         self._note_role(self._me in snapshot.signers, number)
@@ -154,7 +154,7 @@ class CliqueSealer:
             snapshot,
             snapshot.in_turn(number) == self._me,
             period,
-            # with period 0 only a transaction makes a block due
+            # with period 0, a block is due only when there is a transaction
             period > 0 and self._parameters.creates_empty_blocks_at(number),
         )
 
@@ -164,7 +164,7 @@ class CliqueSealer:
             log.info("role changed role=%s block=%d address=0x%s", _ROLES[is_signer], number, self._me.hex())
 
     async def _make_block(self, turn: _Turn) -> bool:
-        """Build, seal and commit; return False if there is nothing to put into the block."""
+        """Build, seal and commit. Returns False if no transaction can be included and empty blocks are off."""
         pool = self._assembler.pool
         if not turn.may_be_empty and not pool.has_executable:
             return False
@@ -177,11 +177,11 @@ class CliqueSealer:
         return True
 
     def _wishes(self, turn: _Turn, at: float) -> BlockPreferences:
-        """Return the preferences of a block made at a given time."""
+        """Return the preferences of a block produced at a given time."""
         return self._assembler.wishes(max(turn.parent.timestamp + turn.period_s, int(at)), self._vote(turn))
 
     def _begin_early(self, turn: _Turn, state: State | None, due: float) -> None:
-        """Begin the block of this turn early; `state` is given if its parent is still being written."""
+        """Begin the block of this turn early. `state` is given while its parent is still being written."""
         wait_s = due - self._clock.now()
         if wait_s > 0:
             wishes = self._wishes(turn, due)
@@ -202,7 +202,7 @@ class CliqueSealer:
             log.warning("block not imported number=%d error=%s", built.header.number, error)
 
     def _vote(self, turn: _Turn) -> Vote | None:
-        """Return a proposal that would change the signers and is not pending; none in an epoch block."""
+        """Return a proposal that would change the signers and is not cast yet. None in an epoch block."""
         if turn.number % self._parameters.epoch_length == 0:
             return None
         snapshot = turn.snapshot
@@ -212,9 +212,9 @@ class CliqueSealer:
     # --- waiting --------------------------------------------------------------------------------
 
     def _is_overtaken(self, turn: _Turn) -> bool:
-        """Whether the block is no longer worth making.
+        """Whether the head has changed, so that the block is useless.
 
-        An in-turn signer finishes its block despite an out-of-turn one, because its difficulty is higher.
+        An in-turn signer finishes its block despite an out-of-turn block, because its difficulty is higher.
         """
         head = self._chain.head
         if head.hash == turn.parent.hash:
@@ -223,7 +223,7 @@ class CliqueSealer:
         return not (turn.is_in_turn and is_rival)
 
     async def _wait_until(self, at: float, turn: _Turn, or_transactions: bool = False) -> bool:
-        """Wait for a wall time or a transaction; return False as soon as the turn is over."""
+        """Wait for a wall time or a transaction. Returns False as soon as the turn is over."""
         self._wants_transactions = or_transactions
         try:
             while not self._is_overtaken(turn):

@@ -15,7 +15,7 @@ from ophion.primitives import rlp
 from ophion.primitives.types import Hash32
 
 _MAX_CANDIDATES: Final = 8
-"""Per height. An evicted block is executed again if it is decided."""
+"""Limit per height. An evicted block is executed again if it is decided."""
 
 
 class ExecutedCandidate(Struct, frozen=True):
@@ -25,7 +25,7 @@ class ExecutedCandidate(Struct, frozen=True):
     body: Body
     execution: Execution
     built: BuiltBlock | None
-    """Set if it was built here."""
+    """The built block. None if the block was only checked."""
     started_at: float
 
 
@@ -39,7 +39,7 @@ class ExecutedCandidates:
         return len(self._blocks)
 
     def add(self, block_hash: Hash32, kept: ExecutedCandidate) -> None:
-        """Store a candidate; the number is bounded, because a height may have any number of rounds."""
+        """Store a candidate. Their number is bounded, because a height may have any number of rounds."""
         self._blocks[block_hash] = kept
         if len(self._blocks) > _MAX_CANDIDATES:
             del self._blocks[next(iter(self._blocks))]
@@ -48,10 +48,10 @@ class ExecutedCandidates:
         return self._blocks.get(block_hash)
 
     def __contains__(self, block: Candidate) -> bool:
-        """Whether this block was built or checked already: a valid block stays valid in later rounds.
+        """Whether this block was built or checked already. A valid block stays valid in later rounds.
 
-        Its hash covers the header without round and seals. The body is compared too, because a malicious peer may send
-        another one, which our round changes would repeat.
+        The hash covers the header without round and seals. The body is compared too, because a malicious peer may send
+        a different body, which our round changes would repeat.
         """
         kept = self._blocks.get(block.hash)
         return (

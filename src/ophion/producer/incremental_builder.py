@@ -4,8 +4,9 @@
     every few milliseconds    the build lane runs new transactions of the pool; sometimes it hashes the state
     finish(draft)             the block is due: runs the last transactions, then roots. None: it must be built again
 
-The parent may still be being written. Until the chain has it, the block takes new arrivals; after that also what the
-parent left in the pool. An unfinished block only costs its execution: the pool does not change before the end.
+The parent may still be being written. Until it is in the chain, the block takes only new arrivals. After that it also
+takes the transactions that the parent left in the pool. The pool does not change before the block is finished, so
+discarding an unfinished block wastes only its execution.
 
 Order and fairness (decision 91): transactions are in order of arrival while all of them fit. If an excluded transaction
 pays more than an included one, the block is started again with the best first, as the full build does. The same happens
@@ -44,42 +45,42 @@ from ophion.runtime.lanes import Lanes
 log = logging.getLogger(__name__)
 
 HEADER_BYTES: Final = 16_384
-"""Bytes of a block that are not transactions: header, withdrawals, heads of lists."""
+"""Bytes of a block that are not transactions: header, withdrawals, list prefixes."""
 _PACE_S: Final = 0.05
-"""Time between two checks for new transactions."""
+"""Seconds between two checks for new transactions."""
 _BATCH: Final = 1024
-"""Maximum number of transactions per batch: the end of the block may have to wait for one batch."""
+"""Limit of transactions per batch, because the end of the block may have to wait for one batch."""
 _SETTLED: Final = 1024
-"""Transactions between two state hashes. A lower number hashes the same accounts again and again."""
+"""Transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""This long before the block is due the state is hashed in any case, so that little is left to hash."""
+"""Seconds before the block is due at which the state is hashed in any case."""
 _LAST_LOOK_S: Final = 0.02
-"""Time of the last check before the block is due; later arrivals are run by `finish`."""
+"""Seconds before the block is due at which the last check runs. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""No batch is started this shortly before the block is due, so that `finish` does not wait."""
+"""Seconds before the block is due in which no batch starts, so that `finish` does not wait."""
 _LAST_S: Final = 0.05
-"""Time limit for the last arrivals when the block is due; the rest waits for the next block."""
+"""Time limit in seconds for the last arrivals when the block is due. Others wait for the next block."""
 _MAX_BEGINNINGS: Final = 3
-"""After this many starts the block is built when due: endless replacements must not keep a core busy."""
+"""Limit of starts. After that, the block is built when due: endless replacements must not keep a core busy."""
 
 
 class BuildPlan(Struct, frozen=True):
-    """What is known about a block before it is due."""
+    """The properties of a block that are known before it is due."""
 
     parent: HashedHeader
     state: State
     """State after the parent."""
     draft: Header
     beneficiary: Address
-    """Who earns the fees."""
+    """Address that earns the fees."""
     due: float
-    """When to finish it, in monotonic time."""
+    """When to finish the block, in monotonic time."""
     whole_s: float
-    """Build time limit of a block: a transaction that runs longer is never included."""
+    """Build time limit of a block in seconds. A transaction that runs longer is never included."""
 
 
 class Filled(Struct, frozen=True):
-    """A block, and why offered transactions were excluded."""
+    """A block, and the reasons why offered transactions were excluded."""
 
     built: BuiltBlock
     skipped: Mapping[Hash32, str]
@@ -95,7 +96,7 @@ class _BuildStep(Struct, frozen=True):
 
 
 def permitted(candidates: Sequence[Transaction], refusals: Mapping[int, str]) -> Sequence[int]:
-    """Return the positions of candidates to build: without refused ones and later ones of the same sender."""
+    """Return the positions of candidates to build, without refused ones and later ones of the same sender."""
     if not refusals:
         return range(len(candidates))
     stopped: set[Address] = set()
@@ -122,7 +123,7 @@ class IncrementalBuilder:
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
-        """`first` did not finish in the last block and gets all the time of this one."""
+        """`first` did not finish in the previous block and gets the whole build time of this one."""
         self.plan = plan
         self.unfinished: PooledTransaction | None = None
         """The transaction that was still running when the block was due."""
@@ -154,7 +155,7 @@ class IncrementalBuilder:
         self._block: DraftBlock | None = None
         self._in: dict[Hash32, PooledTransaction] = {}
         self._running: set[Hash32] = set()
-        # transactions that need no second check: included, excluded for good, or about to run
+        # transactions that need no second check: included, permanently excluded, or about to run
         self._known: set[Hash32] = set()
         self._skipped: dict[Hash32, str] = {}
         self._refused: dict[Hash32, str] = {}
@@ -165,7 +166,7 @@ class IncrementalBuilder:
         self._unsettled = 0
         self._arrived: list[PooledTransaction] = []
         self._ready: deque[PooledTransaction] = deque()
-        # while the parent is missing, transactions in the pool may be part of it
+        # without the parent in the chain, transactions in the pool may already be part of the parent
         self._must_look = self._is_published
 
     def close(self) -> None:
@@ -179,11 +180,11 @@ class IncrementalBuilder:
         self._release()
 
     def _release(self) -> None:
-        """Release the block and the state it reads, which would keep the database from reusing pages."""
+        """Release the block and its state. An open state would keep the database from reusing pages."""
         if self.is_closed and not self._is_due and self._job is None:
             self._block = None
 
-    # --- what happens meanwhile -----------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         if event.head.hash != self.plan.parent.hash:
@@ -208,7 +209,7 @@ class IncrementalBuilder:
             pace_s = min(_PACE_S, left_s) if left_s > 0 else _PACE_S
             self._timer = asyncio.get_running_loop().call_later(pace_s, self._feed)
 
-    # --- growing --------------------------------------------------------------------------------
+    # --- adding transactions ------------------------------------------------------------------------
 
     def _feed(self) -> None:
         """Run the transactions that have arrived."""
@@ -230,7 +231,7 @@ class IncrementalBuilder:
         self._job.add_done_callback(partial(self._on_fed, left_s >= self.plan.whole_s))
 
     def _next(self, most: int) -> list[PooledTransaction]:
-        """Return the next batch: at the start all that is pending, best first; later what has arrived."""
+        """Return the next batch: at the start all pending transactions, best first; later the new arrivals."""
         self._enqueue_new()
         ready, pool = self._ready, self._pool
         batch: list[PooledTransaction] = []
@@ -264,7 +265,7 @@ class IncrementalBuilder:
             return
         for one in arrived:
             if one.hash not in known:
-                # it may have closed a nonce gap, so that others follow
+                # the transaction may have closed a nonce gap, so its sender's next ones can follow
                 for item in pool.run_from(one, base_fee):
                     if item.hash in known:
                         break
@@ -280,7 +281,7 @@ class IncrementalBuilder:
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
-        """Run a batch in the build lane. The state is hashed after enough transactions."""
+        """Run a batch in the build lane. Hashes the state after `settled` transactions."""
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
@@ -309,7 +310,7 @@ class IncrementalBuilder:
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # more has arrived than one batch holds
+            # one batch could not hold all arrivals
             self._feed()
         elif self._arrived or self._must_look or self._is_spoiled or self._is_contested:
             self._schedule()
@@ -327,7 +328,7 @@ class IncrementalBuilder:
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # forgotten here: it is queued again with the transaction it waits for
+            # remove it from the known ones: it is queued again after the transaction it waits for
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -342,11 +343,11 @@ class IncrementalBuilder:
 
     @property
     def _is_contested(self) -> bool:
-        """Whether an excluded transaction seems to pay more than an included one."""
+        """Whether an excluded transaction seems to pay more than an included one. A fast estimate of `_is_outbid`."""
         return self._lowest is not None and self._left_out > self._lowest
 
     def _is_outbid(self) -> bool:
-        """As `_is_contested`, exact: transactions after a cheaper one of their sender do not count."""
+        """Whether an excluded transaction pays more, exactly. Ignores those after a cheaper one of their sender."""
         if not self._is_contested:
             return False
         ahead = 0
@@ -360,9 +361,9 @@ class IncrementalBuilder:
     # --- the end --------------------------------------------------------------------------------
 
     async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
-        """Return the block with all arrivals; None if it must be built again.
+        """Return the block with all arrivals, or None if it must be built again.
 
-        `draft` is its current header. Transactions must see the same values as in the header of the plan.
+        `draft` is the current header. Transactions must see the same values in it as in the planned header.
         """
         self._is_due = True
         if self._timer is not None:
@@ -382,7 +383,7 @@ class IncrementalBuilder:
             if self._is_outbid():
                 return None
         finally:
-            # from here on the block belongs to the lane
+            # from here on, only the lane uses the block
             self.close()
         built = await self._lane.run(partial(self._complete, batch, draft))
         if built is None and not self._is_outbid():
@@ -390,10 +391,10 @@ class IncrementalBuilder:
         return None if built is None else Filled(built, self._skipped, self._refused)
 
     def _complete(self, batch: Sequence[PooledTransaction], draft: Header) -> BuiltBlock | None:
-        """Run the last batch in the lane, then finish, unless the block must be reconsidered."""
+        """Run the last batch in the lane, then finish. Returns None if the block must be built again."""
         assert self._block is not None, "something has been run already"
         if batch:
-            # finishing hashes the whole state
+            # no state hash here: `complete` hashes the whole state
             self._note(self._run(batch, _LAST_S, sys.maxsize), False)
         built = None if self._is_contested else self._block.complete(draft)
         self._block_priority.begin()
@@ -401,5 +402,5 @@ class IncrementalBuilder:
 
 
 def _is_same(draft: Header, planned: Header) -> bool:
-    """Whether transactions see the same values in both headers. The beneficiary is compared separately."""
+    """Whether transactions see the same values in both headers. Does not compare the beneficiary."""
     return draft == replace(planned, extra_data=draft.extra_data, nonce=draft.nonce, coinbase=draft.coinbase)

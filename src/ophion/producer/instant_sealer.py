@@ -1,13 +1,13 @@
-"""Makes a block as soon as there is a transaction: the development network without `--block-period`.
+"""Produces a block as soon as there is a transaction: the development network without `--block-period`.
 
-A transaction that reaches an idle node is built and committed at once. While one block is built and written the pool
-fills, and the next block takes all of it: blocks grow with the load. After a block with many transactions the next one
-starts some milliseconds later, because each block has a fixed cost.
+A transaction that reaches an idle node is built and committed at once. While a block is built and written, the pool
+fills, and the next block takes all of it. So blocks become larger with the load. After a block with many transactions
+the next one starts some milliseconds later, because each block has a fixed cost.
 
 Developers and test suites expect the result of a transaction right after sending it. So the response to a sender waits
-for the block, unless senders are fast: one sends again at once after its last response, or many send. Those are
-answered on admission. A request for a receipt between admission and block then waits (`mined`), because some libraries
-ask again only after a further block, which an idle chain never has.
+for the block, unless senders are fast: a sender sends again right after its last response, or there are many senders.
+Fast senders get the response on admission. A request for a receipt between admission and block then waits (`mined`).
+Some libraries poll again only after another block, which never comes on an idle chain.
 
 Seals are empty; only the development network accepts that.
 """
@@ -24,19 +24,19 @@ from ophion.producer.block_assembly import Assembler
 
 _BUILD_DEADLINE_S = 1.0
 _PACES = ((64, 0.05), (8, 0.025))
-"""(transactions in a block, minimum seconds between blocks from that size on)."""
+"""(transactions in a block, minimum seconds to the next block), largest first."""
 _BLOCK_TIMEOUT_S = 0.5
-"""How long a caller waits for a block."""
+"""Seconds for which a caller waits for a block."""
 _FAST_SENDER_S = 0.002
-"""A sender that sends again sooner than this has not looked at the result of its last transaction."""
+"""A sender that sends again within this many seconds has not looked at its last result."""
 _MANY_SENDERS = 4
 _MANY_SENDERS_S = 0.01
-"""If this many responses fall into this time, there are too many senders to let them wait."""
+"""With `_MANY_SENDERS` responses within this many seconds, there are too many senders to let them wait."""
 _KEPT_SENDERS = 1024
 
 
 class InstantSealer:
-    """Seals whatever the pool holds."""
+    """Seals blocks with all executable transactions of the pool."""
 
     hashrate = 0
     guard = None
@@ -53,7 +53,7 @@ class InstantSealer:
         self._answered_at: OrderedDict[Address, float] = OrderedDict()
 
     async def run(self) -> None:
-        """Make blocks until cancelled."""
+        """Produce blocks until cancelled."""
         pool = self._assembler.pool
         ignore_pool = pool.events.listen(self._on_pool_event)
         pool.hold_answer = self._hold_answer
@@ -79,7 +79,7 @@ class InstantSealer:
             self._wake.set()
 
     async def _seal(self) -> bool:
-        """Make one block; return False if no transaction of the pool can be included now."""
+        """Produce one block. Returns False if no transaction of the pool can be included now."""
         started_at = self._clock.monotonic()
         built = await self._assembler.assemble(_BUILD_DEADLINE_S)
         if not built.body.transaction_count:
@@ -91,10 +91,10 @@ class InstantSealer:
             await asyncio.sleep(started_at + pace_s - self._clock.monotonic())
         return True
 
-    # --- those who wait for a block -------------------------------------------------------------
+    # --- waiting callers ----------------------------------------------------------------------------
 
     async def mined(self, hash: Hash32) -> None:
-        """Return once a pooled transaction is in a block, or when it will not be in one of the next."""
+        """Return when a pooled transaction is in a block, or when it will not be in one of the next blocks."""
         deadline = self._clock.monotonic() + self._patience_s
         while self._is_imminent(hash):
             if self._progress is None:
@@ -105,11 +105,11 @@ class InstantSealer:
                 return
 
     def _is_imminent(self, hash: Hash32) -> bool:
-        """Whether a transaction is pending and blocks are being made."""
+        """Whether a transaction is pending and the sealer is running."""
         return (self._is_busy or self._wake.is_set()) and self._assembler.pool.get(hash) is not None
 
     def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
-        """Return a future to wait for before the sender gets its response; called by the pool on admission."""
+        """Return a future that delays the response to the sender, or None. The pool calls this on admission."""
         now = self._clock.monotonic()
         answers = self._answers
         has_many_senders = len(answers) == _MANY_SENDERS and now - answers[0] < _MANY_SENDERS_S

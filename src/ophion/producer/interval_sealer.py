@@ -1,4 +1,4 @@
-"""Makes a block at a fixed interval, empty or not: the development network with `--block-period`."""
+"""Produces a block at a fixed interval, empty or not: the development network with `--block-period`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.producer.block_assembly import Assembler
 
 _BUILD_SHARE = 0.75
-"""Share of the period for filling a block; the rest is for writing it."""
+"""Share of the period for filling a block. The rest is for writing it."""
 
 
 class IntervalSealer:
@@ -23,7 +23,7 @@ class IntervalSealer:
         self._period_s = period_s
 
     async def run(self) -> None:
-        """Make blocks until cancelled."""
+        """Produce blocks until cancelled."""
         assembler, clock = self._assembler, self._assembler.clock
         due = clock.monotonic() + self._period_s
         try:
@@ -32,10 +32,10 @@ class IntervalSealer:
                 await asyncio.sleep(due - clock.monotonic())
                 started_at = clock.monotonic()
                 built = await assembler.assemble(self._period_s * _BUILD_SHARE)
-                # the next block is built while this one is written
+                # build the next block while this one is written
                 self._begin_early(assembler.chain.engine.hashed(built.header), built.state, due + self._period_s)
                 await assembler.commit(built.header, built, started_at)
-                # a block that took longer than the period delays the schedule instead of causing a backlog
+                # a block that takes longer than the period delays the schedule, so that no backlog builds up
                 due = max(due + self._period_s, clock.monotonic())
         finally:
             assembler.discard_early()

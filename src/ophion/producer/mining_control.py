@@ -20,21 +20,21 @@ log = logging.getLogger(__name__)
 
 
 class CoinbaseNotSet(OphionError):
-    """Mining needs a coinbase."""
+    """Raised when mining starts without a coinbase."""
 
     def __init__(self) -> None:
         super().__init__("Coinbase not set. Unable to start mining without a coinbase")
 
 
 class CoinbaseFixed(OphionError):
-    """Under proof of authority the reward goes to the producer's own address."""
+    """Raised under proof of authority, where the reward goes to the producer's own address."""
 
     def __init__(self) -> None:
         super().__init__("The coinbase cannot be set on a proof-of-authority network")
 
 
 class ProductionUnavailable(OphionError):
-    """This node cannot make blocks on this network."""
+    """Raised when this node cannot produce blocks on this network."""
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
@@ -42,23 +42,23 @@ class ProductionUnavailable(OphionError):
 
 
 class Sealer(Protocol):
-    """Makes blocks in one way."""
+    """One way to produce blocks."""
 
     hashrate: int
-    """Hashes per second of the own search; 0 without one."""
+    """Hashes per second of the node's own miner. 0 without one."""
 
     @property
     def guard(self) -> PeerHeightGuard | None:
-        """Under proof of authority: keeps the sealer from signing below the height of its peers."""
+        """The guard that keeps a proof-of-authority sealer from signing below the height of its peers."""
 
     async def run(self) -> None:
-        """Make blocks until cancelled."""
+        """Produce blocks until cancelled."""
 
 
 class MiningControl:
-    """Block production for operators and clients; a service.
+    """Block production for operators and clients. A service.
 
-    `author` is the node's own address under proof of authority and None under proof of work, where the coinbase is
+    `author` is the node's own address under proof of authority. It is None under proof of work, where the coinbase is
     configurable. `desk` serves external miners, under proof of work only.
     """
 
@@ -88,11 +88,11 @@ class MiningControl:
 
     @property
     def is_mining(self) -> bool:
-        """Whether blocks are being made; false while the node is behind its network."""
+        """Whether blocks are being produced. False while the node is behind its network."""
         return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
-        """Start making blocks; raise `CoinbaseNotSet` without a coinbase."""
+        """Start producing blocks. Raises `CoinbaseNotSet` without a coinbase."""
         if self._sealer is None:
             raise ProductionUnavailable(self._engine_name)
         if self.coinbase is None:
@@ -101,25 +101,25 @@ class MiningControl:
         self._changed.set()
 
     def stop(self) -> None:
-        """Stop making blocks; a block being written is finished."""
+        """Stop producing blocks. A block that is being written is finished."""
         self._is_wanted = False
         self._changed.set()
 
     def follow(self, is_in_sync: bool) -> None:
-        """Pause while this node is far behind its network: a block on an old head is useless."""
+        """Pause while this node is far behind its network, because a block on an old head is useless."""
         if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync
         self._changed.set()
 
     def watch_peers(self, reported: ReportedHeights) -> None:
-        """Do not sign below the height that these peers report until they had time to send their blocks."""
+        """Delay signing while these peers report a higher head, so that they can send their blocks."""
         guard = None if self._sealer is None else self._sealer.guard
         if guard is not None:
             guard.watch(reported)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the sealer while mining is enabled; raise its failure."""
+        """Run the sealer while mining is enabled. Raises its failure."""
         ready()
         while True:
             if self.is_mining and self._sealer is not None:
@@ -147,9 +147,9 @@ class MiningControl:
             await self._changed.wait()
 
     def mined(self, hash: Hash32) -> Awaitable[None] | None:
-        """Return an awaitable to wait for before reporting that a pooled transaction has no receipt.
+        """Return an awaitable that ends when a pooled transaction is mined, or will not be mined soon.
 
-        None if blocks are not made at once: the client then polls again.
+        None if the sealer does not produce blocks at once. The client then polls again.
         """
         sealer = self._sealer
         return sealer.mined(hash) if self._is_wanted and isinstance(sealer, InstantSealer) else None
@@ -158,11 +158,11 @@ class MiningControl:
 
     @property
     def coinbase(self) -> Address | None:
-        """The rewarded address; None when none is set."""
+        """The rewarded address, or None if none is set."""
         return self._settings.coinbase if self._author is None else self._author
 
     def set_coinbase(self, coinbase: Address) -> None:
-        """Reward this account from the next block on; `CoinbaseFixed` under proof of authority."""
+        """Set the rewarded address from the next block on. Raises `CoinbaseFixed` under proof of authority."""
         if self._author is not None:
             raise CoinbaseFixed
         self._settings.coinbase = coinbase
@@ -173,14 +173,14 @@ class MiningControl:
         return self._settings.extra_data
 
     def set_extra_data(self, extra_data: bytes) -> None:
-        """Set the extra data of later blocks; `ValueError` above 32 bytes."""
+        """Set the extra data of later blocks. Raises `ValueError` above 32 bytes."""
         if len(extra_data) > MAX_EXTRA_DATA:
             raise ValueError(f"extra data of {len(extra_data)} bytes; at most {MAX_EXTRA_DATA} are allowed")
         self._settings.extra_data = extra_data
 
     @property
     def target_gas_limit(self) -> int | None:
-        """Target of the gas limit of our blocks; None keeps it."""
+        """Target of the gas limit of our blocks. None keeps the current limit."""
         return self._settings.target_gas_limit
 
     def set_target_gas_limit(self, gas_limit: int | None) -> None:
@@ -191,22 +191,22 @@ class MiningControl:
 
     @property
     def hashrate(self) -> int:
-        """Hashes per second of the own search and of external miners."""
+        """Hashes per second of the node's own miner and of external miners."""
         own = 0 if self._sealer is None else self._sealer.hashrate
         return own + (0 if self._desk is None else self._desk.reported_hashrate)
 
     async def get_work(self) -> Work | None:
-        """Return work for an external miner; None if there is none."""
+        """Return work for an external miner, or None."""
         if self._desk is None or not self._is_wanted or self.coinbase is None:
             return None
         return await self._desk.work()
 
     async def submit_work(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
-        """Submit a nonce of an external miner; return whether it made a block."""
+        """Submit a nonce of an external miner. Returns whether it sealed a block."""
         return self._desk is not None and await self._desk.submit(nonce, seal_hash, mix_hash)
 
     def submit_hashrate(self, rate: int, miner: Hash32) -> bool:
-        """Record the hash rate of an external miner; return whether external mining is supported."""
+        """Record the hash rate of an external miner. Returns whether external mining is supported."""
         if self._desk is None:
             return False
         self._desk.report_hashrate(rate, miner)

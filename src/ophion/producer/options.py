@@ -1,4 +1,4 @@
-"""Options of block production and consensus; the genesis file fixes the rest."""
+"""Options of block production and consensus. Further settings are in the genesis file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`PeerHeightGuard`: keeps a validator from signing below the height of its peers.
 
-A validator with an old or empty database would sign blocks that its network decided long ago. So it signs nothing while
-its peers report a higher head, for at most one timeout after the last block it received. The bound keeps peers that
-report false heights from stopping it.
+A validator with an old or empty database would sign blocks at heights that its network decided long ago. So it signs
+nothing while its peers report a higher head, for at most one timeout after the last block it received. The limit
+protects it from peers that report false heights.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TypeAlias
 from ophion.primitives.types import Address
 
 ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
-"""Address and height of every connected peer whose best block is known."""
+"""Returns address and height of every connected peer whose best block is known."""
 
 
 class PeerHeightGuard:
-    """Decides when a validator may sign on a head. Without peers it always may."""
+    """Decides when a validator may sign on a head. Without peers it may always sign."""
 
     def __init__(self, me: Address) -> None:
         self._me = me
@@ -35,17 +35,17 @@ class PeerHeightGuard:
         self._reported = reported
 
     def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
-        """Return the wall time before which nothing may be signed on `head`; 0 if it may be signed now.
+        """Return the wall time before which nothing may be signed on `head`, or 0 if it may be signed now.
 
-        `needed` is the number of other validators whose heads must be known after the start. All peers count then.
-        Later only validators count: node ids are free, and each could delay one block.
+        `needed` is the number of other validators whose heads must be known after the start. During that time all peers
+        count. Later only validators count, because node ids are free and each could delay one block.
         """
         if self._reported is None or len(validators) < 2 or self._me not in validators:
             return 0.0
         reported = dict(self._reported())
         known = [address for address in reported if address in validators]
         if self._deadline is not None and now >= self._deadline:
-            # the head of a later call may be a block of our own
+            # settled: in a later call the head may be a block of our own
             self._is_settled, self._deadline = True, None
             self._distrusted.update(address for address in known if reported[address] > head)
         if self._is_settled:

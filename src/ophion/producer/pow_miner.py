@@ -1,8 +1,8 @@
-"""Proof of work: candidates, the own search, and work for external miners.
+"""Proof of work: candidates, the node's own miner, and work for external miners.
 
 A candidate is a complete block without nonce. Rust threads search in slices of about a tenth of a second, so that a new
-head or a stop is noticed. External miners receive its seal hash. The first nonce wins; submitted work is verified like
-any imported block.
+head or a stop takes effect soon. External miners receive the seal hash. The first valid nonce seals the block.
+Submitted work is verified like an imported block.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _KEPT_CANDIDATES = 16
 _KEPT_MINERS = 256
 _REPORT_LIFETIME_S = 600.0
 _REFRESH_S = 2.0
-"""Age after which a candidate takes in new transactions."""
+"""Age in seconds after which new transactions replace a candidate."""
 _LIFETIME_S = 10.0
-"""Age after which a candidate is replaced for its timestamp alone."""
+"""Age in seconds after which a candidate is replaced even without new transactions, for its timestamp."""
 _PAUSE_S = 1.0
-"""Pause after a block that is too early."""
+"""Seconds to pause after a block that is too early."""
 _EPOCH_LENGTH = 30_000
 _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
 
 
 class Work(Struct, frozen=True):
-    """What an external miner needs."""
+    """The values that an external miner needs."""
 
     seal_hash: Hash32
     seed_hash: Hash32
     target: Hash32
-    """Largest result that proves the work."""
+    """Largest hash result that proves the work."""
     number: int
 
 
@@ -60,7 +60,7 @@ class _Candidate(Struct, frozen=True):
 
 
 class WorkPackages:
-    """Hands out candidates and accepts nonces of the own search and of external miners."""
+    """Provides candidates and accepts nonces of the node's own miner and of external miners."""
 
     def __init__(self, assembler: Assembler, lane: Lane) -> None:
         self._assembler = assembler
@@ -84,7 +84,7 @@ class WorkPackages:
             self._reports.popitem(last=False)
 
     async def candidate(self) -> _Candidate:
-        """Return a candidate on the head; renewed when the head or, after a while, the pool has changed."""
+        """Return a candidate on the head. Renews it when the head or, after a while, the pool has changed."""
         async with self._making:
             current = self._current
             if current is not None and self._is_good(current):
@@ -116,7 +116,7 @@ class WorkPackages:
         return Work(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
 
     async def submit(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
-        """Accept a nonce; return False if its candidate is unknown or outdated, or the work is invalid."""
+        """Accept a nonce. Returns False if its candidate is unknown or outdated, or the work is invalid."""
         candidate = self._recent.get(seal_hash)
         if candidate is None or not self.is_current(candidate):
             return False
@@ -127,7 +127,7 @@ class WorkPackages:
         return await self.seal(candidate, nonce, mix_hash)
 
     async def seal(self, candidate: _Candidate, nonce: int, mix_hash: Hash32) -> bool:
-        """Commit a candidate with its nonce; return False if another block was faster or the block is too early."""
+        """Commit a candidate with its nonce. Returns False if another block was faster or this one is too early."""
         built = candidate.built
         if not self.is_current(candidate):
             return False
@@ -143,7 +143,7 @@ class WorkPackages:
         return True
 
     def is_current(self, candidate: _Candidate) -> bool:
-        """Whether it extends the head."""
+        """Whether the candidate extends the head."""
         return candidate.built.header.parent_hash == self._assembler.chain.head.hash
 
 
@@ -161,7 +161,7 @@ class PowMiner:
         self._threads = threads
 
     async def run(self) -> None:
-        """Make blocks until cancelled. Without threads of its own the node only serves external miners."""
+        """Produce blocks until cancelled. Without own threads, the node only serves external miners."""
         if not self._threads:
             await asyncio.Event().wait()
         attempts = _FIRST_SLICE
@@ -177,7 +177,7 @@ class PowMiner:
             self.hashrate = 0
 
     async def _search(self, candidate: _Candidate, nonce: int, attempts: int) -> tuple[tuple[int, Hash32] | None, int]:
-        """Search one slice; return how many attempts the next one should have."""
+        """Search one slice. Returns the nonce and mix hash, if found, and the number of attempts for the next slice."""
         header = candidate.built.header
         clock = self._assembler.clock
         started_at = clock.monotonic()
@@ -186,7 +186,7 @@ class PowMiner:
             lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
         )
         took = max(clock.monotonic() - started_at, 1e-6)
-        # nonces are tried in order: with a low difficulty no slice is searched to its end
+        # nonces are tried in order, and the search stops at the first valid one
         tried = count if found is None else found[0] - nonce + 1
         self.hashrate = int(tried / took)
         if found is None:

@@ -10,7 +10,7 @@ from ophion.primitives.types import Address
 
 
 class Gossip(Protocol):
-    """Carries messages between validators. What comes in goes to `BftDriver.received`."""
+    """Carries messages between validators. Received messages go to `BftDriver.received`."""
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         """Send an own message to the validators of its height."""
@@ -22,7 +22,7 @@ class Gossip(Protocol):
         """Relay a received message, byte for byte, to validators that are not in `exclude`."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """A peer sends messages of later heights: its chain has at least this block."""
+        """Request synchronisation: a peer sends messages of later heights, so its chain has at least this block."""
 
     def connected(self) -> Collection[Address]:
         """Addresses of connected validators."""
@@ -31,23 +31,23 @@ class Gossip(Protocol):
         """Client names of connected validators."""
 
     def client_of(self, address: Address) -> str | None:
-        """Return the client name of a validator; None if it is not connected."""
+        """Return the client name of a validator, or None if it is not connected."""
 
 
 class NoPeers:
     """`Gossip` of a node without peers."""
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
-        """Sends nothing; the machine has counted its own message already."""
+        """Send nothing. The state machine has already counted its own message."""
 
     def send(self, message: BftMessage, to: Address) -> None:
-        """Sends nothing."""
+        """Send nothing."""
 
     def relay(self, message: BftMessage, exclude: Collection[Address | None]) -> None:
-        """Sends nothing."""
+        """Send nothing."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """Requests nothing."""
+        """Request nothing."""
 
     def connected(self) -> Collection[Address]:
         return ()

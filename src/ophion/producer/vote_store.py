@@ -16,18 +16,20 @@ from ophion.primitives.types import Address
 from ophion.runtime.lanes import Lanes
 
 MEMORY_KEY: Final = "bft-memory"
-"""Database key. The value is protocol name, validator address, a zero byte and the encoded votes.
+"""Database key of the votes.
 
-A backup omits the votes; earlier versions omit the address."""
+The value is protocol name, validator address, a zero byte and the encoded votes. A backup omits the votes; records of
+earlier versions have no address.
+"""
 
 
 def without_votes(record: bytes) -> bytes:
-    """Return a copy of the record that keeps its owner and has no votes."""
+    """Return a copy of the record with its owner but without votes."""
     return record.partition(b"\0")[0] + b"\0"
 
 
 class VoteStore:
-    """Stores the votes of one validator. A database copied from another node holds the votes of that node."""
+    """Stores the votes of one validator. A database copied from another node contains the votes of that node."""
 
     def __init__(self, store: Store, lanes: Lanes, validator: Address) -> None:
         self._store = store
@@ -36,17 +38,17 @@ class VoteStore:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the database holds no votes of this validator: new, lost disk or another's database."""
+        """Whether the database has no votes of this validator: it is new, or copied from another validator."""
         return self._record() is None
 
     @property
     def other(self) -> str | None:
-        """Address of the other validator that wrote this database, if any."""
+        """Address of another validator that wrote this database, if any."""
         _, validator, _ = self._parts()
         return None if validator in (b"", self._validator) else f"0x{validator.decode()}"
 
     async def remember(self, protocol: BftProtocol, memory: DurableVotes) -> None:
-        """Write the votes; return when they are on disk."""
+        """Write the votes. Returns when they are on disk."""
         record = b" ".join((protocol.name.encode(), self._validator)) + b"\0" + memory.encode()
 
         def write() -> None:
@@ -56,7 +58,7 @@ class VoteStore:
         await self._lanes.write.run(write)
 
     def recall(self, protocol: BftProtocol) -> DurableVotes | None:
-        """Return the votes of an earlier run. Votes of another protocol belong to an earlier height and are ignored."""
+        """Return the votes of an earlier run. Ignores votes of another protocol, which belong to an earlier height."""
         record = self._record()
         if record is None:
             return None

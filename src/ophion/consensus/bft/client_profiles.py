@@ -1,8 +1,8 @@
 """Chooses message forms for peers of other client versions (consensus.md 0.6, 3.3).
 
 Besu 26.1 and later write a slot for block access lists into proposals and round changes. Earlier versions and Pantheon
-1.2 do not, and neither form is accepted by the other side. Ophion reads both; it writes the configured form or the one
-its peers use.
+1.2 do not write it. Each of them rejects the other form. Ophion reads both forms. It writes the configured form, or the
+form that its peers use.
 
 GoQuorum computes digests without the round of a block. It treats a block of a later round as another block unless its
 round is written as 0. All other clients use the block as sent.
@@ -40,7 +40,7 @@ class ProfileChoice(Enum):
 def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
     """Choose the profile of one height from the client names in the Hello messages of connected validators.
 
-    Ophion reads both forms, so Ophion peers do not count. The slot is written only if all others use it.
+    Ophion peers do not count, because Ophion reads both forms. The slot is written only if all other clients use it.
     """
     if choice is not ProfileChoice.AUTO:
         return Profile(choice.value)
@@ -49,7 +49,7 @@ def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
 
 
 def hides_round(clients: Iterable[str]) -> bool:
-    """Whether to send QBFT blocks of later rounds with round 0. Only if all other clients require it."""
+    """Whether to send QBFT blocks of later rounds with round 0: only if all peers of other clients require it."""
     others = _others(clients)
     return bool(others) and all(_QUORUM in client for client in others)
 

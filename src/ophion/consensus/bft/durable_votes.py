@@ -1,12 +1,12 @@
 """Votes that a validator stores on disk so that it does not contradict them after a restart.
 
-Neither Besu nor Pantheon 1.2 stores votes, and both can fork after a badly timed restart (consensus.md 6.2, I-07). Two
-facts must survive:
+Neither Besu nor Pantheon 1.2 stores votes, and both can fork after a badly timed restart (consensus.md 6.2, I-07). A
+validator must remember two facts:
 
 * *prepared*: the proof that a quorum prepared a block. Every later round change of the height must repeat it, because
   another validator may have committed that block;
-* *round*: the highest round voted in or requested. The validator must not vote differently there, nor vote in an
-  earlier round, because a proposal may already use its round change.
+* *round*: the highest round in which it has voted, or which it has requested. In this round it must repeat the same
+  vote. In earlier rounds it must not vote, because a proposal may already use its round change.
 
 A restarted validator therefore does not begin at round 0. If it had only requested a round, it repeats the request; if
 it had voted, it continues with the next round. After a restart of the whole network the repeated requests form a quorum
@@ -29,7 +29,7 @@ _VERSION = 1
 
 
 class RecalledVotes(Protocol):
-    """Decodes stored parts; both protocols implement it."""
+    """Decodes parts of stored votes. Both protocols implement it."""
 
     def signed_proposal(self, data: bytes) -> SignedProposal: ...
     def prepare(self, data: bytes) -> Prepare: ...
@@ -41,19 +41,19 @@ class DurableVotes(Struct, frozen=True):
 
     height: int
     round: int = 0
-    """Highest round this validator has voted in or requested."""
+    """Highest round in which this validator has voted, or which it has requested."""
     vote: Hash32 | None = None
-    """Digest it proposed, prepared or committed in `round`; None if it has only requested that round."""
+    """Digest that this validator proposed, prepared or committed in `round`. None if it only requested the round."""
     prepared: PreparedRound | None = None
     """Latest proof of preparation of this height."""
 
     @property
     def resume_round(self) -> int:
-        """Round in which a restarted validator continues."""
+        """The round in which the validator continues after a restart."""
         return self.round + 1 if self.vote is not None else self.round
 
     def encode(self) -> bytes:
-        """Bytes for the database; `decode` reads them."""
+        """Encode for the database. `decode` reads the result."""
         prepared: list[rlp.Encodable] = []
         if self.prepared is not None:
             signed = self.prepared.proposal
@@ -67,7 +67,7 @@ class DurableVotes(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes, recall: RecalledVotes) -> DurableVotes:
-        """Decode stored votes; `DecodeError` if they are of another version or protocol."""
+        """Decode stored votes. Raises `DecodeError` if they are of another version or protocol."""
         items = rlp.decode_list(data)
         if not items or items[0] != rlp.scalar(_VERSION):
             raise DecodeError("not a record of this version", "remembered consensus state")

@@ -1,7 +1,7 @@
 """`Engine` for IBFT 2.0 and QBFT: hashing, header rules and validators, shared by both protocols.
 
-Proposals are checked with the light rules, sealed headers with the full rules; the difference is the seals
-(consensus.md 2.4). Blocks are final once imported, so fork choice only moves forward.
+Sealed headers are checked with the full rules, proposals with the light rules, which skip the seals (consensus.md 2.4).
+Imported blocks are final, so fork choice only extends the head.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
-"""Headers whose sealers are cached: twice the number that synchronisation holds before import."""
+"""Limit of headers whose sealers are cached: twice the number that synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
-"""Seals recovered per batch of headers: enough for a hundred validators, some tenths of a second of work."""
+"""Limit of seals recovered per batch of headers. Enough for a hundred validators; takes some tenths of a second."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -59,7 +59,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # keyed by hash and extra data, which cover the whole header; gossiped headers are verified twice
+        # keyed by hash and extra data, which cover the whole header. Gossiped headers are verified twice
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -74,7 +74,7 @@ class BftEngine:
     # --- what a header says ---------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
-        """Hash the header without round and seals; genesis is hashed whole."""
+        """Hash the header without round and seals. The genesis header is hashed in full."""
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
@@ -84,16 +84,16 @@ class BftEngine:
         return header.header.coinbase
 
     def beneficiary(self, header: HashedHeader) -> Address:
-        """The builder, unless the network names another beneficiary."""
+        """Return the builder of the block, or the beneficiary that the network configures."""
         return self._settings(header.header).beneficiary or header.header.coinbase
 
     def rewards(self, header: HashedHeader, ommers: Sequence[Header]) -> list[tuple[Address, int]]:
-        """The configured reward, if any."""
+        """Return the configured block reward, if any."""
         reward = self._settings(header.header).reward_wei
         return [(self.beneficiary(header), reward)] if reward else []
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """The validators of the next block."""
+        """Return the validators of the next block."""
         return self.validators.after(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
@@ -103,7 +103,7 @@ class BftEngine:
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the validators that decided this block, as listed in its header.
 
-        In contract mode headers list none; the contract at that block names them (consensus.md 4.1).
+        In contract mode the header lists no validators; the contract at that block lists them (consensus.md 4.1).
         """
         listed = self.validators.extra(header.header).validators
         if not listed and self._settings(header.header).contract is not None:
@@ -111,7 +111,7 @@ class BftEngine:
         return listed
 
     def has_votes(self, after: HashedHeader) -> bool:
-        """Whether the next block may carry a vote; false in contract mode."""
+        """Whether the next block may carry a vote. False in contract mode."""
         return self.validators.contract_after(after) is None
 
     def next_vote(
@@ -126,7 +126,7 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data is well-formed and lists validators, unless a contract does."""
+        """Check that the extra data is well-formed. Without a validator contract, it must also list validators."""
         try:
             validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:
@@ -140,7 +140,7 @@ class BftEngine:
         """Check the full rules, for sealed blocks."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # last, so that a block that is too early is known to come from a validator
+        # checked last: then a block that is too early is known to come from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
@@ -184,7 +184,7 @@ class BftEngine:
             raise InvalidHeader("validators", "listed or voted on", "neither, as a contract names them")
 
     def _check_seals(self, header: HashedHeader, validators: tuple[Address, ...]) -> None:
-        """Check that a quorum of distinct validators has sealed."""
+        """Check that a quorum of distinct validators has sealed the header."""
         seals = self.validators.extra(header.header).seals
         if len(seals) > len(validators):
             raise InvalidHeader("committed seals", len(seals), f"at most {len(validators)}")
@@ -213,7 +213,7 @@ class BftEngine:
             self._sealers.popitem(last=False)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover who made the commit seals."""
+        """Recover and cache the authors of commit seals before the headers are verified."""
         if self._recover_seal is not seal_author:
             return
         pairs: list[tuple[Hash32, Signature]] = []
@@ -223,9 +223,9 @@ class BftEngine:
                 seals = self.validators.extra(header.header).seals
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
-                continue  # reported when the header is verified
+                continue  # `verify` reports the error
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                break  # a malicious peer can add any number of seals: the rest is recovered during verification
+                break  # a malicious peer can add any number of seals: `verify` recovers the rest
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))
@@ -233,12 +233,12 @@ class BftEngine:
             self._keep_sealers(header, tuple(islice(found, count)))
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Check that there are none."""
+        """Check that the block has no ommers."""
         if ommers:
             raise InvalidBlock("number of ommers", len(ommers), 0)
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer only blocks that extend the head: committed blocks are final."""
+        """Prefer only blocks that extend the head, because committed blocks are final."""
         cursor: HashedHeader | None = tip.header
         while cursor is not None and cursor.number > head.header.number + 1:
             cursor = chain.header(cursor.parent_hash)
@@ -247,7 +247,7 @@ class BftEngine:
     # --- making blocks --------------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return a header of round 0 without seals. The vote is always written, in epoch blocks too."""
+        """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
         number = parent.number + 1
         least = self.schedule.next_timestamp(parent.number, parent.timestamp)
         timestamp = max(wishes.timestamp, least)
@@ -305,11 +305,11 @@ class BftEngine:
         )
 
     def header_form(self, number: int) -> HeaderForm | None:
-        """Return the form of headers after Shanghai that the genesis file fixes, if any."""
+        """Return the header form that the genesis file sets for blocks after Shanghai, if any."""
         return self.schedule.era(number).parameters.header_form
 
     def limits(self, number: int) -> MessageLimits:
-        """Return the genesis file's message limits at a block."""
+        """Return the message limits that the genesis file sets for a block."""
         parameters = self.schedule.era(number).parameters
         return MessageLimits(
             parameters.message_queue_limit,

@@ -1,9 +1,9 @@
 """Events and effects of the BFT state machine.
 
-Events report facts or expired timers; effects are orders. The driver runs the effects of one `handle` call in order: a
-`Remember` is on disk before the `Multicast` after it is sent, so a validator killed in between has sent no vote
-(consensus.md 2.10). Slow orders (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event; the machine
-handles messages meanwhile.
+Events report facts or expired timers. Effects are commands for the driver, which runs the effects of one `handle` call
+in order. So a `Remember` is on disk before the next `Multicast` is sent, and a validator killed in between has sent no
+vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event; the state
+machine handles messages meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Head(Struct, frozen=True):
     hash: Hash32
     timestamp: int
     builder: Address
-    """Coinbase of the block, from which the next proposer follows."""
+    """Coinbase of the block. It determines the next proposer."""
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -41,14 +41,13 @@ class NewHead(Struct, frozen=True):
     timing: RoundTiming
     """Timing of the next block; transitions may change it."""
     begins_at: float = 0.0
-    """Wall time before which this validator must not sign at the next height because peers report a higher head.
-
-    The same head with an earlier time ends the wait.
+    """Wall time before which this validator must not sign at the next height, because peers report a higher head. An
+    event with the same head and an earlier time ends the wait.
     """
 
 
 class MessageReceived(Struct, frozen=True):
-    """A peer has sent a message. `peer` is the validator address of that peer, not of the author."""
+    """A peer has sent a message. `peer` is the validator address of the sender, which need not be the author."""
 
     message: BftMessage
     peer: Address | None
@@ -74,22 +73,22 @@ class ProposalBuilt(Struct, frozen=True):
     round: int
     block: Candidate
     is_empty: bool
-    """Whether it has no transactions: QBFT may delay such blocks (consensus.md 3.5)."""
+    """Whether the block has no transactions. QBFT may delay such blocks (consensus.md 3.5)."""
 
 
 class ProposalChecked(Struct, frozen=True):
-    """Result of `CheckProposal`; `problem` explains in one sentence why the block is invalid."""
+    """Result of `CheckProposal`. `problem` explains in one sentence why the block is invalid."""
 
     height: int
     round: int
     digest: Hash32
     problem: str | None
     is_body_wrong: bool = False
-    """Whether body and header do not match. Any sender may have replaced the body: only the header is signed."""
+    """Whether body and header do not match. Any sender can replace the body, because only the header is signed."""
 
 
 class TaskFailed(Struct, frozen=True):
-    """A block could not be built or imported. The round timer triggers the next step."""
+    """A block could not be built or imported. The round timer starts the next round."""
 
     height: int
     round: int
@@ -97,7 +96,7 @@ class TaskFailed(Struct, frozen=True):
 
 
 class Connected(Struct, frozen=True):
-    """A peer that may be a validator has connected; it receives the messages it missed."""
+    """A peer that may be a validator has connected. It must receive the messages it missed."""
 
     peer: Address
 
@@ -122,14 +121,14 @@ BftEvent: TypeAlias = (
 
 
 class TimerKind(Enum):
-    """Kinds of timers. At most one timer of each kind runs; setting it again replaces it."""
+    """Kinds of timers. At most one timer of each kind runs. Setting a timer again replaces it."""
 
     BLOCK = "block"
     ROUND = "round"
 
 
 class SetTimer(Struct, frozen=True):
-    """Return `event` to the machine at wall time `at`, at once if that has passed."""
+    """Return `event` to the state machine at wall time `at`, or at once if that time has passed."""
 
     kind: TimerKind
     at: float
@@ -167,7 +166,7 @@ class RelayMessage(Struct, frozen=True):
 
 
 class BuildProposal(Struct, frozen=True):
-    """Build a block on the head; answer with `ProposalBuilt` or `TaskFailed`."""
+    """Build a block on the head. Finishes with `ProposalBuilt` or `TaskFailed`."""
 
     parent: Hash32
     height: int
@@ -178,24 +177,24 @@ class BuildProposal(Struct, frozen=True):
 class CheckProposal(Struct, frozen=True):
     """Compare the body with the header, check the header by the light rules and execute the block.
 
-    The answer is `ProposalChecked`.
+    Finishes with `ProposalChecked`.
     """
 
     proposal: Proposal
 
 
 class ImportBlock(Struct, frozen=True):
-    """Import a block that a quorum has committed. `NewHead` reports success, `TaskFailed` failure."""
+    """Import a block that a quorum has committed. Finishes with `NewHead` or `TaskFailed`."""
 
     block: Candidate
-    """With `round` inside, without seals."""
+    """The block with `round` in its extra data, without seals."""
     round: int
     seals: tuple[Signature, ...]
-    """In order of arrival; at least a quorum, one per validator."""
+    """At least a quorum of seals, one per validator, in order of arrival."""
 
 
 class CatchUp(Struct, frozen=True):
-    """A peer sends messages of later heights: its chain has at least this block."""
+    """Synchronise: a peer sends messages of later heights, so its chain has at least this block."""
 
     peer: Address | None
     height: int

@@ -1,8 +1,7 @@
 """The extra data of a BFT header: its content and its three encodings.
 
-A header is hashed in three ways (consensus.md 2.3): in full, as sent; without seals, which validators agree on and
-seal; and without seals and round, which is the block hash. The block hash therefore does not depend on the round or the
-seals.
+A header is hashed in three forms (consensus.md 2.3). The full form is the header as sent. Validators agree on and seal
+the form without seals. The block hash covers the form without seals and round, so it is the same in every round.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, S
 VANITY_LENGTH: Final = 32
 ADD_MARK: Final = b"\xff"
 _MAX_OTHER_ITEMS: Final = 16
-"""Items besides addresses and seals, including those that later clients may append."""
+"""Limit of items besides addresses and seals, including items that later clients may append."""
 _PLACE: Final = "extra data"
 
 
@@ -30,9 +29,9 @@ class ExtraForm(Enum):
 
     FULL = "full"
     FOR_SEAL = "digest"
-    """Without seals: the validators agree on it and seal it."""
+    """Without seals. Validators agree on this form and seal it."""
     FOR_HASH = "hash"
-    """Without seals and round: the block hash."""
+    """Without seals and round. Its hash is the block hash."""
 
 
 class BftExtraData(Struct, frozen=True):
@@ -54,12 +53,12 @@ def encode_validators(validators: tuple[Address, ...]) -> bytes:
 
 
 def own_vanity(configured: bytes) -> bytes:
-    """Return configured extra data as vanity of own blocks: left-padded with zeros, cut to 32 bytes."""
+    """Return the vanity of own blocks: the configured extra data, left-padded with zeros, cut to 32 bytes."""
     return configured.rjust(VANITY_LENGTH, b"\0")[:VANITY_LENGTH]
 
 
 def split_items(data: bytes, wanted: int, exactly: bool) -> list[rlp.Item]:
-    """Return the items of an extra data list; `exactly` refuses more than `wanted`."""
+    """Return the items of an extra data list. With `exactly`, more than `wanted` items are an error."""
     items = rlp.decode_list(data, max_items=_MAX_OTHER_ITEMS + len(data) // ADDRESS_LENGTH)
     if len(items) < wanted or (exactly and len(items) > wanted):
         raise DecodeError(f"{len(items)} items instead of {wanted}", _PLACE)

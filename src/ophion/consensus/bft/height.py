@@ -6,15 +6,15 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
    keeps vote and round across a restart. Two quorums share an honest validator, so at most one digest is prepared.
 2. An own commit counts only after `prepared` is set and stored. So when Q commits exist, at least Q - f honest
    validators hold the proof of that digest.
-3. A later round needs Q round changes. One of them comes from such a validator and carries the proof, and
+3. A later round needs Q round changes. At least one of them comes from a validator of step 2 and carries the proof.
    `Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the
    same block.
 4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures it
    while the process runs, `DurableVotes.resume_round` after a restart.
 
 Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
-a later round. At the cap no validator leaves a round before a quorum has been there for a whole timeout
-(`_needs_gathering`). So an honest quorum meets in one round and stays; within f + 1 such rounds one has an honest
+a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
+(`_needs_gathering`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an honest
 proposer.
 """
 
@@ -61,18 +61,15 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
 NOT_STARTED: Final = -1
-"""QBFT before its block is due: no round has begun, and votes of round 0 are early (consensus.md 3.5)."""
+"""Round number in QBFT before the block is due: no round has begun, votes of round 0 are early (consensus.md 3.5)."""
 
 _MAX_CHECKED_ROUNDS: Final = 8
-"""Rounds with a proposal being checked.
-
-Each later round needs a quorum of round changes, so honest networks have one.
-"""
+"""Limit of rounds whose proposals are being checked. Honest networks have one, as each later round needs a quorum."""
 
 _NOTES_KEPT: Final = 8
 
 MAX_ROUND: Final = 2**31 - 1
-"""Other clients count rounds in signed 32-bit numbers."""
+"""Limit of the round number. Other clients use signed 32-bit numbers."""
 
 
 RelayCallback: TypeAlias = Callable[[BftMessage, "Address | None"], None]
@@ -139,27 +136,26 @@ class Height:
         self._building: tuple[int, Certificate | None] | None = None
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # empty even if `memory` comes from disk: an earlier run may have stopped after it voted
-        # and before the vote was written
+        # None even if `memory` comes from disk: an earlier run may have stopped between a vote and its write to disk
         self._remembered: DurableVotes | None = None
 
     # --- timers and answers ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
-        """Begin the height, or continue where `DurableVotes` says."""
+        """Begin the height, or continue in the round from `DurableVotes`."""
         if self.memory.resume_round > 0:
             self._change_round(self.memory.resume_round, now)
             return
         due = self.timing.block_due(self.head.timestamp, now)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # a proposer has not missed its round before its block is due
+            # a proposer cannot miss its round before its block is due
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self._set_block_timer(due)
 
     def on_block_timer(self, now: float) -> None:
-        """Round 0 is due: its proposer builds, or is skipped if absent."""
+        """Begin round 0 when its block is due. The proposer builds; an absent proposer is skipped."""
         self.block_due = None
         if self._rules.starts_on_block_timer:
             if self.current != NOT_STARTED:
@@ -171,7 +167,7 @@ class Height:
             self._build(None, int(now + 0.5))
 
     def on_round_timer(self, event: RoundTimer, now: float) -> None:
-        """Leave the round; if no quorum has reached it yet, repeat the request and wait."""
+        """Leave the round. If no quorum has reached it yet, repeat the request and wait."""
         if event.round != self.current:
             return
         if self._has_gathered:
@@ -181,7 +177,7 @@ class Height:
             self._ask_for_round(now)
 
     def on_disconnected(self, now: float) -> None:
-        """A validator has disconnected, perhaps the proposer of this round or a later one."""
+        """Handle the disconnect of a validator. It may be the proposer of this or a later round."""
         if self.current > 0 or (self.current == 0 and now >= self._turn_began):
             self._pass_over(now)
         elif self.block_due is None and self._awaited(0) > 0:
@@ -205,7 +201,7 @@ class Height:
     def on_checked(self, event: ProposalChecked, now: float) -> None:
         """Accept a valid proposal and move to its round if that is later.
 
-        An invalid block keeps its round pinned, because its proposer has signed it. A wrong body does not, see below.
+        An invalid block stays pinned to its round, because its proposer has signed it. A wrong body unpins it.
         """
         number = event.round
         offers = self._offers.get(number)
@@ -226,7 +222,7 @@ class Height:
             self._accept(proposal)
 
     def _on_wrong_body(self, number: int, peer: Address | None) -> None:
-        """Note the sender and check the next copy of the proposal; unpin the round if there is none."""
+        """Record the sender of a wrong body and check the next copy of the proposal. Without one, unpin the round."""
         self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
         self._wrong_body_peers.add(peer)
         offers = self._offers[number]
@@ -241,8 +237,8 @@ class Height:
         """Handle a message of this height, signed by one of its validators and sent by `peer`.
 
         Votes are relayed at once. Proposals and round changes have parts that their author has not signed, so they are
-        relayed after a check. Returns False if the message was dropped because of its sender: a copy from another peer
-        is then not a duplicate.
+        relayed after a check. Returns False if the message was dropped because of its sender. Then a copy from another
+        peer does not count as a duplicate.
         """
         author, round_number = message.author, message.round
         if self.reached.get(author, NOT_STARTED) < round_number:
@@ -275,8 +271,8 @@ class Height:
     def _take_proposal(self, proposal: Proposal, peer: Address | None) -> bool:
         """Check the first justified proposal of a round; its digest pins the round (consensus.md 2.9).
 
-        An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per
-        validator is kept in case the body being checked is wrong. The proposer's own copy is checked next.
+        An IBFT 2.0 proposer signs a digest of the header, so copies with another body may arrive. One copy per sender
+        is stored in case the body being checked is wrong. The proposer's own copy is then checked first.
         """
         number, digest = proposal.round, proposal.block.digest
         if number == self.current and self.round.proposal is not None:
@@ -307,7 +303,7 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a request for a later round; return whether it was valid and new."""
+        """Count a request for a later round. Returns whether the request was valid and new."""
         target = message.round
         if target > MAX_ROUND:
             return False
@@ -360,7 +356,7 @@ class Height:
         self._ask_for_round(now)
 
     def _ask_for_round(self, now: float) -> None:
-        """Request the current round, with the proof of what was prepared before it."""
+        """Request the current round, with the proof of the block prepared before it."""
         height, prepared = self.validator_set.height, self.memory.prepared
         message = self._factory.round_change(height, self.current, prepared)
         if self.memory.round != self.current:
@@ -383,12 +379,12 @@ class Height:
                 self._change_round(target, now)
 
     def _needs_gathering(self) -> bool:
-        """Whether this round may only be left after a quorum has been here for a whole timeout.
+        """Whether this round may only be left after a quorum has been in it for a whole timeout.
 
-        With rounds of equal length, validators could follow each other for ever, one always slightly ahead. So at the
+        With rounds of equal length, validators could follow each other forever, one always slightly ahead. So at the
         cap the timeout of a round starts when a quorum has arrived, and until then the request for the round is
-        repeated. Below the cap the doubling brings them together, as other clients expect. A validator that has
-        prepared in this round has received a quorum of votes in it, so waiting never delays a proof.
+        repeated. Below the cap the doubling timeouts bring validators together, as other clients expect. A validator
+        that has prepared in this round has received a quorum of votes in it, so waiting never delays a proof.
         """
         return self.current > 0 and self.timing.is_capped(self.current) and not self._is_quorum_here()
 
@@ -397,7 +393,7 @@ class Height:
         return here + 1 >= self.validator_set.quorum
 
     def _waits_for_transactions(self, now: float) -> bool:
-        """Whether QBFT delays an empty block: it resets round 0 and tries again later (consensus.md 3.5)."""
+        """Whether QBFT delays an empty block. It then resets round 0 and tries again later (consensus.md 3.5)."""
         limit = self.head.timestamp + self.timing.empty_period_s
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:
             return False
@@ -416,7 +412,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose in a later round at once: the block that may have been decided, or a new one if there is none."""
+        """Propose the prepared block of the certificate in a later round at once, or a new block without one."""
         if certificate.block is None:
             self._build(certificate, int(now))
         else:
@@ -463,7 +459,7 @@ class Height:
         self.round.commits[self._me] = commit
 
     def _in_round(self, block: Candidate) -> Candidate:
-        """Return the block with the current round in its extra data, which is what gets sealed (consensus.md 3.3)."""
+        """Return the block with the current round in its extra data. Validators seal this form (consensus.md 3.3)."""
         return block if block.round == self.current else self._factory.with_round(block, self.current)
 
     def _note_vote(self, digest: Hash32) -> None:
@@ -473,7 +469,7 @@ class Height:
     # --- effects --------------------------------------------------------------------------------
 
     def _say(self, message: BftMessage) -> None:
-        """Send an own message after its votes are stored. A single validator sends nothing."""
+        """Store the votes, then send an own message. With a single validator nothing is sent."""
         if self._is_alone:
             return
         if self.memory is not self._remembered:
@@ -498,7 +494,7 @@ class Height:
         )
 
     def footprint(self) -> int:
-        """Number of stored messages of others: bounded by a multiple of the number of validators."""
+        """Number of stored messages of other validators. Bounded by a multiple of the number of validators."""
         return (
             len(self._early)
             + len(self.round_changes)

@@ -79,14 +79,14 @@ class Ibft2(MessageCodec):
     starts_on_block_timer = False
     certifies_proposal = True
     binds_round = True
-    """A proposal carries its block with the round of the proposal inside."""
+    """Whether the block in a proposal must contain the round of the proposal."""
     allows_more_extra = False
     no_round_changes = None
 
     # --- extra data -----------------------------------------------------------------------------
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Encode extra data. A form omits its missing parts: the list has 3, 4 or 5 items."""
+        """Encode extra data. Parts that the form omits have no item, so the list has 3, 4 or 5 items."""
         vote = extra.vote
         items = [
             rlp.encode_bytes(extra.vanity),
@@ -154,11 +154,11 @@ class Ibft2(MessageCodec):
     # --- rules ----------------------------------------------------------------------------------
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """Return Q - 1: the proposal is the proposer's vote."""
+        """Return Q - 1, because the proposal counts as the proposer's prepare."""
         return validator_set.quorum - 1
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """Check block and proof. The block is not executed: a quorum has already done so."""
+        """Check block and proof. Does not execute the block, because a quorum has already executed it."""
         _check_proof(message.signed, validator_set)
         prepared = prepared_block(message, validator_set)
         if prepared is not None and prepared.block.round != prepared.claim.round:

@@ -20,7 +20,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
-    """Check that there are enough messages, each by another author."""
+    """Check that there are enough messages, all from different authors."""
     if len(authors) < needed:
         raise Unjustified(f"{len(authors)} {what} where {needed} are needed")
     if len(set(authors)) != len(authors):
@@ -28,7 +28,7 @@ def check_authors(authors: Sequence[Address], needed: int, what: str) -> None:
 
 
 def check_target(change: SignedRoundChange) -> None:
-    """Check that a round change requests a round above 0 and claims to have prepared in an earlier one."""
+    """Check that a round change requests a round above 0, and that its claim is of an earlier round."""
     if change.round < 1:
         raise Unjustified("round 0 cannot be asked for")
     if change.claim is not None and change.claim.round >= change.round:
@@ -36,7 +36,7 @@ def check_target(change: SignedRoundChange) -> None:
 
 
 def check_round_changes(changes: Sequence[SignedRoundChange], number: int, validator_set: ValidatorSet) -> None:
-    """Check that a quorum requests exactly this round; the protocol checks each claim."""
+    """Check that a quorum requests exactly this round. The protocol checks each claim."""
     check_authors([change.author for change in changes], validator_set.quorum, "round changes")
     for change in changes:
         if (
@@ -66,20 +66,20 @@ def check_proposer(proposal: Proposal, validator_set: ValidatorSet) -> None:
 
 
 def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
-    """Check that the proposal repeats the prepared block, with one of these rounds inside."""
+    """Check that the proposal repeats the prepared block. Its extra data may contain any of these rounds."""
     if all(forms.with_round(block, number).digest != digest for number in rounds):
         raise Unjustified("another block was prepared before")
 
 
 class PreparedBlock(NamedTuple):
-    """Claim of a round change and the block it carries."""
+    """The claim of a round change and the block it carries."""
 
     claim: PreparedClaim
     block: Candidate
 
 
 def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:
-    """Return claim and block of a round change after checking that they match; None if it has neither."""
+    """Return claim and block of a round change, or None if it has neither. Raises if they do not match."""
     claim, block = message.signed.claim, message.block
     if claim is None or block is None:
         if claim is not None or block is not None:

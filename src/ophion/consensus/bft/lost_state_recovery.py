@@ -1,17 +1,17 @@
 """Keeps a validator that lost its disk from voting twice: it skips the height at which it restarts.
 
-It does not know its earlier votes. A vote at a height needs the parent block, so it cannot have voted at a height whose
-parent was made after the restart. Until it sees such a block it only follows. (Seeing a height decided is not enough:
-the validator may have had that block first and voted on top of it.) At genesis it votes at once, because new networks
-begin there. After its first vote its durable votes exist again.
+The validator does not know its earlier votes. A vote at a height needs the parent block. So it cannot have voted at a
+height whose parent was produced after the restart. Until it sees such a parent it only follows. (A decided height is
+not enough: the validator may have had that block first and voted on top of it.) At genesis it votes at once, because
+new networks begin there. After its first vote its durable votes exist again.
 
-The others may lack a quorum without it, for example when a validator was voted in during its absence. If only its vote
-is missing, it joins after a while, in a round that none of the others has reached. Voting in a round takes round
-changes of a quorum. The validators it has received messages from share a member with that quorum, so none of its lost
-votes can be in that round or a later one. Their round changes carry the proof of what was committed.
+The other validators may lack a quorum without it, for example if a validator was voted in meanwhile. If only its vote
+is missing, it joins after a while, in a round that no other validator has reached. A vote in a round needs round
+changes of a quorum. That quorum shares a member with the validators whose messages have arrived. So none of its lost
+votes can be in that round or a later one. Their round changes carry the proof of the committed block.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
-timeouts it joins the connected validators.
+timeouts the validator joins the connected validators.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 _CLOCKS_APART_S: Final = 2.0
-"""How far a block timestamp may be ahead of this node's clock, plus a margin; blocks further ahead are refused."""
+"""Maximum lead of a block timestamp over this node's clock, plus a margin. Blocks further ahead are refused."""
 _PATIENCE: Final = 2.0
-"""Request timeouts to wait if only our vote is missing."""
+"""Number of request timeouts to wait if only our vote is missing."""
 _PATIENCE_WITH_QUORUM: Final = 4.0
-"""Timeouts of their round to wait if the others are a quorum, though perhaps not an honest one."""
+"""Number of round timeouts to wait if the others are a quorum, because some of them may be dishonest."""
 _LAST_RESORT: Final = 5.0
-"""Maximum timeouts after which no message of others is expected any more."""
+"""Number of maximum timeouts after which no message of other validators is expected any more."""
 
 
 _ROUNDS_APART: Final = 4
@@ -39,7 +39,7 @@ _ROUNDS_APART: Final = 4
 
 
 class LostStateRecovery:
-    """State of a validator without stored votes until it may vote."""
+    """State of a validator that has no stored votes, until it may vote."""
 
     def __init__(self) -> None:
         self._came_back_at: float | None = None
@@ -48,7 +48,7 @@ class LostStateRecovery:
         self._reached: dict[Address, int] = {}
 
     def enter(self, validator_set: ValidatorSet, head: Head, now: float) -> bool:
-        """Begin a height; return whether the wait is over."""
+        """Begin a height. Returns whether the validator may vote."""
         if self._came_back_at is None:
             self._came_back_at = now
         self._entered_at = now
@@ -57,7 +57,7 @@ class LostStateRecovery:
         return head.timestamp > self._came_back_at + _CLOCKS_APART_S
 
     def holds(self, validator_set: ValidatorSet, head: Head) -> bool:
-        """Whether another validator may hold an earlier vote of ours at this height."""
+        """Whether another validator may have an earlier vote of ours at this height."""
         return head.number > 0 and len(validator_set) > 1
 
     def heard(self, author: Address, height: int, round_number: int) -> None:
@@ -66,11 +66,11 @@ class LostStateRecovery:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
-        """Return when to check again whether the others make progress."""
+        """Return the time of the next check whether the other validators make progress."""
         return now + _PATIENCE * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:
-        """Return the round to join if enough others are present and nothing happens; None to keep waiting."""
+        """Return the round to join if enough others are connected but make no progress. None: keep waiting."""
         latest = self._latest_round(validator_set.faults)
         if len(self._reached) >= validator_set.quorum:
             patience_s = _PATIENCE_WITH_QUORUM * timing.timeout(latest)
@@ -81,7 +81,7 @@ class LostStateRecovery:
         return DurableVotes(validator_set.height, latest + 1) if now >= self._entered_at + patience_s else None
 
     def _latest_round(self, faults: int) -> int:
-        """Return the latest round that more than f others have reached."""
+        """Return the latest round that more than f other validators have reached."""
         rounds = sorted(self._reached.values(), reverse=True)
         sure = rounds[faults] if len(rounds) > faults else 0
         return max((number for number in rounds if number <= sure + _ROUNDS_APART), default=0)

@@ -1,7 +1,7 @@
 """Filters messages before the state machine: duplicates, later heights and their limits (consensus.md 2.8).
 
-All limits come from the genesis file and bound memory: the machine holds no more than these numbers and a few messages
-per validator.
+All limits come from the genesis file and bound memory. The state machine holds at most as many messages as the limits
+allow, plus a few per validator.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ophion.consensus.bft.events import MessageReceived
 
 
 class MessageLimits(Struct, frozen=True):
-    """The limits of the genesis file under their correct names (one is published as `duplicateMesageLimit`)."""
+    """The limits of the genesis file. The file spells one of them `duplicateMesageLimit`."""
 
     message_queue: int = 1000
-    """Events that may wait for the machine; the driver owns the queue and drops the excess."""
+    """Limit of events that wait for the state machine. The driver owns the queue and drops the excess."""
     duplicates: int = 100
-    """Messages remembered to detect duplicates."""
+    """Limit of messages remembered to detect duplicates."""
     future_messages: int = 1000
-    """Stored messages of later heights; 0 stores none."""
+    """Limit of stored messages of later heights. 0 stores none."""
     future_distance: int = 10
-    """How far they may be ahead of the current height."""
+    """Maximum distance of such messages from the current height."""
     gossiped_history: int = 1000
-    """Relayed messages remembered, so that each is relayed once."""
+    """Limit of remembered relayed messages. Each message is relayed once."""
 
 
 class MessageCounts(Struct):
@@ -35,24 +35,24 @@ class MessageCounts(Struct):
     received: int = 0
     """Decoded messages, whether accepted or not."""
     malformed: int = 0
-    """Malformed messages and those without a valid signature."""
+    """Messages that are malformed or have no valid signature."""
     crowded_out: int = 0
-    """Dropped without decoding because the queue was full."""
+    """Messages dropped without decoding because the queue was full."""
     duplicate: int = 0
     stale: int = 0
-    """Of heights that are decided."""
+    """Messages of decided heights."""
     early: int = 0
-    """Of later heights."""
+    """Messages of later heights."""
     too_early: int = 0
-    """Messages of later heights that were dropped: too far ahead, or too many."""
+    """Messages of later heights that were dropped because they were too far ahead or too many."""
     foreign: int = 0
-    """Authored by non-validators."""
+    """Messages whose author is not a validator."""
     own: int = 0
-    """Signed with the key of this node."""
+    """Messages signed with the key of this node."""
 
 
 class RecentlySeen:
-    """The last `limit` fingerprints; the newest evicts the oldest."""
+    """The last `limit` fingerprints. A new one evicts the oldest."""
 
     __slots__ = ("_limit", "_seen")
 
@@ -61,7 +61,7 @@ class RecentlySeen:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def add(self, fingerprint: bytes) -> bool:
-        """Record a fingerprint; return whether it was new."""
+        """Record a fingerprint. Returns whether it was new."""
         if fingerprint in self._seen:
             return False
         self._seen[fingerprint] = None
@@ -70,7 +70,7 @@ class RecentlySeen:
         return True
 
     def discard(self, fingerprint: bytes) -> None:
-        """Forget a fingerprint: the next message with it counts as new."""
+        """Remove a fingerprint, so that the next message with it counts as new."""
         self._seen.pop(fingerprint, None)
 
     def __contains__(self, fingerprint: object) -> bool:
@@ -81,7 +81,7 @@ class RecentlySeen:
 
 
 MAX_FUTURE_BYTES: Final = 64 * 1024 * 1024
-"""Limit of stored messages of later heights; the genesis file limits only their number."""
+"""Limit of stored messages of later heights, in bytes. The genesis file limits only their number."""
 
 
 class FutureMessages:
@@ -98,10 +98,10 @@ class FutureMessages:
         self._bytes = 0
 
     def add(self, received: MessageReceived, current_height: int) -> bool:
-        """Store a message of a later height; return whether that was possible.
+        """Store a message of a later height. Returns whether it was stored.
 
-        Over a limit the highest height is dropped, since it is needed last. If only one height is stored, its oldest
-        messages are dropped.
+        Over a limit, messages of the highest height are dropped, because they are needed last. If only one height is
+        stored, its oldest messages are dropped.
         """
         height = received.message.height
         if self._limit == 0 or not current_height < height <= current_height + self._max_distance:
@@ -124,7 +124,7 @@ class FutureMessages:
         return True
 
     def take(self, height: int) -> list[MessageReceived]:
-        """Return the messages of a height in order of arrival; drop those of lower heights."""
+        """Return the messages of a height in order of arrival. Drops messages of lower heights."""
         for lower in [number for number in self._by_height if number < height]:
             self._give_up(lower)
         return self._give_up(height)

@@ -39,14 +39,14 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _NEWCOMERS: Final = 3
-"""A message may be some blocks ahead, each of which may have added a validator."""
+"""Number of validators that may have been added in the few blocks by which a message may be ahead."""
 
 
 def signatures_expected(validators: int) -> int:
     """Return the maximum number of signatures in an honest message for a network of this size.
 
-    That is an IBFT 2.0 proposal of a later round: a round change of every validator, each with a proposal and a prepare
-    of each validator. Messages with more are treated as an attack.
+    The largest message is an IBFT 2.0 proposal of a later round. It has a round change of every validator, each with a
+    proposal and a prepare of each validator. Messages with more signatures are treated as an attack.
     """
     count = validators + _NEWCOMERS
     return min(MAX_SIGNATURES, 1 + count * (count + 2))
@@ -68,22 +68,22 @@ class RoundChangeParts(NamedTuple):
     signed: list[bytes]
     beside: list[bytes]
     prepares: tuple[Prepare, ...] = ()
-    """Prepares sent beside the signed part."""
+    """Prepares in the unsigned part of the message."""
 
 
 class MessageCodec(ABC):
-    """Base of both protocols; stateless, so one instance serves all callers."""
+    """Base of both protocols. Stateless, so all callers share one instance."""
 
     style: ClassVar[WireStyle]
     allows_more_extra: ClassVar[bool]
-    """Whether items after the fifth of the extra data are ignored; otherwise they are refused."""
+    """Whether additional items after the fifth of the extra data are ignored. Otherwise they are an error."""
     no_round_changes: ClassVar[tuple[SignedRoundChange, ...] | None]
-    """Certificate of a proposal of round 0: empty, or None."""
+    """Certificate of a proposal of round 0: an empty tuple, or None."""
 
     # --- extra data -----------------------------------------------------------------------------
 
     def decode_extra(self, data: bytes) -> BftExtraData:
-        """Decode the full form; `DecodeError` for any other."""
+        """Decode the full form. Raises `DecodeError` for the other forms."""
         items = split_items(data, 5, exactly=not self.allows_more_extra)
         vanity, validators, vote, round_item, seals = items[:5]
         return BftExtraData(
@@ -106,7 +106,7 @@ class MessageCodec(ABC):
     # --- reading --------------------------------------------------------------------------------
 
     def decode(self, raw: RawMessage, most_signatures: int = MAX_SIGNATURES) -> BftMessage:
-        """Decode a received message in either profile; raise `DecodeError` if it is invalid."""
+        """Decode a received message in either profile. Raises `DecodeError` if it is invalid."""
         parts = SignedParts(self.style, most_signatures)
         kind = self.style.kind(raw.code)
         fingerprint = keccak256(raw.data)
@@ -127,7 +127,7 @@ class MessageCodec(ABC):
         return candidate_of(self, block)
 
     def prepared_block(self, block: bytes) -> Candidate | None:
-        """Return the block inside a round change, if any; `DecodeError` if body and header do not match."""
+        """Return the block inside a round change, if any. Raises `DecodeError` if body and header do not match."""
         if block == self.style.absent:
             return None
         found = candidate_of(self, block)
@@ -155,7 +155,7 @@ class MessageCodec(ABC):
 
     @abstractmethod
     def _read_claim(self, encoded: bytes, parts: SignedParts) -> PreparedClaim:
-        """Decode what a round change claims to have prepared."""
+        """Decode the prepared block that a round change claims."""
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class MessageCodec(ABC):
     def write_round_change(
         self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: DigestSigner
     ) -> RoundChange:
-        """Sign a round change with the block prepared before."""
+        """Sign a round change. `prepared` is the proof of the block prepared before, if any."""
         parts = self._round_change_parts(prepared, profile)
         signed, raw = self._sign(MessageKind.ROUND_CHANGE, height, round_number, parts, signer)
         return RoundChange(

@@ -26,10 +26,10 @@ from ophion.primitives.rlp import TooManyItems
 from ophion.primitives.types import HASH_LENGTH, SIGNATURE_LENGTH, Address, Hash32
 
 MAX_SIGNATURES: Final = 20_000
-"""Maximum number of signatures recovered per message, for any network size: about a second of one core."""
+"""Limit of signatures recovered per message, for any network size. Recovering all takes about a second of one core."""
 
 MAX_BLOCK_ITEMS: Final = 4
-"""Header, transactions, ommers and, after Shanghai, withdrawals."""
+"""Number of items in a block: header, transactions, ommers and, after Shanghai, withdrawals."""
 
 _PLACE: Final = "consensus message"
 
@@ -39,7 +39,7 @@ class ExtraCodec(Protocol):
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes: ...
     def decode_extra(self, data: bytes) -> BftExtraData:
-        """Decode the full form; `DecodeError` for any other."""
+        """Decode the full form. Raises `DecodeError` for the other forms."""
 
 
 # --- headers and blocks -------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def header_digest(codec: ExtraCodec, header: Header, extra: BftExtraData, form: 
 
 
 def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
-    """Decode a block of a message; reads only its header."""
+    """Decode a block of a message. Reads only its header."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
@@ -68,7 +68,7 @@ def candidate_of(codec: ExtraCodec, block: bytes) -> Candidate:
 
 
 class WrongBody(DecodeError):
-    """The body of a block does not match its header."""
+    """Raised when the body of a block does not match its header."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, _PLACE)
@@ -77,8 +77,8 @@ class WrongBody(DecodeError):
 def check_body(block: bytes) -> None:
     """Raise `WrongBody` unless the body of an encoded block matches its header.
 
-    Digest and hash cover only the header. Without this check a prepared block with another body would be carried from
-    round to round, and every validator that executes it would refuse it.
+    Digest and hash cover only the header. Without this check, a prepared block with another body would be carried from
+    round to round, and every validator would reject it on execution.
     """
     try:
         encoded, body = decode_block(block)
@@ -112,7 +112,7 @@ class WireStyle(Struct, frozen=True):
     """Encoding details of a protocol that all its messages share."""
 
     codes: tuple[int, int, int, int]
-    """By `MessageKind`."""
+    """Message codes, indexed by `MessageKind`."""
     write_height: Callable[[int], bytes]
     write_round: Callable[[int], bytes]
     read_height: Callable[[bytes], int]
@@ -123,7 +123,7 @@ class WireStyle(Struct, frozen=True):
     """Encoding of a missing certificate or block."""
 
     def kind(self, code: int) -> MessageKind:
-        """Return the kind of a code; `DecodeError` if the protocol does not use it."""
+        """Return the message kind of a code. Raises `DecodeError` if the protocol does not use the code."""
         try:
             return MessageKind(self.codes.index(code))
         except ValueError:
@@ -131,7 +131,7 @@ class WireStyle(Struct, frozen=True):
 
 
 class SignedPart(Struct, frozen=True):
-    """A decoded signed part; the fields after height and round are still encoded."""
+    """A decoded signed part. Height and round are decoded, the further fields are not."""
 
     height: int
     round: int
@@ -141,7 +141,7 @@ class SignedPart(Struct, frozen=True):
 
 
 class SignedParts:
-    """Reads and writes signed parts of one protocol and counts the signatures of one message."""
+    """Reads and writes signed parts of one protocol, and counts the signatures of one message."""
 
     __slots__ = ("_budget", "style")
 
@@ -152,7 +152,7 @@ class SignedParts:
     def write(
         self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: DigestSigner
     ) -> bytes:
-        """Return `[payload, signature]`."""
+        """Sign and encode a part. Returns `[payload, signature]`."""
         style = self.style
         payload = rlp.list_of([style.write_height(height), style.write_round(round_number), *fields])
         signature = signer.sign(keccak256(style.signed_bytes(style.codes[kind], payload)))
@@ -182,7 +182,7 @@ class SignedParts:
         return Prepare(part.height, part.round, digest, part.author, fingerprint, raw)
 
     def split(self, encoded: bytes) -> list[bytes]:
-        """Split a list of signed parts, limited to the signatures that may still be recovered."""
+        """Split a list of signed parts. Raises if it has more signatures than the message may still contain."""
         try:
             return rlp.split_list(encoded, self._budget)
         except TooManyItems as error:
@@ -218,14 +218,14 @@ class SignedParts:
 
 
 def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
-    """Return the items if their number is right."""
+    """Return the items if there are exactly `count` of them."""
     if len(items) != count:
         raise DecodeError(f"{what} of {len(items)} items instead of {count}", _PLACE)
     return items
 
 
 def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes]:
-    """Return the items if their number fits one of two profiles."""
+    """Return the items if their number is one of the two in `counts`, one per profile."""
     if len(items) not in counts:
         raise DecodeError(f"{what} of {len(items)} items instead of {counts[0]} or {counts[1]}", _PLACE)
     return items
@@ -248,5 +248,5 @@ def scalar_below(encoded: bytes, limit: int, what: str) -> int:
 
 
 def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
-    """Return the block access list slot of a profile: empty, or no item at all."""
+    """Return the block access list slot of a profile: one empty item, or no item."""
     return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()

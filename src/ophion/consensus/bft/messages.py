@@ -1,8 +1,8 @@
 """Decoded BFT messages, shared by both protocols.
 
-`ibft2.py` and `qbft.py` define the encodings. The decoder has recovered the authors: the machine trusts `author`.
-`encoded` holds the signed bytes as received, because certificates repeat them and the signature covers them
-(consensus.md 0.6).
+`ibft2.py` and `qbft.py` define the encodings. The decoder has recovered each `author` from the signature, so the state
+machine trusts it. `encoded` holds the signed bytes as received, because certificates repeat them and the signature
+covers them (consensus.md 0.6).
 
     Proposal      the proposer of a round offers a block; in later rounds with the round changes that justify it
     Prepare       a validator has checked the block and accepts it
@@ -22,7 +22,7 @@ from ophion.primitives.types import Address, Hash32, Signature
 
 
 class Unjustified(OphionError):
-    """A message is not justified by earlier messages; it is dropped."""
+    """Raised when earlier messages do not justify a message. The message is dropped."""
 
 
 class MessageKind(IntEnum):
@@ -36,29 +36,29 @@ class MessageKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """A message as its sub-protocol carries it: code without offset, and message data."""
+    """A message as the sub-protocol carries it: the code without offset, and the encoded data."""
 
     code: int
     data: bytes
 
 
 NOT_ENCODED = RawMessage(0, b"")
-"""For messages that are never sent."""
+"""Used for messages that are never sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A block in one round.
 
-    The block has another `digest` in every round in which it is proposed, and one `hash` (consensus.md 2.3): validators
-    agree on the digest, the chain uses the hash.
+    The block has a different `digest` in every round in which it is proposed, but only one `hash` (consensus.md 2.3).
+    Validators agree on the digest; the chain uses the hash.
     """
 
     height: int
     round: int
-    """The round written into its extra data."""
+    """The round in the extra data."""
     builder: Address
-    """Coinbase: its first builder, also if another validator proposes it again."""
+    """Coinbase: the validator that built the block, even if another validator proposes it again."""
     digest: Hash32
     hash: Hash32
     encoded: bytes = field(repr=False)
@@ -103,10 +103,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class PreparedClaim:
-    """What the author of a round change had prepared.
+    """The block that the author of a round change has prepared.
 
     IBFT 2.0 signs the whole certificate, so `proposal` and `prepares` are here. QBFT signs only round and digest; its
-    prepares are sent beside the signed part.
+    prepares are in the unsigned part of the message.
     """
 
     round: int
@@ -148,34 +148,34 @@ class _Signed:
 
 @dataclass(frozen=True, slots=True)
 class RoundChange(_Signed):
-    """A validator leaves the rounds below `round`."""
+    """A validator requests `round` and leaves all earlier rounds."""
 
     signed: SignedRoundChange
     block: Candidate | None
     """The prepared block, with the round in which it was prepared."""
     prepares: tuple[Prepare, ...] = ()
-    """Justification of the claim: QBFT only, see `PreparedClaim`."""
+    """Prepares that justify the claim. QBFT only, see `PreparedClaim`."""
     fingerprint: bytes = field(default=b"", repr=False)
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal(_Signed):
-    """A block for one round, with its justification."""
+    """A proposal of a block for one round, with its justification."""
 
     signed: SignedProposal
     block: Candidate
     round_changes: tuple[SignedRoundChange, ...] | None
     """None if the message carries no certificate, as IBFT 2.0 requires in round 0."""
     prepares: tuple[Prepare, ...] = ()
-    """QBFT: the prepares behind the highest claim among the round changes."""
+    """The prepares of the highest claim among the round changes. QBFT only."""
     known_as: bytes = field(default=b"", repr=False, compare=False)
-    """Its fingerprint, if already computed."""
+    """The fingerprint of the message, if already computed."""
     raw: RawMessage = field(default=NOT_ENCODED, repr=False)
 
     @property
     def fingerprint(self) -> bytes:
-        """H(message data). Computed on demand: own proposals never need it, and a large block takes milliseconds."""
+        """Hash of the message data. Computed on demand: a large block takes milliseconds, own proposals need none."""
         return self.known_as or keccak256(self.raw.data)
 
 
@@ -184,7 +184,7 @@ BftMessage: TypeAlias = "Proposal | Prepare | Commit | RoundChange"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRound:
-    """Proof that a quorum prepared a block in a round; a validator must never lose it.
+    """Proof that a quorum prepared a block in a round. A validator must never lose it.
 
     A validator commits after at least Q - f honest validators hold such a proof. Their round changes carry it into
     every later round, so no other block can be decided at this height (consensus.md 2.9, rule 3c).
@@ -192,10 +192,10 @@ class PreparedRound:
 
     round: int
     block: Candidate
-    """As sent in that round."""
+    """The block as sent in that round."""
     prepares: tuple[Prepare, ...]
     proposal: SignedProposal | None
-    """IBFT 2.0 repeats the signed proposal in its certificates; QBFT does not need it."""
+    """The signed proposal. IBFT 2.0 repeats it in its certificates; QBFT does not need it."""
 
     @property
     def digest(self) -> Hash32:

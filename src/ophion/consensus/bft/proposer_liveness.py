@@ -2,11 +2,11 @@
 
 A dead proposer costs a full timeout in its first round. After that, each validator requests the next round as soon as a
 round of that proposer begins: in round 0 when the block is due, in later rounds at once. Requesting a later round is
-always allowed, so safety does not change. A validator skipped by mistake counts as present with its next message,
-direct or relayed. Other clients only see an early round change.
+always allowed, so safety does not change. A validator skipped by mistake counts as present again after its next
+message, direct or relayed. Other clients only see an early round change.
 
-A validator whose connection ended also counts as absent, until it reconnects or a message of it arrives. A killed
-process is thus detected at once. Validators that were never connected count as absent only after a missed round.
+A validator whose connection ended also counts as absent, until it reconnects or one of its messages arrives. So a
+killed process is detected at once. Validators that were never connected count as absent only after a missed round.
 
 If the remaining validators are no quorum, no proposer is skipped: rounds would only reach the maximum timeout faster.
 """
@@ -20,7 +20,7 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address
 
 _MAX_GONE: Final = 1024
-"""Limit of remembered disconnected peers, which need not be validators."""
+"""Limit of remembered disconnected peers. They need not be validators."""
 
 
 class ProposerLiveness:
@@ -43,28 +43,28 @@ class ProposerLiveness:
         self._gone.discard(author)
 
     def missed_turn(self, proposer: Address, since: float) -> None:
-        """Record that a round begun at `since` ended without a proposal."""
+        """Record that a round which began at `since` ended without a proposal."""
         if self.heard_at.get(proposer, since - 1.0) < since:
             self._missed.add(proposer)
 
     def connected(self, peer: Address) -> None:
-        """A peer has connected. A validator that missed a round must also send a message."""
+        """Record that a peer has connected. A validator that missed a round stays absent until it sends a message."""
         self._gone.discard(peer)
 
     def disconnected(self, peer: Address) -> None:
-        """The last connection to a peer has ended."""
+        """Record that the last connection to a peer has ended."""
         if len(self._gone) < _MAX_GONE:
             self._gone.add(peer)
 
     def absent(self, validator_set: ValidatorSet, me: Address) -> frozenset[Address]:
-        """Return the absent validators; empty if the others are no quorum."""
+        """Return the absent validators. Empty if the other validators are no quorum."""
         if not self.passes_over or not (self._missed or self._gone):
             return frozenset()
         found = validator_set.members & (self._missed | self._gone) - {me}
         return found if len(validator_set) - len(found) >= validator_set.quorum else frozenset()
 
     def keep(self, validators: Collection[Address]) -> None:
-        """Forget all other addresses."""
+        """Remove all addresses except these validators."""
         self.heard_at = {author: at for author, at in self.heard_at.items() if author in validators}
         self._missed.intersection_update(validators)
         self._gone.intersection_update(validators)

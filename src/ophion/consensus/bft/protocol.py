@@ -33,20 +33,20 @@ class Rules(Protocol):
 
     name: str
     proposer_prepares: bool
-    """Whether the proposer sends a prepare too, so that a quorum of prepares is a full one."""
+    """Whether the proposer sends a prepare too. If not, its proposal counts as its prepare."""
     starts_on_block_timer: bool
     """Whether round 0 begins when the block is due (QBFT) or with the new head (IBFT 2.0)."""
     certifies_proposal: bool
     """Whether a proof of preparation contains the signed proposal."""
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """Return how many prepares prove preparation, together with the proposal."""
+        """Return the number of prepares that, together with the proposal, prove preparation."""
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
-        """Check that the message proves its claim, if any (consensus.md 2.9, 3.4)."""
+        """Check that the message proves its claim, if it has one (consensus.md 2.9, 3.4)."""
 
     def check_proposal(self, proposal: Proposal, validator_set: ValidatorSet, forms: BlockForms) -> None:
-        """Check author, certificate and choice of block; the block itself is checked elsewhere."""
+        """Check author, certificate and choice of block. The block itself is checked elsewhere."""
 
 
 class MessageFactory(BlockForms, Protocol):
@@ -60,4 +60,4 @@ class MessageFactory(BlockForms, Protocol):
     def round_change(self, height: int, round_number: int, prepared: PreparedRound | None) -> RoundChange: ...
 
     def seal_author(self, seal_hash: Hash32, seal: Signature) -> Address | None:
-        """Return the signer of a commit seal; None if the signature is invalid."""
+        """Return the signer of a commit seal, or None if the signature is invalid."""

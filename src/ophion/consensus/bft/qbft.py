@@ -1,7 +1,7 @@
 """QBFT: extra data, message encoding and justification rules (consensus.md 3).
 
-Numbers are scalars, "absent" is an empty list, and the signed proposal contains the whole block. Prepares of a round
-change are sent beside its signed part. Every validator prepares, including the proposer.
+Numbers are scalars, "absent" is an empty list, and the signed proposal contains the whole block. The prepares of a
+round change are outside its signed part. Every validator prepares, including the proposer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from ophion.primitives.types import HASH_LENGTH, Hash32
 _ROUND_LIMIT: Final = 2**32
 _HEIGHT_LIMIT: Final = 2**63
 _MAX_FORMS: Final = 64
-"""Maximum number of rounds tried when searching for the round inside a block that is proposed again."""
+"""Limit of rounds to try when searching for the round inside a block that is proposed again."""
 
 _STYLE: Final = WireStyle(
     codes=(0x12, 0x13, 0x14, 0x15),
@@ -80,14 +80,14 @@ class Qbft(MessageCodec):
     starts_on_block_timer = True
     certifies_proposal = False
     binds_round = False
-    """A proposal may carry its block with another round inside (consensus.md 3.4)."""
+    """Whether the block in a proposal must contain the round of the proposal (consensus.md 3.4)."""
     allows_more_extra = True
     no_round_changes = ()
 
     # --- extra data -----------------------------------------------------------------------------
 
     def encode_extra(self, extra: BftExtraData, form: ExtraForm) -> bytes:
-        """Encode extra data: five items in every form; missing parts are zero or an empty list."""
+        """Encode extra data. The list has five items in every form; omitted parts are zero or an empty list."""
         vote = extra.vote
         return rlp.list_of(
             (
@@ -100,7 +100,7 @@ class Qbft(MessageCodec):
         )
 
     def _read_vote(self, item: rlp.Item) -> Vote | None:
-        """Decode a vote; a drop vote may be written 80 or 00."""
+        """Decode a vote. A vote to remove a validator may be written as 80 or 00."""
         if not isinstance(item, list):
             raise DecodeError("vote is not a list", "extra data")
         return read_vote(item, (b"", b"\x00")) if item else None
@@ -165,13 +165,13 @@ class Qbft(MessageCodec):
     # --- rules ----------------------------------------------------------------------------------
 
     def prepares_needed(self, validator_set: ValidatorSet) -> int:
-        """Return a full quorum, including the proposer."""
+        """Return a full quorum, which includes the proposer."""
         return validator_set.quorum
 
     def check_round_change(self, message: RoundChange, validator_set: ValidatorSet) -> None:
         """Check the claim against the prepares sent with it.
 
-        Other clients also execute the block here. That is not needed: at least one honest validator of the quorum has
+        Other clients also execute the block here. This is not needed: at least one honest validator of the quorum has
         executed it, and each validator executes it before it votes for it again.
         """
         check_target(message.signed)
@@ -187,7 +187,8 @@ class Qbft(MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # once prepared the block could never be proposed again, so earlier rounds are tried
+            # only earlier rounds are tried when a prepared block is proposed again, so a later round would block it
+            # forever
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:
@@ -208,13 +209,13 @@ class Qbft(MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        # most clients write the proposal's round, some 0, and a malicious one any earlier round
+        # most clients write the proposal's round, some write 0, and a malicious one writes any earlier round
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 
 
 def _check_builder(proposal: Proposal) -> None:
-    """Check that a new block was built by the proposer; a block proposed again keeps its builder."""
+    """Check that the proposer built a new block itself. A block that is proposed again keeps its builder."""
     if proposal.block.builder != proposal.author:
         raise Unjustified("a new block that its proposer did not build")
     if proposal.block.round not in (0, proposal.round):

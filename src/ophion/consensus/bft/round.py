@@ -1,7 +1,8 @@
 """One round of one height: the proposal and its prepares and commits.
 
 Votes may arrive before the proposal. They are stored, one per author and kind, and checked when the proposal is
-accepted; the first vote of an author counts (consensus.md 2.9). Both thresholds are computed from the stored votes.
+accepted. Only the first vote of an author counts (consensus.md 2.9). Both thresholds are computed from the stored
+votes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from ophion.consensus.bft.messages import Commit, Prepare, Proposal
 from ophion.primitives.types import Address, Hash32, Signature
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
-"""Recovers the sealer of a digest; None for an invalid signature."""
+"""Recovers the author of a seal. Returns None for an invalid signature."""
 
 _FUTURE_ROUNDS_KEPT = 3
-"""Later rounds stored per author: honest authors only move up, and others fill only their own slots."""
+"""Limit of later rounds stored per author. Honest authors only move up, and other authors fill only their own slots."""
 
 
 class Round:
@@ -55,7 +56,7 @@ class Round:
         self.commits = {author: vote for author, vote in self.commits.items() if self._is_commit_valid(vote, proposal)}
 
     def add_prepare(self, vote: Prepare) -> bool:
-        """Add a prepare; return whether it is new and matches the proposal."""
+        """Add a prepare. Returns whether it is new and matches the proposal."""
         if vote.author in self.prepares:
             return False
         if self.proposal is not None and vote.digest != self.proposal.block.digest:
@@ -64,7 +65,7 @@ class Round:
         return True
 
     def add_commit(self, vote: Commit) -> bool:
-        """Add a commit; return whether it is new and matches the proposal."""
+        """Add a commit. Returns whether it is new and matches the proposal."""
         if vote.author in self.commits:
             return False
         if self.proposal is not None and not self._is_commit_valid(vote, self.proposal):
@@ -95,7 +96,7 @@ class EarlyVotes:
             del rounds[min(rounds)]
 
     def start(self, round_number: int) -> list[Prepare | Commit]:
-        """Return the votes of a round that begins; drop those of earlier rounds."""
+        """Return the votes of a round that begins, and drop votes of earlier rounds."""
         taken: list[Prepare | Commit] = []
         for rounds in self._by_author.values():
             taken += rounds.get(round_number, ())

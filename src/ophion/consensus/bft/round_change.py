@@ -1,7 +1,7 @@
 """Collects round changes: whether enough validators request a round, and what its proposer must propose.
 
-It stores the latest few requests per author. An honest author that requests a later round has left the earlier ones, so
-nothing useful is lost, and a misbehaving author cannot fill the memory.
+It stores only the latest few requests per author, so a misbehaving author cannot fill the memory. An honest author that
+requests a later round has left the earlier ones, so its earlier requests are not needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Certificate(Struct, frozen=True):
 
     round_changes: tuple[SignedRoundChange, ...]
     block: Candidate | None
-    """The block prepared in the latest round among them, which must be proposed again; None if any block may be."""
+    """The block prepared in the latest round of the round changes, to be proposed again. None permits any block."""
     prepares: tuple[Prepare, ...]
     """The prepares of that block, if the protocol sends them beside the round change."""
 
@@ -35,7 +35,7 @@ class RoundChanges:
         self._by_author: dict[Address, dict[int, RoundChange]] = {}
 
     def add(self, message: RoundChange) -> bool:
-        """Store the first one per author and round; return whether it was stored."""
+        """Store a round change if it is the first of its author and round. Returns whether it was stored."""
         rounds = self._by_author.setdefault(message.author, {})
         if message.round in rounds:
             return False
@@ -55,7 +55,7 @@ class RoundChanges:
     def reached_by(self, count: int, above: int) -> int | None:
         """Return the highest round above `above` that at least `count` authors have requested or passed.
 
-        With `count` = f + 1 at least one of them is honest.
+        With `count` = f + 1, at least one of the authors is honest.
         """
         latest = sorted((max(rounds) for rounds in self._by_author.values() if rounds), reverse=True)
         if len(latest) < count or latest[count - 1] <= above:
@@ -63,7 +63,7 @@ class RoundChanges:
         return latest[count - 1]
 
     def certificate(self, round_number: int) -> Certificate:
-        """Return all round changes for a round, with the block of the highest claim; ties go to the first."""
+        """Return all round changes for a round, with the block of the highest claim. Ties go to the first."""
         messages = self.of(round_number)
         best = highest_claim(messages)
         return Certificate(
@@ -83,7 +83,7 @@ class RoundChanges:
 
 
 def highest_claim(messages: Iterable[RoundChange]) -> RoundChange | None:
-    """Return the round change whose block was prepared latest."""
+    """Return the round change whose block was prepared in the latest round."""
     best: RoundChange | None = None
     best_round = -1
     for message in messages:

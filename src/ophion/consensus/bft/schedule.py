@@ -22,17 +22,17 @@ class BlockSettings(Struct, frozen=True):
 
     period_s: int
     period_ms: int
-    """Above zero it replaces the period; for tests."""
+    """Block period in milliseconds. If above zero, it replaces the period in seconds; for tests."""
     empty_period_s: int
     reward_wei: int
     beneficiary: Address | None
-    """Earns fees and reward instead of the proposer."""
+    """Address that earns fees and reward instead of the proposer."""
     contract: Address | None
-    """Contract that names the validators of this block; None if headers vote on them."""
+    """Contract that lists the validators of this block. None if validators are voted on in headers."""
 
     @property
     def least_distance_s(self) -> int:
-        """Minimum seconds between parent and header; periods below a second cannot be enforced."""
+        """Minimum seconds between parent and header. Periods below a second cannot be enforced."""
         if self.period_ms > 0:
             return self.period_ms // 1000
         return self.period_s
@@ -47,7 +47,7 @@ class Era(Struct, frozen=True):
     """A range of blocks with one protocol."""
 
     first: int
-    """Its first block; epochs are counted from the block before it."""
+    """First block of the range. Epochs are counted from the block before it."""
     protocol: BftProtocol
     parameters: BftParameters
 
@@ -64,7 +64,7 @@ class BftSchedule:
         self._spec = spec
         self._eras = _eras(spec)
         """Ascending; the first one begins at block 0."""
-        # read a dozen times per block; most networks have no transitions
+        # read a dozen times per block; the fast path is for networks without transitions
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
@@ -80,7 +80,7 @@ class BftSchedule:
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> Era:
-        """Return the era whose rules decide about the block after this one and the votes for it."""
+        """Return the era whose rules apply to the next block and to votes on its validators."""
         return self.era(number + 1)
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:
@@ -104,7 +104,7 @@ class BftSchedule:
         return None
 
     def next_timestamp(self, number: int, timestamp: int) -> int:
-        """Return the earliest timestamp of the next block, for transitions by time."""
+        """Return the earliest timestamp of the next block, taking transitions by time into account."""
         return timestamp + self.settings(number + 1, timestamp).least_distance_s
 
     def _is_in_force(self, transition: BftTransition, number: int, timestamp: int) -> bool:
@@ -135,7 +135,7 @@ def _eras(spec: ChainSpec) -> tuple[Era, ...]:
 
 
 def _changed(settings: BlockSettings, transition: BftTransition) -> BlockSettings:
-    """Return the settings after a transition; unnamed values stay."""
+    """Return the settings after a transition. Values that the transition does not set are inherited."""
     if transition.block_period_s is not None:
         settings = replace(settings, period_s=transition.block_period_s)
     if transition.block_period_ms is not None:

@@ -1,7 +1,8 @@
 """Recovers the authors of BFT signatures under strict rules.
 
-Signatures in BFT messages have 65 bytes, v 0 or 1 and s in the lower half of the order. Other clients refuse anything
-else, so accepting it would count votes that they do not count (consensus.md 0.3, scenario I-27).
+Signatures in BFT messages have 65 bytes, v 0 or 1 and s in the lower half of the order. Other clients reject all other
+signatures. If Ophion accepted them, it would count votes that other clients do not count (consensus.md 0.3, scenario
+I-27).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from ophion.native.exceptions import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
 _MAX_CACHED: Final = 8192
-"""Cached recoveries: certificates repeat earlier signatures, and hostile peers repeat them hundreds of times."""
+"""Limit of cached recoveries. Certificates and hostile peers repeat signatures many times."""
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 
 
 class DigestSigner(Protocol):
-    """A key that signs digests; `ophion.native.crypto.PrivateKey` is one."""
+    """A key that signs digests. `ophion.native.crypto.PrivateKey` implements it."""
 
     address: Address
 
@@ -27,14 +28,14 @@ class DigestSigner(Protocol):
 
 
 def message_author(digest: Hash32, signature: Signature) -> Address | None:
-    """Return the signer of a message or commit seal; None if the signature is invalid."""
+    """Return the signer of a message or commit seal, or None if the signature is invalid."""
     if len(signature) != SIGNATURE_LENGTH or signature[64] > 1 or signature[32:64] > _HALF_ORDER:
         return None
     return _recovered(digest, signature)
 
 
 def seal_author(digest: Hash32, signature: Signature) -> Address | None:
-    """Return the signer of a seal in a finished header. A high s is accepted: the block is already on the chain."""
+    """Return the signer of a seal in a finished header. Accepts a high s, because the block is already on the chain."""
     if len(signature) != SIGNATURE_LENGTH or signature[64] > 1:
         return None
     return _recovered(digest, signature)

@@ -6,7 +6,8 @@ thread and runs the effects. The simulator does the same with thousands of machi
     driver ── NewHead, MessageReceived, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftStateMachine.handle
            ◀── SetTimer, Remember, Multicast, RelayMessage, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
 
-This file holds what outlives a height: head, filters, messages of later heights, liveness. `Height` holds the rest.
+This file holds the state that outlives a height: head, filters, messages of later heights, liveness. `Height` holds the
+state of one height.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from ophion.primitives.types import Address, Hash32
 
 DEFAULT_LIMITS = MessageLimits()
 _MAX_RELAYS: Final = 64
-"""Messages relayed per validator and height: more than twenty rounds produce."""
+"""Limit of messages relayed per validator and height. Twenty rounds produce fewer."""
 
 
 _Statement: TypeAlias = tuple[type[BftMessage], int, int, Hash32]
@@ -70,9 +71,9 @@ class BftStateMachine:
     ) -> None:
         """`memory` holds the votes that the last `Remember` of an earlier run stored; `is_blank` means there are none.
 
-        `follows_others`: move to a later round as soon as f + 1 validators request it, without waiting for the own
-        timeout (consensus.md 3.5, early round change). `passes_over`: do not wait for absent proposers
-        (`ProposerLiveness`).
+        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request it, without
+        waiting for its own timeout (consensus.md 3.5, early round change). With `passes_over`, it does not wait for
+        absent proposers (`ProposerLiveness`).
         """
         self.rules = rules
         self.limits = limits
@@ -130,7 +131,7 @@ class BftStateMachine:
         return []
 
     def is_duplicate(self, fingerprint: bytes) -> bool:
-        """Whether a message with this hash would be dropped as a duplicate; callers ask before decoding it."""
+        """Whether a message with this hash would be dropped as a duplicate. Callers check this before decoding."""
         return fingerprint in self._seen
 
     @property
@@ -141,7 +142,7 @@ class BftStateMachine:
 
     @property
     def is_running(self) -> bool:
-        """Whether consensus is running; false before the first head and while suspended."""
+        """Whether consensus is running. False before the first head and while suspended."""
         return self._is_running
 
     def footprint(self) -> int:
@@ -158,7 +159,8 @@ class BftStateMachine:
             return
         if self._is_running and known is not None and event.head.number <= known.number:
             if event.head.number == known.number and event.head.hash != known.hash:
-                # blocks are final: this takes 2Q - n validators that misbehave or lost their votes (consensus.md 2.10)
+                # blocks are final: a fork needs 2Q - n validators that misbehave or lost their votes (consensus.md
+                # 2.10)
                 self.fork_note = (
                     f"two blocks at height {known.number}: 0x{known.hash.hex()} and 0x{event.head.hash.hex()}"
                 )
@@ -175,7 +177,7 @@ class BftStateMachine:
         self._hold_or_enter(event, has_voted, now)
 
     def _hold_or_enter(self, event: NewHead, has_voted: bool, now: float) -> None:
-        """Enter the next height, or wait until peers that report a higher head have had time to send its blocks."""
+        """Enter the next height. If peers report a higher head, first give them time to send its blocks."""
         self._new_head = event
         number = event.head.number + 1
         self.is_held = (
@@ -230,7 +232,7 @@ class BftStateMachine:
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
-        """Check whether the others make progress; join them if they do not."""
+        """Check whether the other validators make progress. Join them if they do not."""
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return
@@ -265,7 +267,7 @@ class BftStateMachine:
             self._effects.append(RelayMessage(message, (peer, author)))
 
     def _stop(self) -> None:
-        """Leave the height but keep its votes: the same height may be entered again."""
+        """Leave the height but keep its votes, because the same height may be entered again."""
         if self.height is not None:
             self._memory = self.height.memory
             self.height = None
@@ -317,9 +319,10 @@ class BftStateMachine:
             self._seen.discard(message.fingerprint)
 
     def _may_have_sent(self, message: BftMessage) -> bool:
-        """Whether a message signed with our key may be one of ours that a peer returns.
+        """Whether a message signed with our key may be one of our own messages, returned by a peer.
 
-        An earlier run may have sent what its votes allow. Without those votes it may have sent anything.
+        An earlier run may have sent the messages that its stored votes allow. Without stored votes, it may have sent
+        any.
         """
         if _statement(message) in self._sent or self._recovery is not None:
             return True
@@ -360,7 +363,7 @@ def _statement(message: BftMessage) -> _Statement:
 
 
 def _digest(message: BftMessage) -> Hash32:
-    """Return the digest of the block that a message is about; empty for a round change without a claim."""
+    """Return the digest of the block in a message. Empty for a round change without a claim."""
     if isinstance(message, RoundChange):
         return b"" if message.signed.claim is None else message.signed.claim.digest
     return message.signed.digest if isinstance(message, Proposal) else message.digest

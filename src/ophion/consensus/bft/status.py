@@ -1,7 +1,7 @@
 """Explains what consensus waits for and what blocks it.
 
-It only reads the state of the machine, so it answers at once. Connected peers are unknown to it; callers may pass them
-for a more exact answer.
+It only reads the state of the state machine, so it answers at once. It does not know the connected peers; callers may
+pass them for a more exact answer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Phase(Enum):
     FOLLOWING = "following"
     """Not a validator of this height."""
     LOST_STATE = "recovering from lost votes"
-    """Lost its votes: skips heights at which it may have voted."""
+    """This node lost its votes and skips heights at which it may have voted."""
     WAITING_FOR_BLOCKS = "waiting for blocks of peers"
-    """Peers report a higher head: signs nothing for up to one timeout."""
+    """Peers report a higher head, so this node signs nothing for up to one timeout."""
     WAITING_FOR_BLOCK_TIME = "waiting for block time"
     WAITING_FOR_ROUND_CHANGES = "waiting for round changes"
     """In a later round that no quorum has requested yet."""
@@ -54,11 +54,11 @@ class MemberView(Struct, frozen=True):
     client: str | None
     """Client name, if connected."""
     heard_s_ago: float | None
-    """Seconds since its last new message, direct or relayed; None if there was none."""
+    """Seconds since the validator's last new message, direct or relayed. None without a message."""
     is_passed_over: bool
-    """Whether its rounds are skipped."""
+    """Whether rounds of this validator are skipped."""
     clock_ahead_s: float | None
-    """How far its clock is ahead of ours according to its last proposal; None without a proposal."""
+    """Seconds by which the validator's clock was ahead of ours in its last proposal. None without a proposal."""
 
     def as_object(self) -> dict[str, object]:
         """Return plain values for JSON."""
@@ -73,14 +73,14 @@ class MemberView(Struct, frozen=True):
 
 
 class BftStatus(Struct, frozen=True):
-    """A snapshot of the machine's status."""
+    """A snapshot of the state machine's status."""
 
     protocol: str
     phase: Phase
     height: int | None = None
-    """The height being decided: one above the head."""
+    """The height being decided, which is one above the head."""
     round: int | None = None
-    """None before the first round has begun."""
+    """Current round. None before the first round has begun."""
     validators: tuple[Address, ...] = ()
     quorum: int = 0
     proposer: Address | None = None
@@ -90,23 +90,23 @@ class BftStatus(Struct, frozen=True):
     prepares: Ballot | None = None
     commits: Ballot | None = None
     round_changes: Ballot | None = None
-    """Requests for the current round, or for round 1 during round 0."""
+    """Requests for the current round. During round 0, requests for round 1."""
     silent: tuple[Address, ...] = ()
-    """Validators without a message at this height."""
+    """Validators that have sent no message at this height."""
     disconnected: tuple[Address, ...] | None = None
-    """Validators that are not connected; None if unknown."""
+    """Validators that are not connected. None if unknown."""
     prepared_round: int | None = None
     """Latest round in which a quorum prepared a block."""
     round_expires_in_s: float | None = None
     block_due_in_s: float | None = None
     is_quorum_reachable: bool | None = None
-    """Whether enough validators are reachable; None if unknown."""
+    """Whether enough validators are connected for a quorum. None if unknown."""
     explanation: tuple[str, ...] = ()
-    """What blocks progress, one sentence each, most important first."""
+    """What blocks progress: one sentence per reason, most important first."""
     notes: tuple[str, ...] = ()
     """Recently refused messages and blocks, with reasons."""
     members: tuple[MemberView, ...] = ()
-    """The other validators, if peers are known."""
+    """The other validators. Empty if the connected peers are unknown."""
 
     def as_object(self) -> dict[str, object]:
         """Return the status as plain values with hexadecimal addresses."""

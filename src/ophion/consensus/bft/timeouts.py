@@ -1,8 +1,8 @@
 """Block periods and round timeouts of one height.
 
 Timeouts double with every round, so that some round lasts longer than the slowest message (consensus.md 2.10). Without
-a cap, a network that stood still for an hour would wait another hour. With the cap, rounds of equal length no longer
-converge by themselves; `Height` therefore stays in a capped round until a quorum has reached it.
+a cap, a network that stalled for an hour would wait another hour. At the cap all rounds have the same length, so
+validators in different rounds no longer meet. `Height` therefore stays in such a round until a quorum has reached it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from msgspec import Struct
 
 _MAX_DOUBLINGS = 40
-"""The cap is reached long before; prevents a forged round number from producing a huge power."""
+"""Limit of the exponent. Prevents a huge power for a forged round number; the cap is reached long before."""
 
 
 class RoundTiming(Struct, frozen=True):
     """Periods and timeouts in seconds."""
 
     period_s: float
-    """Minimum time between blocks; fractions of a second are for tests."""
+    """Minimum seconds between blocks. Fractions of a second are for tests."""
     request_timeout_s: float
     """Timeout of round 0."""
     max_timeout_s: float = 60.0
     """Maximum round timeout. Never below the request timeout."""
     empty_period_s: float = 0.0
-    """QBFT: how long a proposer delays a block without transactions; 0 disables the delay (consensus.md 3.5)."""
+    """Seconds by which a QBFT proposer delays a block without transactions. 0 disables the delay (consensus.md 3.5)."""
 
     def timeout(self, round_number: int) -> float:
         """Return the timeout of a round."""
@@ -31,18 +31,18 @@ class RoundTiming(Struct, frozen=True):
         return min(doubled, max(self.max_timeout_s, self.request_timeout_s))
 
     def is_capped(self, round_number: int) -> bool:
-        """Whether the next round would not be longer than this one."""
+        """Whether this round has the maximum timeout."""
         return self.timeout(round_number + 1) <= self.timeout(round_number)
 
     def block_due(self, parent_timestamp: int, now: float) -> float:
-        """Return when the block after a parent with that timestamp may be proposed."""
+        """Return the time at which the block after a parent with that timestamp may be proposed."""
         if self.period_s < 1.0:
-            # header timestamps are whole seconds, so a shorter period is counted from now
+            # header timestamps are whole seconds, so a period below a second starts now
             return now + self.period_s
         return parent_timestamp + self.period_s
 
     def warnings(self, starts_on_block_timer: bool) -> tuple[str, ...]:
-        """Return warnings about values that do not fit together (scenario I-18)."""
+        """Return warnings about inconsistent values (scenario I-18)."""
         found = []
         if not starts_on_block_timer and self.request_timeout_s <= self.period_s:
             found.append(

@@ -1,8 +1,8 @@
 """The validators of one height, the quorum size and the order of proposers.
 
 With n validators of which at most f = floor((n-1)/3) misbehave, two quorums Q = ceil(2n/3) share at least 2Q - n >= f +
-1 validators (consensus.md 2.5, 2.6). At least one honest validator belongs to both, so every quorum includes a
-validator that knows the decision of the previous one.
+1 validators (consensus.md 2.5, 2.6). At least one honest validator belongs to both. So every quorum includes a
+validator that knows the decision of the previous quorum.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ophion.primitives.types import Address
 
 
 def quorum_of(count: int) -> int:
-    """Return the smallest number of validators that decides: ceil(2n/3)."""
+    """Return the quorum of `count` validators: ceil(2n/3)."""
     return (2 * count + 2) // 3
 
 
 def tolerated_faults(count: int) -> int:
-    """Return how many misbehaving validators are tolerated: floor((n-1)/3)."""
+    """Return the number of misbehaving validators that are tolerated: floor((n-1)/3)."""
     return max(0, (count - 1) // 3)
 
 
@@ -30,11 +30,11 @@ class ValidatorSet(Struct, frozen=True):
 
     height: int
     validators: tuple[Address, ...]
-    """In ascending order, which is the order of proposers."""
+    """Addresses in ascending order, which is also the order of proposers."""
     members: frozenset[Address]
     quorum: int
     faults: int
-    """f: how many of them may misbehave."""
+    """f: the number of validators that may misbehave."""
     first_turn: int
     """Index of the proposer of round 0."""
 
@@ -42,12 +42,12 @@ class ValidatorSet(Struct, frozen=True):
     def of(height: int, validators: Iterable[Address], previous_builder: Address) -> ValidatorSet:
         """Return the validator set of `height`, given the coinbase of the block before it.
 
-        The proposer is the validator after the previous builder. If the builder is not a validator (any more), it is
-        the first validator above its address (consensus.md 2.5).
+        The proposer is the validator after the previous builder. If the builder is no longer a validator, the proposer
+        is the first validator above its address (consensus.md 2.5).
         """
         ordered = tuple(sorted(set(validators)))
         count = len(ordered)
-        # bisect_right skips the builder itself if it is a validator, and finds the next greater address otherwise
+        # bisect_right finds the next greater address, whether the builder is a validator or not
         first = bisect_right(ordered, previous_builder) % count if count else 0
         return ValidatorSet(height, ordered, frozenset(ordered), quorum_of(count), tolerated_faults(count), first)
 

@@ -1,4 +1,4 @@
-"""Validators of the block after a given one: by votes in headers, by transition or by contract.
+"""The validators of the next block: by votes in headers, by transition or by contract.
 
 The tally is a pure fold over headers. It restarts at each epoch block, whose header lists the validators and carries no
 votes (consensus.md 2.12).
@@ -23,7 +23,7 @@ GET_VALIDATORS: Final = bytes.fromhex("b7ab4db5")
 """Call data of `getValidators()`, which returns `address[]`."""
 
 ContractReader: TypeAlias = Callable[[HashedHeader, Address], Sequence[Address]]
-"""Calls the validator contract in the state after a block; `OphionError` if it does not answer."""
+"""Calls the validator contract in the state after a block. Raises `OphionError` if the call fails."""
 
 _EXTRAS_KEPT: Final = 32
 _WORD: Final = 32
@@ -37,32 +37,32 @@ class ValidatorProvider:
         """Set if calls are possible; a network in contract mode cannot be followed without it."""
         self._schedule = schedule
         self._tallies = HeaderFold(self._fresh, self._applied, Tally.encode, Tally.decode)
-        # a header's extra data is read several times in a row, for its hash, rules and seals;
-        # decoding it once takes a header of four seals from 0.28 to 0.23 ms of processor time
+        # a header's extra data is read several times in a row, for its hash, rules and seals; this cache reduces the
+        # processor time of a header with four seals from 0.28 to 0.23 ms
         self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the validators of the next block, ascending."""
+        """Return the validators of the next block, in ascending order."""
         contract = self.contract_after(header)
         if contract is not None:
             return self._ask(header, contract)
         return self.tally(header, chain).validators
 
     def contract_after(self, header: HashedHeader) -> Address | None:
-        """Return the contract that names the validators of the next block, if any."""
+        """Return the contract that lists the validators of the next block, if any."""
         number, timestamp = header.number, header.timestamp
         return self._schedule.settings(number + 1, self._schedule.next_timestamp(number, timestamp)).contract
 
     def tally(self, header: HashedHeader, chain: HeaderReader) -> Tally:
-        """Return validators and pending votes after a block, from votes in headers."""
+        """Return the validators and pending votes after a block, counted from votes in headers."""
         return self._tallies.after(header, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """Return the encoded tally after a block; None in contract mode."""
+        """Return the encoded tally after a block, or None in contract mode."""
         return self._tallies.checkpoint(header, chain) if self.contract_after(header) is None else None
 
     def extra(self, header: Header) -> BftExtraData:
-        """Return the decoded extra data; `InvalidHeader` if it is malformed."""
+        """Return the decoded extra data. Raises `InvalidHeader` if it is malformed."""
         era = self._schedule.era(header.number)
         key = (era.first, header.extra_data)
         known = self._extras.get(key)
@@ -82,7 +82,7 @@ class ValidatorProvider:
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 
     def _fresh(self, header: HashedHeader, chain: HeaderReader) -> Tally | None:
-        """Return the tally after a transition or epoch block, which does not depend on earlier blocks."""
+        """Return the tally after a transition or epoch block, where the fold restarts. None for other blocks."""
         number, schedule = header.number, self._schedule
         era = schedule.era_after(number)
         is_epoch = era.is_epoch(number)

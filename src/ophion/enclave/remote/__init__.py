@@ -2,5 +2,5 @@
 
 client     `RemoteEnclave`: the operations of `Enclave` as requests
 refusals   error responses of Orion and Tessera
-http       HTTP client with kept connections, with or without TLS, bounded in time and bytes
+http       HTTP client with persistent connections, with or without TLS, bounded in time and bytes
 """

@@ -25,10 +25,10 @@ _NOT_OURS: Final = frozenset({"EnclavePayloadNotFound", "EnclaveKeysCannotDecryp
 _AWAY: Final = frozenset({502, 503, 504})
 _LOOK_S: Final = 10.0
 _READ_AT_ONCE: Final = 6
-"""Payloads requested at a time, so that other requests find free connections."""
+"""Limit of concurrent payload requests, so that other requests find free connections."""
 _MISSING: Final = 404
 _PRIVATE_FROM: Final = 9
-"""Index of privateFrom in the RLP of a private transaction."""
+"""Position of privateFrom in the RLP of a private transaction."""
 
 
 class RemoteEnclave:
@@ -53,8 +53,8 @@ class RemoteEnclave:
         group_id: bytes | None = None,
         sealed: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """Same as `Enclave.send`. The remote enclave decides when the call returns and gives the key."""
-        # Base64 of base64: what Besu sends, and what the other members expect.
+        """Send a payload as in `Enclave.send`. The remote enclave chooses the key and decides when to return."""
+        # base64 of base64, as Besu sends it and as the other members expect
         form: dict[str, Any] = {"payload": base64_text(b64encode(payload)), "from": base64_text(sender)}
         if group_id is not None:
             form["privacyGroupId"] = base64_text(group_id)
@@ -64,13 +64,13 @@ class RemoteEnclave:
         return _key(_member(answer, "key"))
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """One request per key, a bounded number at a time."""
+        """Send one request per key, a bounded number at a time."""
         return await asyncio.gather(*(self._received(key) for key in keys))
 
     async def create_group(
         self, members: Sequence[bytes], sender: bytes, name: str = "", description: str = "", seed: bytes | None = None
     ) -> Group:
-        """Create a group at the remote enclave, which sends it to the members."""
+        """Create a group at the remote enclave. The remote enclave sends it to the members."""
         form = {
             "addresses": [base64_text(member) for member in members],
             "from": base64_text(sender),
@@ -82,30 +82,30 @@ class RemoteEnclave:
         return _group(await self._asked("/createPrivacyGroup", form))
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Delete a group at the remote enclave, which informs the members."""
+        """Delete a group at the remote enclave. The remote enclave informs the members."""
         answer = await self._asked(
             "/deletePrivacyGroup", {"privacyGroupId": base64_text(group_id), "from": base64_text(sender)}
         )
         return _key(answer)
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Active groups of exactly these members."""
+        """Return the active groups with exactly these members."""
         answer = await self._asked("/findPrivacyGroup", {"addresses": [base64_text(member) for member in members]})
         if not isinstance(answer, list):
             raise _unreadable()
         return [_group(one) for one in answer]
 
     async def group(self, group_id: bytes) -> Group | None:
-        """A group; None also for a deleted one, which a remote enclave does not distinguish."""
+        """Return a group. None if it is unknown or deleted, which a remote enclave does not distinguish."""
         answer = await self._exchange("/retrievePrivacyGroup", {"privacyGroupId": base64_text(group_id)}, _JSON)
         return None if answer.status == _MISSING else _group(_success(answer))
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
-        """Returns 0: the remote enclave fetches its missing payloads itself."""
+        """Return 0, because the remote enclave fetches its missing payloads itself."""
         return 0
 
     def status(self) -> dict[str, Any]:
-        """URL, and whether the enclave answers."""
+        """Return the URL, and whether the enclave answers."""
         return {
             "mode": "external",
             "url": self._client.url,
@@ -144,7 +144,7 @@ class RemoteEnclave:
         await self._look_for_key()
 
     async def _look_for_key(self) -> None:
-        """Warn when the enclave lists its keys and ours is missing."""
+        """Warn if the enclave lists its keys and ours is missing."""
         try:
             answer = await self._client.get("/keys")
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
@@ -155,9 +155,9 @@ class RemoteEnclave:
             log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
-        """A payload; None where this node is no participant, a fact that all members must agree on.
+        """Return a payload, or None if this node is no participant. All members must agree on that.
 
-        A response that cannot be parsed therefore counts as no response, and the request is repeated.
+        An unparsable response therefore counts as no response, and the request is repeated.
         """
         try:
             return await self._opened(key)
@@ -182,7 +182,7 @@ class RemoteEnclave:
             group = read_key(content.get("privacyGroupId"))
             return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
-            # Another tool stored this, or it has no group: no member executes it.
+            # stored by another tool, or without a group: no member executes it
             return None
 
     async def _asked(self, path: str, form: dict[str, Any]) -> Any:
@@ -243,7 +243,7 @@ def _group(content: Any) -> Group:
 
 
 def _named_sender(payload: bytes) -> bytes:
-    """The privateFrom of a transaction, for older enclaves that check the sender and do not name it."""
+    """Return the privateFrom of a transaction. Older enclaves check the sender but do not return it."""
     try:
         sender = rlp.decode_list(payload)[_PRIVATE_FROM]
     except (DecodeError, IndexError):

@@ -1,4 +1,4 @@
-"""HTTP client of a remote enclave: the shared client with the enclave's errors."""
+"""HTTP client of a remote enclave: the shared HTTP client, with errors of the enclave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer: TypeAlias = HttpReply
 
 
 class HttpClient(PlainHttpClient):
-    """Requests to one enclave; raises `EnclaveAway` when it does not answer."""
+    """Sends requests to one enclave. Raises `EnclaveAway` if it does not answer."""
 
     async def get(self, path: str) -> Answer:
         return await self._ask("GET", path, b"", {})

@@ -18,20 +18,20 @@ _SAME: Final = {
     "Privacy group not found": "PrivacyGroupNotFound",
     "No suitable recipient keys found to decrypt payload for :": "EnclaveKeysCannotDecryptPayload",
 }
-"""Sentences of Tessera, without the keys in them, and the codes of Orion that they stand for."""
+"""Sentences of Tessera without the keys in them, mapped to the codes of Orion."""
 
 _BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
 _EMPTIED: Final = re.compile(r"\b\w+\[\]", re.ASCII)
-"""What remains around a removed key: `Id[...]`."""
+"""The text around a removed key: `Id[...]`."""
 _MAX_SHOWN: Final = 200
 
 
 def refusal(status: int, body: bytes) -> EnclaveError:
-    """The error of a response without success."""
+    """Return the error of an unsuccessful response."""
     word = _word(body)
     if word in WORDS:
         return EnclaveError(f"the enclave refuses with {word}", word)
-    # Remove keys, and any other base64 that the response contains.
+    # remove keys and all other base64 from the response
     sentence = " ".join(_EMPTIED.sub("", _BASE64.sub("", word[:4096])).split())
     code = sentence if sentence in WORDS else _SAME.get(sentence)
     return EnclaveError(f"the enclave answers with status {status}: {sentence[:_MAX_SHOWN]!r}", code)

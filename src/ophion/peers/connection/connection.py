@@ -42,20 +42,20 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 _READ_AHEAD: Final = 256 * 1024
-"""Received bytes that may wait before reading from the socket pauses."""
+"""Limit of received but unprocessed bytes. Above it, the connection stops reading from the socket."""
 _WRITE_AHEAD: Final = 256 * 1024
-"""Encrypted bytes that the transport may buffer before encryption pauses."""
+"""Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
 _EVENTS_PER_STEP: Final = 8
 _MAX_FINAL_EVENTS: Final = 256
-"""Events searched for a Disconnect in the unread bytes of a closed socket."""
+"""Limit of events that a closed connection still decodes in search of a Disconnect."""
 _OVERSLEPT_S: Final = 1.0
-"""A timer that fires later than this means that this process was stalled, not the peer."""
+"""A timer that is later than this shows a stall of this process. The peer is then not timed out."""
 MAX_TASKS: Final = 16
-"""Concurrent tasks of one peer."""
+"""Limit of concurrent tasks per peer."""
 
 
 class ConnectionManager(Protocol):
-    """Accepts or rejects connections and keeps track of them."""
+    """Accepts or rejects connections and tracks the accepted ones."""
 
     def judge(self, peer: Peer) -> None:
         """Check a peer after Hello. Raises `PeerMisbehaved` with the disconnect reason to reject it."""
@@ -64,7 +64,7 @@ class ConnectionManager(Protocol):
         """Called when the peer is accepted and its sub-protocols are attached."""
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """Called once when a connection has ended, also when it ended before Hello."""
+        """Called once when a connection has ended, even if it ended before Hello."""
 
 
 class Ending(NamedTuple):
@@ -76,7 +76,7 @@ class Ending(NamedTuple):
 
 
 class PeerContext(Struct, frozen=True):
-    """What all connections of a node share."""
+    """State and callbacks that all connections of a node share."""
 
     loop: asyncio.AbstractEventLoop
     clock: Clock
@@ -87,11 +87,11 @@ class PeerContext(Struct, frozen=True):
     timing: Timing = field(default_factory=Timing)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
     has_place: Callable[[bytes], bool] = lambda node_id: False
-    """Whether the limit of partly received messages exempts a node: a static peer, validator or permitted node."""
+    """Whether a node (static peer, validator, permitted) is exempt from the limit of partly received messages."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection, from the open socket to the closed one. Its task `run` ends with it."""
+    """One connection from open to close. The task `run` ends when the connection closes."""
 
     __slots__ = (
         "__weakref__",
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def remote_id(self) -> bytes | None:
-        """The public key of the remote node, expected or proven; None before an inbound handshake."""
+        """The public key of the remote node. Outbound: the expected key. Inbound: None before the handshake."""
         return self._session.remote_id
 
     @property
@@ -353,7 +353,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _limit_partial_messages(self) -> None:
-        """Above the limit of all connections together, disconnect the one whose large message arrives slowest."""
+        """Disconnect the sender of the oldest incomplete message if all incomplete messages exceed the limit."""
         context, size, node_id = self._context, self._session.buffered, self._session.remote_id
         if size >= LARGE and node_id is not None and context.has_place(node_id):
             size = 0
@@ -466,7 +466,7 @@ class Connection(asyncio.Protocol):
         return None
 
     def _stuck(self) -> str | None:
-        """Return an error when the peer has read nothing since the last check."""
+        """Return an error if the peer has read no bytes since the last check."""
         waiting = self._transport.get_write_buffer_size() if self._transport and self._is_writing_paused else 0
         is_stuck = waiting > 0 and waiting == self._stuck_at
         self._stuck_at = waiting
@@ -514,7 +514,7 @@ class Connection(asyncio.Protocol):
                     transport.write_eof()
             else:
                 transport.close()
-        # deferred: the caller may be in the middle of an update
+        # deferred, because the caller may be in the middle of an update
         self._context.loop.call_soon(self._finish)
 
     def abort(self) -> None:
@@ -523,7 +523,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def finish_now(self) -> None:
-        """Release the peer at once; the connection manager calls this when another connection replaces it."""
+        """Release the peer at once. The connection manager calls this when a newer connection replaces this one."""
         self._finish()
 
     def _finish(self) -> None:
@@ -551,7 +551,7 @@ class Connection(asyncio.Protocol):
         self._context.keeper.left(self, ending)
 
     def _read_final_disconnect(self) -> None:
-        """The socket is closed: search the unread bytes for a Disconnect with the reason."""
+        """Search the unread bytes of a closed socket for a Disconnect with its reason."""
         try:
             while self._has_unread():
                 for event in self._session.receive(self._next_bytes(), _MAX_FINAL_EVENTS):
@@ -559,7 +559,7 @@ class Connection(asyncio.Protocol):
                         self._end(event.reason, "Disconnect received", by_us=False)
                         return
         except (PeerMisbehaved, WireError):
-            pass  # the connection ends anyway
+            pass  # the connection ends in any case
 
 
 def _address(name: Sequence[Any] | None) -> tuple[str, int]:

@@ -27,7 +27,7 @@ _RETRY_S: Final = 1.0
 
 
 class Listener:
-    """A listening socket that passes on what it accepts. Not thread-safe: runs on the event loop."""
+    """Accepts sockets and passes them to a callback. Runs on the event loop; not thread-safe."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Listener:
         take: Callable[[socket.socket, str], None],
         is_crowded: Callable[[], bool],
     ) -> None:
-        """`take` receives every accepted socket with its remote IP. Raises `OSError` if the port cannot be opened."""
+        """Open the port. `take` receives each accepted socket and its IP. Raises `OSError` if the port is in use."""
         self._loop = asyncio.get_running_loop()
         self._take = take
         self._is_crowded = is_crowded
@@ -79,7 +79,7 @@ class Listener:
             self._timer = self._loop.call_later(_BATCH_INTERVAL_S, self._take_batch)
 
     def _accept(self, max_sockets: int) -> bool:
-        """Accept what waits, up to the limit; False when accepting has to pause."""
+        """Accept waiting sockets up to the limit. Returns False when accepting must pause."""
         for _ in range(max_sockets):
             try:
                 accepted, address = self._socket.accept()

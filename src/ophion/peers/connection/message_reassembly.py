@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 LARGE: Final = 1024 * 1024
-"""Smaller parts do not count: they are common and complete quickly."""
+"""Smaller incomplete messages do not count against the limit: they are common and complete quickly."""
 MOST: Final = 64 * 1024 * 1024
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class MessageReassembly(Generic[T]):
         """Bytes of all senders."""
 
     def note(self, sender: T, size: int) -> T | None:
-        """Record how much of a sender's message has arrived; returns the sender to disconnect above the limit."""
+        """Record the received bytes of an incomplete message. Above the limit, returns the sender to disconnect."""
         if size < LARGE:
             self.total -= self._sizes.pop(sender, 0)
             return None

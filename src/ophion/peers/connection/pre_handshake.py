@@ -13,7 +13,7 @@ _SIZE_BYTES: Final = 2
 
 
 class Host(Protocol):
-    """Decides about sockets that wait for their first message."""
+    """Receives the events of sockets that wait for their first message."""
 
     def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
         """Called with the complete auth message, including its size prefix."""
@@ -23,7 +23,7 @@ class Host(Protocol):
 
 
 class PreHandshake:
-    """An accepted socket that is read for one message."""
+    """An accepted socket whose first message has not arrived."""
 
     __slots__ = ("_host", "_socket", "_timer", "ip", "said")
 
@@ -35,7 +35,7 @@ class PreHandshake:
         self.said = b""
 
     def hear(self, seconds: float) -> None:
-        """Read the first message, with a timeout in seconds."""
+        """Start reading the first message, with a timeout in seconds."""
         self._read()
         if self._socket is not None:
             loop = asyncio.get_running_loop()
@@ -51,13 +51,13 @@ class PreHandshake:
         return accepted
 
     def leave(self) -> None:
-        """Close without a Disconnect: no keys are agreed yet."""
+        """Close without a Disconnect, because no keys are agreed yet."""
         if self._socket is not None:
             self.enter().close()
             self._host.went(self)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
-        """Evict this socket: same as `leave`."""
+        """Close an evicted socket. Same as `leave`: a Disconnect needs keys."""
         self.leave()
 
     def _unwatch(self, accepted: socket.socket) -> None:

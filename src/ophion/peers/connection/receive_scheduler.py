@@ -15,11 +15,11 @@ from typing import Final
 from ophion.runtime.clock import Clock
 
 SLICE_S: Final = 0.004
-"""Time slice of all connections in one iteration of the event loop."""
+"""Seconds that all connections together may use in one iteration of the event loop."""
 
 
 class ReceiveScheduler:
-    """Round-robin queue of steps that have work."""
+    """Round-robin queue of connection steps that still have work."""
 
     __slots__ = ("_clock", "_is_scheduled", "_loop", "_queue", "_slice")
 
@@ -35,7 +35,7 @@ class ReceiveScheduler:
         return len(self._queue)
 
     def add(self, step: Callable[[], bool]) -> None:
-        """Call `step` soon, and again until it returns False. It must not raise, and must not be queued already."""
+        """Call `step` soon, and repeat it until it returns False. `step` must not raise or be queued already."""
         self._queue.append(step)
         if not self._is_scheduled:
             self._is_scheduled = True

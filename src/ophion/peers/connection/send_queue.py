@@ -1,7 +1,7 @@
 """`Outbox`: the send queue of one peer, bounded in bytes.
 
-Messages are encrypted only when the socket can send them. All queues share one copy of a block for many peers, and a
-closed connection has not encrypted messages in advance.
+Messages stay unencrypted until the socket can send them. So all queues share one copy of a block, and closing a
+connection wastes no encryption.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 SOFT_LIMIT: Final = 2 * 1024 * 1024
 """Queued bytes above which gossip is dropped."""
 HARD_LIMIT: Final = 16 * 1024 * 1024
-"""Queued bytes above which a slow reader is disconnected. One message may exceed it."""
+"""Queued bytes above which a slow reader is disconnected. A single message may be larger."""
 BATCH: Final = 128 * 1024
 """Bytes encrypted per write."""
 _OVERHEAD: Final = 64
@@ -38,7 +38,7 @@ class Outbox:
         self.size += len(payload) + _OVERHEAD
 
     def take(self) -> list[tuple[int, bytes]]:
-        """Remove and return the next messages: one batch, at least one message if there is any."""
+        """Remove and return the next batch of messages: at least one message, unless the queue is empty."""
         messages, batch, size = self._messages, [], 0
         while messages and size < BATCH:
             message = messages.popleft()

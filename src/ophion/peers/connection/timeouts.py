@@ -15,10 +15,10 @@ class Timing(Struct, frozen=True):
     hello: float = 5.0
     """From the end of the handshake to the remote Hello."""
     idle: float = 15.0
-    """Silence before a Ping; after the same time again the connection ends."""
+    """Seconds of silence before a Ping, and again from the Ping to the timeout."""
     message: float = 60.0
     """From the first to the last byte of one message."""
     closing: float = 2.0
     """From our Disconnect to the close by the remote node."""
     probe: float = 2.0
-    """Answer to the Ping that is sent when a second connection proves the same key."""
+    """Time to answer the Ping that this node sends when a second connection proves the same key."""

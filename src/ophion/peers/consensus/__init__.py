@@ -1,7 +1,7 @@
 """Consensus messages on connections: IBF/1 for IBFT 2.0 chains, istanbul/100 for QBFT chains.
 
-    Validators          sends the driver's messages to validator peers, and hands theirs to the driver
-    ConsensusProtocol   the subprotocol of one protocol variant. Every node offers it, validator or not
+    Validators          sends messages of the driver to validator peers, and passes received messages to the driver
+    ConsensusProtocol   the subprotocol of one protocol variant; every node offers it, validator or not
 
 This package limits the rate and size of messages per peer. The driver decodes them, and the state machine validates
 them.

@@ -16,7 +16,7 @@ from ophion.peers.token_bucket import TokenBucket
 
 _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
-"""Rate limit of a validator. Each sends a few messages per block and relays those of all others."""
+"""Rate limit of a validator. A validator sends a few messages per block and relays those of all other validators."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """Rate limit of a validator: one block of the maximum size per second."""
@@ -26,10 +26,10 @@ _MAX_UNKNOWN_MESSAGE_BYTES: Final = 16 * 1024
 """Size limit of a message from a peer that is not a validator."""
 _MAX_UNKNOWN_MESSAGES: Final = 50
 _UNKNOWN_MESSAGES_A_SECOND: Final = 5
-"""Rate limit of other peers. They may be validators of a height that this node has not reached."""
+"""Rate limit of a peer that is not a known validator. It may be a validator of a height above our head."""
 _MAX_UNKNOWN_BYTES: Final = 64 * 1024
 _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
-"""Enough for votes, which are small."""
+"""Byte rate limit of such a peer. Enough for votes, which are small."""
 
 
 class ConsensusProtocol:
@@ -48,7 +48,7 @@ class ConsensusProtocol:
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> ConsensusPeer:
-        """Start the protocol on a connection. It has no handshake message."""
+        """Start the protocol on a connection. The protocol has no handshake message."""
         attached = ConsensusPeer(peer, self)
         self.validators.came(peer, self.variant.name, self.capability.name)
         return attached
@@ -81,7 +81,7 @@ class ConsensusPeer:
             return
         messages, size = self._validator_limits if is_validator else self._unknown_limits
         now = validators.now()
-        # no debt: a validator that relays the flood of another validator recovers at once
+        # a message over the limit takes no tokens: a validator that relayed a flood may send again at once
         if not (messages.take(1, now) and size.take(len(payload), now)):
             validators.crowded_out += 1
             return
@@ -91,7 +91,7 @@ class ConsensusPeer:
             peer.blame()
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a vote over its size limit."""
+        """Drop and count a vote over its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{self._protocol.capability} vote of {size} bytes")
 
     def closed(self) -> None:

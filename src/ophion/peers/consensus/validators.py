@@ -1,8 +1,8 @@
-"""`Validators`: sends consensus messages to validator peers, and relays those of others.
+"""`Validators`: sends consensus messages to validator peers, and relays received messages.
 
 Own messages go to every validator of their height at once. A validator that reads too slowly is disconnected, and gets
-them again when it reconnects. Relayed messages are sent unchanged and dropped for slow peers. Most validators get a
-large proposal from its author, so it is relayed later, and only to validators that have not voted on it.
+the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. Most validators
+get a large proposal from its author, so this node relays it later, and only to validators that have not voted on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _ValidatorPeer(Struct, frozen=True):
 
 
 class Validators:
-    """`Gossip` over the peers, for one driver."""
+    """Implements `Gossip` with the connected peers, for one driver."""
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.crowded_out = 0
@@ -63,7 +63,7 @@ class Validators:
             self._driver.connected(peer.address)
 
     def left(self, peer: Peer, variant: str) -> None:
-        """Remove a peer, unless a newer connection has replaced it."""
+        """Remove a disconnected peer, unless a newer connection has replaced it."""
         connection = self._connections.get((variant, peer.address))
         if connection is not None and connection.peer is peer:
             del self._connections[variant, peer.address]

@@ -7,6 +7,6 @@
                                       ├─> neighbor_filter  validates addresses in Neighbors
                                       └─> record           node records (ENR), local and remote
 
-A node gets no response larger than its request before it has proven its endpoint, so this node cannot amplify traffic
-to a victim. Discovery offers live nodes to the peer service, unless their record names another chain.
+Until a node has proven its endpoint, no response to it is larger than its request. So an attacker cannot use this node
+to amplify traffic. Discovery offers live nodes to the peer service, unless their record names another chain.
 """

@@ -23,7 +23,7 @@ BUCKET_SIZE: Final = 16
 _MAX_REPLACEMENTS: Final = 10
 _MAX_IN_BUCKET: Final = 2
 _MAX_PER_SUBNET: Final = 10
-"""Nodes of one public subnet, in a bucket and in the table."""
+"""Limit of nodes from one public subnet, per bucket and in the table."""
 _SUBNET_BITS: Final = {4: 24, 6: 64}
 
 
@@ -54,7 +54,7 @@ class Buckets:
         return sum(len(bucket.nodes) for bucket in self._buckets.values())
 
     def get(self, node_id: bytes) -> Enode | None:
-        """Return a node of the table; replacement lists do not count."""
+        """Return a node of the table, or None. Does not search the replacement lists."""
         return self._bucket(node_id).nodes.get(node_id)
 
     def add(self, enode: Enode) -> None:
@@ -75,14 +75,14 @@ class Buckets:
                 bucket.waiting.popitem(last=False)
 
     def remove(self, node_id: bytes) -> None:
-        """Remove a node that stopped answering, and move in one from the replacement list."""
+        """Remove a node that stopped answering, and replace it from the replacement list."""
         bucket = self._bucket(node_id)
         bucket.waiting.pop(node_id, None)
         if bucket.nodes.pop(node_id, None) is None:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the most recently seen is most likely alive; at the front, it is checked first
+                # the most recently seen node is most likely alive; at the front of the bucket, it is checked first
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return
@@ -103,7 +103,7 @@ class Buckets:
         return self._buckets.setdefault(number, _Bucket())
 
     def _is_rare(self, enode: Enode, bucket: _Bucket) -> bool:
-        """Whether the node is within the limits per public subnet; private addresses have none."""
+        """Whether the node is within the limits per public subnet. Private addresses have no limit."""
         if not is_public(enode.ip):
             return True
         subnet = _subnet(enode.ip)

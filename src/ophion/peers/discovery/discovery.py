@@ -52,12 +52,12 @@ _EXPIRY_S: Final = 60
 _MAX_EXPIRATION: Final = 2**63 - 1
 _RESPONSE_TIMEOUT_S: Final = 0.8
 _PING_BACK_S: Final = 0.5
-"""Delay before a request, in which the other node can ping us and prove our endpoint."""
+"""Delay before a request. Meanwhile the other node can ping this node and get a proof of its endpoint."""
 _MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256
 """Concurrent requests that this node started itself."""
 _MAX_RETURNED: Final = 128
-"""Concurrent Pings in return to unproven nodes; they do not count against `_MAX_OPEN`."""
+"""Concurrent Pings that answer Pings of unproven nodes. They do not count against `_MAX_OPEN`."""
 _MAX_LEARNING: Final = 16
 _MAX_SUITABLE: Final = 1024
 _MAX_FAILURES: Final = 5
@@ -65,16 +65,16 @@ _MAX_FAILURES: Final = 5
 _FIRST_INTERVALS_S: Final = (2.0, 5.0, 10.0)
 _LOOKUP_INTERVAL_S: Final = 30.0
 _IDLE_INTERVAL_S: Final = 1800.0
-"""Between lookups when there are enough peers."""
+"""Seconds between lookups when the node has enough peers."""
 _CHECK_INTERVAL_S: Final = (5.0, 10.0)
 
 Address = tuple[str, int]
 _Key = tuple[bytes, str, Kind]
-"""Node id, IP and expected response. The IP is part of it, because Neighbors may name a node at a wrong address."""
+"""Node id, IP and type of the expected response. With the IP, because Neighbors may name a wrong address."""
 
 
 class ChainMark(Struct, frozen=True):
-    """The `eth` entry of node records, which identifies the chain before a connection."""
+    """Reads and writes the `eth` entry of node records, which identifies the chain before a connection."""
 
     entry: Callable[[], bytes | None] = lambda: None
     """Returns the RLP of the local entry."""
@@ -183,12 +183,12 @@ class Discovery:
     async def _lookup_loop(self) -> None:
         for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # also with a valid proof: they may have been offline
+            # bootnodes are pinged even with a valid proof: they may have been offline
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
-                # also a random target, to fill other buckets
+                # the random target fills distant buckets
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
             interval = _LOOKUP_INTERVAL_S if self._context.wants_more() else _IDLE_INTERVAL_S
             await asyncio.sleep(interval if wait is None else wait)
@@ -208,14 +208,15 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # an open Ping in return counts as our own from now on
+        # an open Ping that answered the node's own Ping now counts as our request
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
         """Remove nodes that the rules no longer permit.
 
-        If any was removed, also drop all endpoint proofs. Not otherwise: a permissioning contract rechecks every block.
+        Also drops all endpoint proofs, but only if a node was removed: a permissioning contract causes a recheck every
+        block.
         """
         dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
         for enode in dropped:
@@ -238,7 +239,7 @@ class Discovery:
                 task.cancel()
 
     async def find(self, enode: Enode, target: bytes) -> list[Enode] | None:
-        """Send FindNode to a node; returns its neighbours, or None without a response."""
+        """Send FindNode to a node. Returns its neighbours, or None without a response."""
         if not await self._ensure_bond(enode):
             return None
         if not self._context.may(enode, Action.SEND_FIND_NODE):
@@ -250,7 +251,7 @@ class Discovery:
         return request.found if has_answered else None
 
     async def request_record(self, enode: Enode) -> Record | None:
-        """Request the record of a node; None without a response. Old clients have no records."""
+        """Request the record of a node. Returns None without a response: old clients have no records."""
         if not await self._ensure_bond(enode):
             return None
         request = self._ask(enode, RecordRequest(self._expiry()), Kind.RECORD_RESPONSE)
@@ -284,7 +285,7 @@ class Discovery:
         return self._proven(enode.node_id, enode.ip) is not None
 
     def _proven(self, node_id: bytes, ip: str) -> Enode | None:
-        """Return the node with a proven endpoint. Nodes in the table count, also after their proof was evicted."""
+        """Return the node with a proven endpoint. A node in the table counts even if its proof was evicted."""
         known = self._bonds.proven(node_id, ip, self._clock.monotonic()) or self.buckets.get(node_id)
         return known if known is not None and known.ip == ip else None
 
@@ -369,7 +370,7 @@ class Discovery:
                 self._on_record(packet, node_id, ip)
 
     def _has_expired(self, expiration: int) -> bool:
-        """Whether a packet has expired. Values above 2**63 - 1 count too: other clients read a signed number."""
+        """Whether a packet has expired, also for values above 2**63 - 1: other clients read a signed number."""
         return expiration < self._clock.now() or expiration > _MAX_EXPIRATION
 
     def _on_ping(self, ping: Ping, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
@@ -386,7 +387,7 @@ class Discovery:
             self._keep(enode)
 
     def _return_ping(self, enode: Enode) -> None:
-        """Ping an unproven node in return. Above the limit, drop an open Ping to the IP that has most of them."""
+        """Ping an unproven node that has pinged us. Above the limit, drop a Ping to the IP with most open Pings."""
         key = (enode.node_id, enode.ip, Kind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:
             return

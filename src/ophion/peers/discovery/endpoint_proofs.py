@@ -1,4 +1,4 @@
-"""`EndpointProofs`: nodes that answered our Ping from their address; valid for 12 hours (networking.md 2.2)."""
+"""`EndpointProofs`: nodes that answered our Ping from their address. Proofs last 12 hours (networking.md 2.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 4096
 
 
 class EndpointProofs:
-    """Endpoint proofs by node id and IP. Bounded: the oldest is evicted first, and that node must prove again."""
+    """Endpoint proofs by node id and IP. Bounded: evicts the oldest proof, and its node must prove again."""
 
     __slots__ = ("_heard", "_proven")
 
@@ -31,16 +31,16 @@ class EndpointProofs:
         return is_new
 
     def hear(self, node_id: bytes, ip: str, now: float) -> None:
-        """Record that a node pinged us and got our Pong: it has a proof of our endpoint."""
+        """Record that a node pinged us and got our Pong. That node now has a proof of our endpoint."""
         _remember(self._heard, (node_id, ip), now, None)
 
     def proven(self, node_id: bytes, ip: str, now: float) -> Enode | None:
-        """Return the node that has proven this endpoint; None without a valid proof."""
+        """Return the node that has proven this endpoint, or None without a valid proof."""
         found = _fresh(self._proven, (node_id, ip), now)
         return None if found is None else found[1]
 
     def believes_us(self, node_id: bytes, ip: str, now: float) -> bool:
-        """Whether the node has a proof of our endpoint, so it answers our requests."""
+        """Whether the node has a proof of our endpoint. Only then does it answer our requests."""
         return _fresh(self._heard, (node_id, ip), now) is not None
 
 

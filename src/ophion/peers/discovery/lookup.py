@@ -1,6 +1,7 @@
 """`Lookup`: the iterative lookup of a target, with three concurrent requests.
 
-Each response names the next nodes to ask. An attacker could name new nodes without end, so the requests are bounded.
+Each response names the next nodes to ask. The number of requests is bounded, because an attacker could name new nodes
+without end.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from ophion.primitives.enode import Enode
 
 AT_A_TIME: Final = 3
 MAX_ASKED: Final = 64
-"""A network of a thousand honest nodes needs half of that."""
+"""Limit of nodes asked in one lookup. A lookup among a thousand honest nodes asks half as many."""
 
 
 class Lookup:
-    """State of one lookup: nodes known and nodes asked. The caller sends the requests."""
+    """State of one lookup: the nodes known and the nodes asked. The caller sends the requests."""
 
     def __init__(self, target: bytes, own_id: bytes, known: Iterable[Enode]) -> None:
         self.target = target
@@ -40,7 +41,7 @@ class Lookup:
         return not self._open and is_done
 
     def questions(self) -> list[Enode]:
-        """Return the nodes to ask now. The caller reports each with `answered` or `failed`."""
+        """Return the nodes to ask now. The caller calls `answered` or `failed` for each."""
         chosen = []
         for node_id, enode in self._nearest.items():
             if len(self._open) >= AT_A_TIME or len(self._asked) >= MAX_ASKED:

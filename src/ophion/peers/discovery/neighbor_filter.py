@@ -1,6 +1,6 @@
 """Validates the addresses in a Neighbors packet (networking.md 2.3).
 
-A sender with a public address must not name private addresses, and no sender may name unusable ones.
+A sender with a public address must not name private addresses. No sender may name unusable addresses.
 """
 
 from __future__ import annotations

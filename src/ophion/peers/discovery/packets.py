@@ -1,7 +1,7 @@
 """The six discovery packets as typed values (networking.md 2.1).
 
-Decoding is lenient where the protocol demands it: it ignores additional list elements, an empty IP, and anything else
-in place of the record sequence number. Other errors raise `DecodeError`, and the caller drops the packet.
+Decoding is lenient where the protocol demands it: it ignores additional list elements, an empty IP, and a record
+sequence number that is not a number. Other errors raise `DecodeError`, and the caller drops the packet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERSION: Final = 4
 _HASH_LENGTH: Final = 32
 _MAX_NUMBER_BYTES: Final = 8
 _MAX_ITEMS: Final = 256
-"""RLP items of a packet at all levels: 16 neighbours have 81, and later versions may append some."""
+"""Limit of RLP items in a packet, at all levels. 16 neighbours have 81 items, and later versions may append some."""
 
 
 class Kind(IntEnum):
@@ -53,7 +53,7 @@ class Ping(Struct, frozen=True):
 
 
 class Pong(Struct, frozen=True):
-    """Response to a Ping, with the endpoint it came from."""
+    """Response to a Ping. It names the endpoint from which the Ping came."""
 
     receiver: Endpoint
     ping_hash: bytes
@@ -197,7 +197,7 @@ def _port(item: rlp.Item) -> int:
 
 
 def _seq(items: list[rlp.Item], index: int) -> int | None:
-    """Return the record sequence number; None if it is missing or later versions put something else there."""
+    """Return the record sequence number, or None if it is missing or not a number."""
     try:
         return _number(items[index])
     except (IndexError, DecodeError):

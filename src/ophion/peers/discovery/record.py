@@ -47,7 +47,7 @@ class Record(Struct, frozen=True):
 
     @property
     def tcp_port(self) -> int | None:
-        """TCP port of the node; None without a valid one."""
+        """TCP port of the node, or None without a valid one."""
         try:
             port = rlp.decode_int(rlp.decode(self.pairs[b"tcp"]))
         except (KeyError, RlpError):
@@ -65,7 +65,7 @@ class Record(Struct, frozen=True):
 
 
 class LocalRecord:
-    """The record of this node. Every change increases its number and signs it again."""
+    """The record of this node. Every change increases the sequence number and signs the record again."""
 
     def __init__(self, key: PrivateKey, clock: Clock, path: Path | None = None) -> None:
         self._key = key

@@ -1,8 +1,8 @@
 """The UDP socket of discovery, with a bounded receive queue and rate limits per source.
 
-Verifying and answering a packet costs up to half a millisecond of signatures. So there is one rate limit per IP and
-port, which is one node, and one per IP, which many nodes may share. Responses have limits of their own: a flood of
-requests cannot suppress the responses to our own requests, even from the same address.
+Verifying and answering a packet costs up to half a millisecond of signatures. So each IP and port (one node) has a rate
+limit, and each IP (possibly many nodes) has another. Responses have limits of their own, so a flood of requests cannot
+suppress the responses to our own requests, even from the same address.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_PER_STEP: Final = 4
 
 
 class UdpSocket(asyncio.DatagramProtocol):
-    """Passes datagrams on, a few per time slice; drops those above the rate limits."""
+    """Passes a few datagrams per time slice to discovery, and drops datagrams above the rate limits."""
 
     def __init__(self, scheduler: ReceiveScheduler, clock: Clock, receive: Callable[[bytes, str, int], None]) -> None:
         self._scheduler = scheduler
@@ -64,10 +64,10 @@ class UdpSocket(asyncio.DatagramProtocol):
             self._scheduler.add(self._step)
 
     def error_received(self, error: Exception) -> None:
-        """An ICMP error for a packet we sent; the request times out."""
+        """Log an ICMP error for a packet we sent. The request times out later."""
 
     def send(self, data: bytes, address: tuple[str, int]) -> None:
-        """Send a datagram; errors are only logged, because datagrams may be lost anyway."""
+        """Send a datagram. Errors are only logged, because datagrams may be lost in any case."""
         if self._transport is not None and not self._transport.is_closing():
             try:
                 self._transport.sendto(data, address)
@@ -84,7 +84,7 @@ class UdpSocket(asyncio.DatagramProtocol):
     def _allows(self, ip: str, port: int, data: bytes) -> bool:
         is_response = len(data) > _KIND_OFFSET and data[_KIND_OFFSET] in _RESPONSES
         now = self._clock.monotonic()
-        # port first: packets above the limit of one port must not use up the limit of the IP
+        # check the port first: packets above the limit of one port must not use up the limit of the IP
         return self._rate_limit((ip, port, is_response), PORT_BURST, _PORT_PER_S).take(1, now) and self._rate_limit(
             (ip, None, is_response), ADDRESS_BURST, ADDRESS_PER_S
         ).take(1, now)

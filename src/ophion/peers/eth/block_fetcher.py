@@ -1,10 +1,10 @@
 """Fetches blocks that peers announce by hash (networking.md 3.9).
 
 The fetcher waits half a second, because most blocks also arrive as NewBlock. Then it requests the header and the body
-from the announcing peers, one at a time, members first. It requests a missing parent at once.
+from one announcing peer after another, members first. It requests a missing parent at once.
 
 Announcements and fetches are bounded per peer. A fetch runs as a task of the peer's connection, so a peer that
-announces blocks and does not deliver them delays only itself.
+announces blocks and does not deliver them delays only its own announcements.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ WAIT_S: Final = 0.5
 MAX_TRACKED: Final = 256
 """Tracked announcements per peer."""
 MAX_PASSED_OVER: Final = 1024
-"""Announcements over `MAX_TRACKED` before the peer is disconnected: each costs a database lookup."""
+"""Announcements over `MAX_TRACKED` before the peer is disconnected. Each announcement costs a database lookup."""
 MAX_FETCHES: Final = 3
-"""Concurrent fetches per peer. Two of its five request slots stay free for other requests."""
+"""Limit of concurrent fetches per peer. A peer has five request slots; two stay free for other requests."""
 _MAX_ANNOUNCERS: Final = 8
 
 
@@ -40,7 +40,7 @@ class _PendingBlock(Struct):
 
     number: int
     announcers: list[EthPeer] = field(default_factory=list)
-    """Peers that the fetcher has not asked."""
+    """Announcing peers that the fetcher has not asked yet."""
     timer: asyncio.TimerHandle | None = None
     asked: list[EthPeer] = field(default_factory=list)
     """Peers with an open fetch for this block."""
@@ -53,7 +53,7 @@ class _Announcer(Struct):
     passed_over: int = 0
     fetches: int = 0
     due: deque[Hash32] = field(default_factory=deque)
-    """Blocks that wait for a free fetch of this peer."""
+    """Blocks that wait until this peer has a free fetch slot."""
 
 
 class BlockFetcher:
@@ -66,7 +66,7 @@ class BlockFetcher:
         is_coming: Callable[[Hash32], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_here`: the block needs no fetch. `is_coming`: a copy is being verified or imported."""
+        """`is_here`: whether a block needs no fetch. `is_coming`: whether a copy is being verified or imported."""
         self._deliver = deliver
         self._is_here = is_here
         self._is_coming = is_coming
@@ -102,7 +102,7 @@ class BlockFetcher:
         pending.announcers.insert(0 if is_member else len(pending.announcers), peer)
         announcer.tracked += 1
         if is_member and pending.timer is None and not any(map(self._is_member, pending.asked)):
-            self._ask_next(hash)  # an unknown peer may never respond
+            self._ask_next(hash)  # the asked peers are unknown and may never respond
 
     def came(self, hash: Hash32) -> None:
         """Stop tracking a block: it has arrived, or no peer is left to ask."""
@@ -141,12 +141,12 @@ class BlockFetcher:
         if self._is_here(hash):
             self.came(hash)
         elif self._is_coming(hash):
-            self._arm(hash, pending, WAIT_S)  # the other copy may be invalid
+            self._arm(hash, pending, WAIT_S)  # a copy is being verified, and may be invalid: check again later
         else:
             self._ask_next(hash)
 
     def _ask_next(self, hash: Hash32) -> None:
-        """Fetch from the first announcer with a free fetch. If all are busy, queue the block at each of them."""
+        """Fetch from the first announcer with a free fetch slot. If all are busy, queue the block at each of them."""
         pending = self._pending[hash]
         for peer in pending.announcers:
             announcer = self._announcers[peer]
@@ -170,7 +170,7 @@ class BlockFetcher:
             if block is not None and hash in self._pending:
                 self.came(hash)
                 self._deliver(peer, block)
-        except GeneratorExit:  # garbage collection after the event loop has ended: no other fetch can start
+        except GeneratorExit:  # the event loop has ended: start no other fetch
             raise
         except BaseException:
             self._ended(peer, hash)
@@ -178,7 +178,7 @@ class BlockFetcher:
         self._ended(peer, hash)
 
     def _ended(self, peer: EthPeer, hash: Hash32) -> None:
-        """End a fetch: try the next announcer if the block is missing, and start the peer's next fetch."""
+        """End a fetch. Ask the next announcer if the block is still missing, and start the peer's next fetch."""
         pending = self._pending.get(hash)
         if pending is not None and peer in pending.asked:
             pending.asked.remove(peer)

@@ -57,20 +57,20 @@ OLDEST: Final = 10
 NEWEST: Final = 30
 """Accepted distance above the head, in blocks."""
 MAX_HELD: Final = 64
-"""Held blocks per peer: they wait for their parent, their timestamp or the import of other blocks."""
+"""Limit of held blocks per peer. Held blocks wait for their parent, their timestamp or the import of other blocks."""
 MAX_HELD_BYTES: Final = 16 * 1024 * 1024
 MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
-"""Held bytes of all unknown peers together. Members do not count against it."""
+"""Limit of held bytes of all unknown peers together. Blocks from members do not count."""
 _MAX_FULL_RECIPIENTS: Final = 25
 """With more peers than this, only a random sample gets a block in full."""
 _MAX_LEAD_S: Final = 30.0
-"""A block further in the future is dropped."""
+"""Seconds that a timestamp may be in the future. Blocks further in the future are dropped."""
 _DIFFICULTY_BITS: Final = 80
 _FOREIGN: Final = 8192
 
 
 class _Coming(Struct, frozen=True):
-    """A held block and its sender."""
+    """A held block with the peer that sent it."""
 
     peer: EthPeer
     size: int
@@ -98,7 +98,7 @@ class BlockGossip:
         random: Random,
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """`is_member`: whether a peer has its own quota. Validators, static and permitted nodes do."""
+        """`is_member` returns whether a peer has its own quota: a validator, a static node or a permitted node."""
         self.sent = 0
         """Blocks sent in full, for metrics."""
         self.dropped = 0
@@ -111,7 +111,7 @@ class BlockGossip:
         self._clock = clock
         self._random = random
         self._is_final = chain.engine.finality is Finality.IMMEDIATE
-        # after the merge only the consensus layer announces blocks; peers disconnect other announcers
+        # after the merge, nodes disconnect peers that announce blocks: only the consensus layer announces them
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._coming: dict[Hash32, _Coming] = {}
         """Blocks between their arrival and the end of their import."""
@@ -142,14 +142,14 @@ class BlockGossip:
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._coming:
-            # the other copy may have a wrong body: then the fetcher asks this peer
+            # the copy in progress may have a wrong body; then the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
         if self._hold(peer, header.hash, len(raw)):
             if self._tasks.spawn(self._take_full(peer, raw, header), peer):
                 return
             self._finish(header.hash)
-        # the peer does not send a dropped block again: synchronisation fetches it
+        # the peer does not send a dropped block again, so synchronisation must fetch it
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
@@ -213,7 +213,7 @@ class BlockGossip:
                 del self._held[coming.peer]  # the peer may have left before the block arrived
 
     def joined(self, peer: EthPeer) -> None:
-        """Announce the head to a new peer when it has moved since this node sent its Status.
+        """Announce the head to a new peer if the head has changed since this node sent its Status.
 
         Otherwise two Clique signers that seal the same height while they connect would wait for each other forever.
         """
@@ -238,14 +238,14 @@ class BlockGossip:
     async def _take_full(self, peer: EthPeer, raw: bytes, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
         parent = self._chain.header(header.parent_hash)
-        # verify the seal first: an unknown peer can invent a body, but not a seal
+        # verify the seal before the body: an unknown peer can invent a body, but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
             self._finish(header.hash)
             return
         try:
             block = await self._lane.run(lambda: self._decoded(raw))
         except OphionError as error:
-            # the block itself may be valid: another peer may send the right body
+            # only this body is wrong: another peer may send the right one
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._finish(header.hash)
             return
@@ -269,7 +269,7 @@ class BlockGossip:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
-            self._finish(header.hash)  # the peer has left, so `left` would not remove the orphan
+            self._finish(header.hash)  # the peer has left, and `left` has already run, so remove the orphan here
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -323,7 +323,7 @@ class BlockGossip:
             self._announce_hash(header)
 
     def _continue(self, parent: HashedHeader) -> None:
-        """Import the blocks that waited for this parent, or drop them if its import failed."""
+        """Import the blocks that waited for this parent, or drop them if the import of the parent failed."""
         is_here = self._chain.header(parent.hash) is not None
         for block in self._orphans.pop(parent.hash, ()):
             hash = block.header.hash
@@ -353,11 +353,11 @@ class BlockGossip:
         self._forget_old_orphans()
 
     def came_by_sync(self, blocks: Collection[ChainBlock]) -> None:
-        """Note blocks that synchronisation is about to import, so that they are not announced one by one."""
+        """Record blocks that synchronisation is about to import. They are not announced one by one."""
         self._foreign.update(block.header.hash for block in blocks)
 
     def announce_head_again(self) -> None:
-        """Announce the head again, also to peers that were sent it: they may have dropped it."""
+        """Announce the head again to all peers, because a peer may have dropped the first announcement."""
         if self._is_open:
             head = self._chain.head
             payload = encode_new_hashes([(head.hash, head.number)])
@@ -367,12 +367,12 @@ class BlockGossip:
                     self._send_hash(peer, head, payload)
 
     def announce_head(self) -> None:
-        """Announce the head after synchronisation: some peers may have no other connection."""
+        """Announce the head after synchronisation, because some peers may be connected to this node only."""
         if self._is_open:
             self._announce_hash(self._chain.head)
 
     def _announce_own(self, block: ChainBlock) -> None:
-        """Announce a block that this node produced or decided with its fellow validators."""
+        """Announce a block that this node produced, or decided together with other validators."""
         self._pass_on(block)
         self._announce_hash(block.header)
 

@@ -1,7 +1,7 @@
 """`DetachedTasks`: tasks that outlive the connection that started them, with a quota per peer.
 
-The import of a block continues when its sender disconnects. Unknown peers also share a common quota. Members do not
-count against it, so unknown peers cannot exhaust the capacity of members.
+For example, the import of a block continues when its sender disconnects. Unknown peers also share a common quota.
+Members have quotas of their own, so unknown peers cannot use up the capacity for members.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Final, Generic, TypeVar
 
 MAX_PER_PEER: Final = 32
 MAX_OF_UNKNOWN: Final = 64
-"""Tasks of all unknown peers together."""
+"""Limit of tasks of all unknown peers together."""
 
 Owner = TypeVar("Owner", bound=Hashable)
 
 
 class DetachedTasks(Generic[Owner]):
-    """Tasks that run as long as their service. An exception of a task ends the service."""
+    """Tasks that run as long as their service. An exception in a task ends the service."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class DetachedTasks(Generic[Owner]):
     def spawn(self, work: Coroutine[Any, Any, None], owner: Owner | None = None) -> bool:
         """Start a task. Returns False and closes `work` when the owner's quota is used up or the service has stopped.
 
-        Work without an owner is the node's own and always starts.
+        Work without an owner belongs to the node itself and always starts.
         """
         is_unknown = owner is not None and not self._is_member(owner)
         if self._group is None or (owner is not None and self._is_full(owner, is_unknown)):

@@ -1,6 +1,6 @@
 """Strict decoding of the fields of eth messages.
 
-Items of a hash list have a fixed size, so the list is checked with one slice comparison and not item by item.
+All items of a hash list have the same size, so one slice comparison checks the whole list.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def block_hash(item: rlp.Item, what: str) -> Hash32:
 
 
 def with_id(payload: bytes, what: str) -> tuple[int, bytes]:
-    """(request id, encoded body) of a request or a response."""
+    """Split a request or a response into (request id, encoded body)."""
     encoded_id, body = parts_of(payload, 2, what)
     return number(rlp.decode(encoded_id, 0), 8 * MAX_ID_BYTES, f"{what}: request id"), body
 

@@ -1,7 +1,7 @@
 """Fork identifiers: whether two nodes follow the same fork schedule (EIP-2124, EIP-6122).
 
-The hash covers the genesis and all passed forks; `next` is the first fork that has not passed. A node that is behind
-has a different hash, so the rules below also accept the hashes before and after the own one.
+The hash covers the genesis and all passed forks; `next` is the next scheduled fork. A node that is still synchronising
+has an older hash, so the rules below also accept the hashes before and after the hash of the local head.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.primitives.types import Hash32
 _HASH_LENGTH: Final = 4
 _NUMBER_LENGTH: Final = 8
 _FIRST_TIME: Final = 1_438_269_973
-"""Mainnet genesis time. A fork above it is a timestamp, below it a block number."""
+"""Mainnet genesis time. A fork value above it is a timestamp, a value below it a block number."""
 
 
 class ForkId(Struct, frozen=True):
@@ -74,7 +74,7 @@ class ForkIds:
         return ForkId(self._sums[passed], self._forks[passed] if passed < len(self._forks) else 0)
 
     def problem(self, remote: ForkId, number: int, timestamp: int) -> str | None:
-        """Why a remote identifier is incompatible with our head; None when it is compatible."""
+        """Explain why a remote identifier is incompatible with our head. Returns None when it is compatible."""
         passed = self._passed(number, timestamp)
         if remote.hash == self._sums[passed]:
             if remote.next and _has_passed(remote.next, number, timestamp):

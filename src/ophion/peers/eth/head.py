@@ -12,6 +12,6 @@ class PeerHead(Struct, frozen=True):
 
     hash: Hash32
     total_difficulty: int | None
-    """Including this block; None where the protocol does not send it."""
+    """Total difficulty including this block. None where the protocol does not send it."""
     height: int | None
-    """None until this node has seen the header."""
+    """Block number. None until this node has seen the header."""

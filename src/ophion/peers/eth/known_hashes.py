@@ -1,6 +1,6 @@
-"""A bounded set of recent hashes.
+"""A bounded set of recent hashes, kept in two generations.
 
-It keeps two generations. When the younger set is full, it replaces the older set, whose hashes are dropped.
+When the younger generation is full, it becomes the older one, and the hashes of the previous older one are dropped.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ KIB: Final = 1024
 MAX_MESSAGE: Final = 10 * KIB * KIB
 """Size limit of every message, in bytes."""
 MAX_DIFFICULTY_BITS: Final = 100
-"""No real chain reaches a total difficulty of more bits."""
+"""Limit of the total difficulty in bits. No real chain reaches it."""
 MAX_EXTRA_DATA: Final = 100 * KIB
-"""Bytes. Extra data with hundreds of validators stays well below it."""
+"""Limit of extra data in bytes. Extra data with hundreds of validators stays well below it."""
 MAX_HEADER_BYTES: Final = MAX_EXTRA_DATA + 4 * KIB
 
 
@@ -81,21 +81,21 @@ MAX_BYTES: Final = {
     Code.RECEIPTS: KIB,
     Code.BLOCK_RANGE_UPDATE: KIB,
 }
-"""Size limit of each message. This node never requests state or receipts. `max_block_bytes` lowers `NEW_BLOCK`."""
+"""Size limits in bytes. Low for `NODE_DATA` and `RECEIPTS`, which this node never requests."""
 MAX_ANNOUNCED_BLOCKS: Final = 1536
 """Hashes in one NewBlockHashes."""
 _MAX_ANNOUNCED_TRANSACTIONS: Final = 6144
 """Hashes in one NewPooledTransactionHashes. Other clients send up to 4096."""
 _MAX_FIELDS: Final = 32
-"""Items of a message without lists, including fields that later versions may append."""
+"""Limit of RLP items in a message without lists. Includes fields that later versions may append."""
 _GAS_PER_BYTE: Final = 4
 """Gas of a zero byte of call data, the cheapest byte of a block."""
 _BLOCK_SLACK_BYTES: Final = 512 * KIB
-"""For headers with many validators and the encoding of transactions."""
+"""Bytes added to the size limit of a block for validators in the header and for transaction encoding."""
 
 
 def max_block_bytes(gas_limit: int) -> int:
-    """The size limit of a NewBlock near a head with this gas limit, in whole MiB.
+    """Return the size limit of a NewBlock in whole MiB, given the gas limit of the head.
 
     Adds a quarter, because the gas limit of the next blocks may be higher.
     """
@@ -122,7 +122,7 @@ class Status(Struct, frozen=True):
     fork_id: ForkId
     best_hash: Hash32
     total_difficulty: int | None = None
-    """Including the best block. Not sent from eth/69 on."""
+    """Total difficulty including the best block. Not sent from eth/69 on."""
     latest: int | None = None
     """Number of the best block. Not sent before eth/69."""
     earliest: int = 0
@@ -150,7 +150,7 @@ class BlockRange(Struct, frozen=True):
 
 
 class GetHeaders(Struct, frozen=True):
-    """A request for headers, with `skip` headers left out between two of them."""
+    """A request for headers. `skip` is the number of headers to leave out between two returned headers."""
 
     start: int | Hash32
     limit: int
@@ -214,7 +214,7 @@ def encode_get_by_hash(request_id: int, hashes: list[Hash32]) -> bytes:
 
 
 def decode_get(payload: bytes, code: Code) -> tuple[int, bytes]:
-    """(request id, encoded body) of a request."""
+    """Split a request into (request id, encoded body)."""
     return with_id(payload, code.label)
 
 
@@ -224,7 +224,7 @@ def encode_new_hashes(blocks: Sequence[tuple[Hash32, int]]) -> bytes:
 
 
 def decode_new_hashes(payload: bytes) -> list[tuple[Hash32, int]]:
-    """(hash, number) of each announced block."""
+    """Decode NewBlockHashes into (hash, number) of each announced block."""
     found = []
     for item in items_of(payload, 0, 3 * MAX_ANNOUNCED_BLOCKS, "block hashes"):
         if not isinstance(item, list) or len(item) != 2:
@@ -239,6 +239,6 @@ def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
 
 
 def decode_new_block(payload: bytes) -> tuple[bytes, int]:
-    """(encoded block, total difficulty including this block) of a NewBlock."""
+    """Decode NewBlock into (encoded block, total difficulty including this block)."""
     block, difficulty = parts_of(payload, 2, "new block")
     return block, number(rlp.decode(difficulty, 0), MAX_DIFFICULTY_BITS, "total difficulty")

@@ -42,12 +42,12 @@ STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
 """Consecutive request timeouts before the peer is disconnected."""
 MAX_USELESS: Final = 5
-"""Useless responses within `_USELESS_S` before the peer is disconnected."""
+"""Useless responses within `_USELESS_S` seconds before the peer is disconnected."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
 _SMALL: Final = 4096
-"""Bytes. Shorter responses are decoded on the event loop."""
+"""Responses below this size in bytes are decoded on the event loop, larger ones in a lane."""
 _HEAD_ATTEMPTS: Final = 2
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Host(Protocol):
         """The current Status of this node."""
 
     def problem(self, status: Status, version: EthVersion) -> str | None:
-        """Why a peer with this Status is incompatible; None when it is compatible."""
+        """Explain why a peer with this Status is incompatible. Returns None when it is compatible."""
 
     def became_ready(self, peer: EthPeer) -> None: ...
 
@@ -106,7 +106,7 @@ class EthPeer:
         self._useless: deque[float] = deque(maxlen=MAX_USELESS)
 
     def start(self) -> None:
-        """Send Status. The peer must send its own within `STATUS_S`."""
+        """Send Status. The peer must send its own Status within `STATUS_S` seconds."""
         status = self._host.status(self.version)
         self.peer.send(NAME, Code.STATUS, self.version.write_status(status))
         self.known_blocks.add(status.best_hash)
@@ -147,9 +147,9 @@ class EthPeer:
             self.requests.answered(kind, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a message over its size limit, which was not decompressed.
+        """Handle a message over its size limit. Its payload was not decompressed.
 
-        Drops a NewBlock without a disconnect: the gas limit may have risen since the head of this node.
+        Drops a NewBlock without a disconnect, because the gas limit may have risen since the head of this node.
         """
         if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
             self.peer.blame()
@@ -184,7 +184,7 @@ class EthPeer:
         self._host.became_ready(self)
 
     async def _ask_for_head(self, best: Hash32) -> None:
-        """Request the header of the peer's best block. Disconnect a peer that cannot serve it."""
+        """Request the header of the peer's best block. Disconnects a peer that cannot serve it."""
         for _ in range(_HEAD_ATTEMPTS):
             try:
                 found = await self.headers(GetHeaders(best, 1))
@@ -210,7 +210,7 @@ class EthPeer:
         self.raise_head(PeerHead(update.latest_hash, None, update.latest))
 
     def raise_head(self, head: PeerHead) -> None:
-        """Set the head that the peer is known to have, if it is better than the previous one."""
+        """Update the head that the peer is known to have, if the new head is better."""
         assert head.height is not None
         own = self.head
         if own.total_difficulty is not None and head.total_difficulty is not None:
@@ -231,7 +231,7 @@ class EthPeer:
                 self._host.raised(self)
 
     def has_no_more_than(self, height: int) -> None:
-        """Lower the estimated height: the peer has no headers above this."""
+        """Lower the estimated height of the peer after it returned no headers above this height."""
         self.height = max(height, self.head.height or 0)
 
     # --- requests -------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class EthPeer:
         )
 
     async def bodies(self, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-        """Request bodies. Returns those of the first blocks, senders recovered; may be fewer than requested."""
+        """Request bodies. Returns the first bodies, with recovered senders; may be fewer than requested."""
         hashes = [header.hash for header in headers]
         return await self._exchange(
             Code.GET_BLOCK_BODIES,
@@ -253,7 +253,7 @@ class EthPeer:
         )
 
     async def pooled(self, hashes: list[Hash32]) -> list[bytes]:
-        """Request pooled transactions. Returns those that the peer has, in EIP-2718 encoding."""
+        """Request pooled transactions. Returns the ones that the peer has, in EIP-2718 encoding."""
         return await self._exchange(
             Code.GET_POOLED_TRANSACTIONS,
             lambda request_id: encode_get_by_hash(request_id, hashes),
@@ -277,7 +277,7 @@ class EthPeer:
         return value
 
     def useless(self, why: str) -> None:
-        """Count a useless response, which breaks no rule. Too many of them disconnect the peer."""
+        """Count a response that is useless but breaks no rule. Disconnects the peer after too many of them."""
         self.peer.blame()
         now = asyncio.get_running_loop().time()
         self._useless.append(now)

@@ -34,7 +34,7 @@ from ophion.runtime.clock import Clock
 from ophion.runtime.lanes import Lanes
 
 REANNOUNCE_S: Final = 3.0
-"""Announce the head again when it has not moved for this long."""
+"""Seconds without a new head after which the head is announced again."""
 RANGE_BLOCKS: Final = 32
 RANGE_S: Final = 120.0
 
@@ -174,7 +174,7 @@ class EthProtocol:
                 peer.peer.limit(NAME, Code.NEW_BLOCK, size)
 
     async def _announce_again(self) -> None:
-        """Announce a head that does not move: a busy peer may have dropped the first announcement."""
+        """Announce an unchanged head again, because a busy peer may have dropped the first announcement."""
         last = self.chain.head.hash
         while True:
             await asyncio.sleep(REANNOUNCE_S)

@@ -1,7 +1,7 @@
 """Responses to requests for headers, bodies, receipts and pooled transactions (networking.md 3.8).
 
-Plain database reads, called in a lane. A response has a bounded number of items and about 2 MiB. Bodies and receipts
-stop at the first missing block, because the requester matches them with its list by position.
+The functions only read the database and run in a lane. A response has a bounded number of items and about 2 MiB. Bodies
+and receipts stop at the first missing block, because the requester matches them with its list by position.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_RECEIPTS: Final = 256
 MAX_TRANSACTIONS: Final = 256
 SOFT_LIMIT: Final = 2 * 1024 * 1024
 _HARD_LIMIT: Final = MAX_MESSAGE - 64 * 1024
-"""Leaves 64 KiB for the encoding around the items."""
+"""Limit of the items in a response, in bytes. Leaves 64 KiB for the encoding around the items."""
 
 
 class Answers:
@@ -34,20 +34,20 @@ class Answers:
         self._pool = pool
 
     def headers(self, request: GetHeaders) -> bytes:
-        """The requested headers that this node has."""
+        """Return the requested headers that this node has, encoded."""
         while True:
             head = self._store.head()
             found = _bounded(self._headers(request, 0 if head is None else head[1]), min(request.limit, MAX_HEADERS))
-            # retry after a reorganisation: the headers would not be linked
+            # after a reorganisation the headers may not be linked: read them again
             if head is None or self._store.canonical_hash(head[1]) == head[0]:
                 return found
 
     def bodies(self, hashes: list[Hash32]) -> bytes:
-        """The bodies of these blocks, up to the first missing block."""
+        """Return the bodies of these blocks, up to the first missing block."""
         return _bounded(_until_missing(hashes, self._body), MAX_BODIES)
 
     def receipts(self, hashes: list[Hash32], with_bloom: bool) -> bytes:
-        """The receipts of these blocks, up to the first missing block."""
+        """Return the receipts of these blocks, up to the first missing block."""
         one = wrapped if with_bloom else _receipt_without_bloom
 
         def of_block(block: Hash32) -> bytes | None:
@@ -57,7 +57,7 @@ class Answers:
         return _bounded(_until_missing(hashes, of_block), MAX_RECEIPTS)
 
     def pooled(self, hashes: list[Hash32]) -> bytes:
-        """The requested transactions that are in the pool. Call it on the event loop, which owns the pool."""
+        """Return the requested transactions that are in the pool. Runs on the event loop, which owns the pool."""
         items = (item for hash in hashes if (item := self._pool.get(hash)) is not None)
         found = (raw for item in items if (raw := self._pool.travelling(item)) is not None)
         return _bounded(map(wrapped, found), MAX_TRANSACTIONS)
@@ -84,7 +84,7 @@ class Answers:
             number += step
 
     def _side_branch(self, hash: Hash32, number: int, request: GetHeaders) -> Iterator[bytes]:
-        """Headers from a non-canonical block on: only itself, or its ancestors when `reverse` is set."""
+        """Yield headers from a non-canonical block on: only this block, or also its ancestors when `reverse` is set."""
         store, distance, left = self._store, request.skip + 1, 0
         while (header := store.header(hash)) is not None:
             if left == 0:

@@ -20,11 +20,11 @@ from ophion.peers.eth.messages import ANSWERS, Code
 TIMEOUT_S: Final = 5.0
 MAX_OPEN: Final = 5
 _MAX_LATE: Final = 64
-"""Timed out requests whose late responses are still accepted and ignored."""
+"""Limit of timed-out requests that are remembered. Their late responses are ignored."""
 
 
 class RequestFailed(OphionError):
-    """A request to a peer got no usable response."""
+    """Raised when a request to a peer gets no usable response."""
 
     def __init__(self, what: str, why: str) -> None:
         self.what = what
@@ -33,7 +33,7 @@ class RequestFailed(OphionError):
 
 
 class RequestTimedOut(RequestFailed):
-    """The response did not arrive in time."""
+    """Raised when the response does not arrive in time."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what, f"no response within {TIMEOUT_S:g} s")
@@ -63,7 +63,7 @@ class Requests:
         return len(self._open)
 
     async def ask(self, code: Code, encode: Callable[[int], bytes]) -> bytes:
-        """Send a request and wait for the encoded body of its response. `encode` gets the request id."""
+        """Send a request and wait for the encoded body of its response. `encode` builds the request from its id."""
         self.waiting += 1
         try:
             await self._slots.acquire()
@@ -90,7 +90,7 @@ class Requests:
             self._slots.release()
 
     def answered(self, code: Code, payload: bytes) -> None:
-        """Complete the request of a response. Raises `PeerMisbehaved` for an unsolicited response."""
+        """Complete the request that a response belongs to. Raises `PeerMisbehaved` for an unsolicited response."""
         if not any(found.answer is code for found in self._open.values()) and code not in self._late.values():
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {code.label}")
         request_id, body = with_id(payload, code.label)
@@ -105,7 +105,7 @@ class Requests:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {code.label}")
 
     def close(self) -> None:
-        """Fail all open requests: the peer has disconnected."""
+        """Fail all open requests after the peer has disconnected."""
         self._is_closed = True
         for found in self._open.values():
             if not found.waiter.done():

@@ -1,4 +1,4 @@
-"""Decodes responses and checks them against their requests. Plain functions, called in a lane.
+"""Decodes responses and checks them against their requests. The functions run in a lane.
 
 They raise `PeerMisbehaved` for responses that no honest node sends, such as unlinked headers or too many items.
 """
@@ -27,9 +27,9 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
 _MIN_TRANSACTION_BYTES: Final = 56
-"""Lower bound of the average size of many transactions: the signature alone has 64 random bytes."""
+"""Minimum average size of transactions in a long message. The signature alone has 64 random bytes."""
 _FEW_TRANSACTIONS: Final = 64
-"""Up to this many transactions in a message may be shorter."""
+"""The minimum average size does not apply to messages with at most this many transactions."""
 
 
 def read_headers(body: bytes, request: GetHeaders, engine: Engine) -> list[HashedHeader]:
@@ -79,7 +79,7 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
             check_belongs(header.header, body)
         except InvalidBlock:
             break
-        # execution reports an invalid signature, after the header has been verified
+        # execution reports an invalid signature later, after the header has been verified
         with suppress(InvalidBody):
             body.recover()
         bodies.append(SizedBody(body, size))
@@ -111,7 +111,7 @@ def decoding(what: str) -> Iterator[None]:
 
 
 def wrapped(raw: bytes) -> bytes:
-    """Encode a transaction or receipt as a list item: typed ones become byte strings."""
+    """Encode a transaction or receipt as a list item. Typed ones become byte strings."""
     return raw if raw[0] >= 0xC0 else rlp.encode_bytes(raw)
 
 

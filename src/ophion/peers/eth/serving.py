@@ -1,7 +1,7 @@
 """The request queue of one peer.
 
-Reads run in a lane, one at a time per peer, so a peer that floods requests delays only itself. A response that would
-be late is sent empty, because other clients treat a late response as unsolicited.
+Reads run in a lane, one at a time per peer, so a peer that floods requests delays only its own responses. After the
+deadline, the response is sent empty, because other clients treat a late response as unsolicited.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ophion.runtime.lanes import Lane
 log = logging.getLogger(__name__)
 
 ANSWER_S: Final = 4.0
-"""Response deadline. Other clients time out after 5 s."""
+"""Response deadline in seconds. Other clients time out after 5 s."""
 MAX_WAITING: Final = 64
 """Queued requests per peer. Other clients have at most five open."""
 _FEW_HEADERS: Final = 4
-"""Up to this many headers are read on the event loop: a thread switch costs more."""
+"""Up to this many headers are read on the event loop, because a thread switch costs more."""
 
 
 class _Request(Struct, frozen=True):
@@ -77,7 +77,7 @@ class Serving:
             self._is_running = self._peer.spawn(self._answer_all())
 
     def _reader(self, code: Code, body: bytes) -> tuple[Callable[[], bytes], bool]:
-        """(the function that reads the response, whether it is short enough for the event loop)"""
+        """Return the function that reads the response, and whether it is fast enough for the event loop."""
         if code is Code.GET_BLOCK_HEADERS:
             request = GetHeaders.decode(body)
             return (lambda: self._answers.headers(request)), request.limit <= _FEW_HEADERS and request.skip == 0

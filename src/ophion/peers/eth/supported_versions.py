@@ -1,8 +1,8 @@
-"""Numbers of the offered eth versions, without the slow import of `versions`."""
+"""Numbers of the offered eth versions. Separate from `versions`, whose import is slow."""
 
 from __future__ import annotations
 
 
 def offered_numbers(is_final: bool) -> tuple[int, ...]:
-    """The version numbers, oldest first. `is_final`: the consensus has immediate finality."""
+    """Return the version numbers, oldest first. `is_final`: the consensus has immediate finality."""
     return (66, 68, 69) if is_final else (66, 68)

@@ -1,8 +1,8 @@
 """Fetches transactions that peers announce by hash (networking.md 3.10).
 
-The fetcher waits half a second, because most transactions also arrive in full. Then it requests the missing ones in
-batches from an announcer, and from the next announcer if that peer does not deliver. Announcements are bounded per
-peer: the fetcher ignores the excess and disconnects a peer that does not stop.
+The fetcher waits half a second, because most transactions also arrive in full. Then it requests missing transactions in
+batches from one announcer. If that peer does not deliver, it asks the next announcer. Announcements are bounded per
+peer: the fetcher ignores the excess, and disconnects a peer that keeps sending it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ophion.pool.admission import BLOB_TYPE
 from ophion.primitives.types import Hash32
 
 MAX_TRACKED: Final = 4096
-"""Tracked announcements per peer."""
+"""Limit of tracked announcements per peer."""
 WAIT_S: Final = 0.5
 BATCH_HASHES: Final = 256
 BATCH_BYTES: Final = 128 * 1024
@@ -63,7 +63,7 @@ class TransactionFetcher:
     def __init__(
         self, is_new: Callable[[Hash32], bool], deliver: Callable[[EthPeer, list[tuple[Hash32, bytes]]], None]
     ) -> None:
-        """`is_new`: whether this node does not have a transaction."""
+        """`is_new` returns whether this node does not have a transaction yet."""
         self._is_new = is_new
         self._deliver = deliver
         self._pending: dict[Hash32, _PendingTransaction] = {}
@@ -109,14 +109,14 @@ class TransactionFetcher:
         announcer.tracked.add(hash)
 
     def came(self, hash: Hash32) -> None:
-        """Stop tracking a transaction that arrived, in full or in a block."""
+        """Stop tracking a transaction that arrived in full or in a block."""
         pending = self._pending.pop(hash, None)
         if pending is not None:
             for peer in pending.announcers:
                 self._announcers[peer].tracked.discard(hash)
 
     def left(self, peer: EthPeer) -> None:
-        """Remove a disconnected peer and the transactions that only it announced."""
+        """Remove a disconnected peer, and the transactions that no other peer announced."""
         announcer = self._announcers.pop(peer, None)
         if announcer is None:
             return
@@ -201,7 +201,7 @@ class TransactionFetcher:
             self._done(peer, hashes)
 
     def _check(self, peer: EthPeer, hash: Hash32, raw: bytes) -> None:
-        """Compare type and size with the announcement. Blob sizes must be right, as blobs are costly to serve."""
+        """Compare type and size with the announcement. Only a wrong size of a blob transaction is an error."""
         pending = self._pending.get(hash)
         if pending is None or not pending.size or len(pending.announcers) > 1:
             return  # no size announced, or the wrong announcer is unknown
@@ -216,7 +216,7 @@ class TransactionFetcher:
             peer.useless("the size of an announced transaction is wrong")
 
     def _done(self, peer: EthPeer, hashes: list[Hash32]) -> None:
-        """End a fetch: queue undelivered transactions for the next announcer, or drop them."""
+        """End a fetch. Queues undelivered transactions for the next announcer, or drops them if there is none."""
         announcer = self._announcers.get(peer)
         if announcer is not None:
             announcer.is_asked = False

@@ -1,11 +1,11 @@
-"""Transaction gossip: announces the pool's transactions, and submits those of peers to the pool.
+"""Transaction gossip: announces the pool's transactions, and submits transactions of peers to the pool.
 
-It collects new transactions for a short time. It sends them in full to a random sample of peers (the square root of
-their number) and announces the hashes to the others. It skips peers that know a transaction. Block producers get a
-transaction in full as long as none of them is known to have it. Fetching it by hash would take half a second, and
-block sizes would alternate between large and small.
+New transactions are collected for a short time. A random sample of peers (the square root of their number) gets them in
+full, and the other peers get their hashes. Peers that already know a transaction are skipped. Block producers get a
+transaction in full until one of them is known to have it. Fetching it by hash would take half a second, and block sizes
+would alternate between large and small.
 
-A busy peer or a peer with a full pool drops transactions. So executable transactions that stay in the pool for long are
+A peer that is busy or has a full pool drops transactions. So executable transactions that stay in the pool for long are
 announced again. A transaction that this pool evicted is accepted again.
 
 A transaction from a peer is marked as known to that peer before it enters the pool, so it is never sent back. While
@@ -37,24 +37,24 @@ from ophion.primitives.types import Address, Hash32
 from ophion.runtime.lanes import Lane
 
 COLLECT_S: Final = 0.02
-"""How long new transactions are collected for one message."""
+"""Seconds for which new transactions are collected into one message."""
 MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
-"""Block producers that get transactions in full when none of them is known to have them."""
+"""Limit of block producers that get a transaction in full while none of them is known to have it."""
 INTRODUCE_S: Final = 0.2
-"""Delay before the pool is announced to a new peer: many inbound connections end at once."""
+"""Seconds before the pool is announced to a new peer, because many inbound connections end at once."""
 REMIND_S: Final = 10.0
-"""Interval of repeated announcements."""
+"""Seconds between repeated announcements."""
 MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
-"""Bytes. For a larger transaction only the hash is sent."""
+"""Transactions above this size in bytes are announced by hash only."""
 _MESSAGE: Final = 100 * 1024
-"""Bytes of transactions in one message."""
+"""Limit of the transactions in one message, in bytes."""
 _SEEN: Final = 65_536
 
 
 class TransactionGossip:
-    """Sends transactions to peers, and receives theirs."""
+    """Sends transactions to peers and receives transactions from peers."""
 
     def __init__(
         self,
@@ -65,9 +65,10 @@ class TransactionGossip:
         random: Random,
         is_accepting: Callable[[], bool],
     ) -> None:
-        """`makers`: addresses of the next block producers.
+        """`makers` has the addresses of the next block producers.
 
-        `is_accepting`: whether this node is close enough to the head to validate transactions."""
+        `is_accepting` returns whether this node is close enough to the head to validate transactions.
+        """
         self.sent = 0
         """Transactions sent in full, for metrics."""
         self.announced_out = 0
@@ -170,7 +171,7 @@ class TransactionGossip:
             asyncio.get_running_loop().call_later(REMIND_S, self._remind, self._latest)
 
     def _remind(self, waited: int) -> None:
-        """Announce old executable transactions again. `waited`: the highest sequence number that counts as old."""
+        """Announce old executable transactions again. `waited` is the highest sequence number that counts as old."""
         self._is_reminding = False
         if not len(self._pool):
             return
@@ -206,7 +207,7 @@ class TransactionGossip:
             self._announce(peer, unknown)
 
     def _urgent(self, fresh: Sequence[PooledTransaction], makers: Sequence[EthPeer]) -> set[Hash32]:
-        """Hashes of transactions that no block producer is known to have."""
+        """Return the hashes of transactions that no block producer is known to have."""
         if not makers:
             return set()
         return {
@@ -230,7 +231,7 @@ class TransactionGossip:
             self._send_batch(peer, batch, hashes)
 
     def _weight(self, item: PooledTransaction) -> int:
-        """Size in the network form, in bytes; 0 when the pool no longer has its blobs."""
+        """Return the size in the network form, in bytes, or 0 when the pool no longer has the blobs."""
         if item.transaction.type != BLOB_TYPE:
             return item.size
         return len(self._pool.travelling(item) or b"")

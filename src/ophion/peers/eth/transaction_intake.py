@@ -1,7 +1,7 @@
 """Submits the transactions of one peer to the pool.
 
-It submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and the
-rate of invalid transactions are bounded. Messages above these limits are dropped; too many disconnect the peer.
+Submits one batch at a time, so a peer that sends many transactions delays only its own. The waiting bytes and the rate
+of invalid transactions are bounded. Messages above these limits are dropped; too many of them disconnect the peer.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ophion.primitives.types import Hash32
 from ophion.runtime.lanes import Lane
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of one peer's transactions that are not yet in the pool."""
+"""Limit of one peer's bytes that wait for the pool."""
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
-"""Bytes. Shorter messages are split and hashed on the event loop, in about a millisecond."""
+"""Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
 _MAX_INVALID: Final = 8_192
 _INVALID_PER_S: Final = 512.0
-"""Rate limit of invalid transactions. Each costs about 50 microseconds to reject."""
+"""Rate limit of invalid transactions per second. Rejecting one takes about 50 microseconds."""
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
 """Rejections that are not the peer's fault: the transaction is late or a duplicate, or permissions differ."""
 _MAX_UNREAD: Final = 256
@@ -46,7 +46,7 @@ class TransactionIntake:
     ) -> None:
         """`seen` is shared by all peers.
 
-        `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
+        The intake calls `came` for each arrived transaction, so that the fetcher stops tracking it.
         """
         self._peer = peer
         self._pool = pool
@@ -60,7 +60,7 @@ class TransactionIntake:
         self._unread = 0
 
     def take_message(self, payload: bytes) -> bool:
-        """Process a Transactions message. Returns False when it is dropped."""
+        """Process a Transactions message. Returns False when the message is dropped."""
         now = asyncio.get_running_loop().time()
         if self._bytes + len(payload) > MAX_BYTES or self._invalid.left(now) <= 0:
             self._unread += 1
@@ -85,7 +85,7 @@ class TransactionIntake:
         self.take(found)
 
     def take(self, found: Sequence[tuple[Hash32, bytes]]) -> None:
-        """Queue the new ones of these (hash, transaction) pairs for the pool."""
+        """Queue the (hash, transaction) pairs that are new for the pool."""
         pool, seen, known = self._pool, self._seen, self._peer.known_transactions
         for hash, raw in found:
             known.add(hash)
@@ -111,7 +111,7 @@ class TransactionIntake:
         self._is_busy = False
         self._bytes -= size
         if answer.cancelled() or answer.exception() is not None:
-            # the pool is closing or failed to write: not this peer's fault
+            # the pool is closing or failed to write, which is not this peer's fault
             self._bytes -= sum(map(len, self._waiting))
             self._waiting.clear()
             return
@@ -124,7 +124,7 @@ class TransactionIntake:
             if admission.error.reason not in _HARMLESS:
                 self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # keep its queued transactions: copies from other peers were ignored because of them
+                    # keep the queued transactions of this peer: copies from other peers were ignored because of them
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self._submit()
 

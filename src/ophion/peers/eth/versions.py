@@ -31,7 +31,7 @@ from ophion.primitives import rlp
 NAME: Final = "eth"
 _WHAT: Final = "status"
 _MAX_ITEMS: Final = 32
-"""Items of a Status at all levels, including fields that later versions may append."""
+"""Limit of RLP items in a Status, at all levels. Includes fields that later versions may append."""
 
 
 class EthVersion(Struct, frozen=True):
@@ -50,7 +50,7 @@ class EthVersion(Struct, frozen=True):
     """Encodes announcements of transactions."""
     read_hashes: Callable[[bytes], TransactionHashes]
     receipts_have_bloom: bool
-    """Whether receipts have a bloom filter. Without it, the type is the first list item."""
+    """Whether receipts have a bloom filter. In receipts without it, the type is the first list item."""
 
     @property
     def capability(self) -> Capability:
@@ -146,5 +146,5 @@ VERSIONS: Final = {version.number: version for version in (ETH_66, ETH_68, ETH_6
 
 
 def offered(is_final: bool) -> tuple[EthVersion, ...]:
-    """The offered versions, oldest first. `is_final`: the consensus has immediate finality."""
+    """Return the offered versions, oldest first. `is_final`: the consensus has immediate finality."""
     return tuple(VERSIONS[number] for number in offered_numbers(is_final))

@@ -8,5 +8,5 @@
     addresses      subnets and public addresses
     static_nodes   reads static-nodes.json
 
-Callers pass in time and randomness, so tests need not wait.
+Callers pass in time and randomness, so tests run without delays.
 """

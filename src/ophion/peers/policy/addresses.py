@@ -11,7 +11,7 @@ Subnet: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"
 
 
 def read_subnet(text: str) -> Subnet:
-    """Parse `10.0.0.0/8`, `fd00::/8` or one address; raises `ValueError` otherwise."""
+    """Parse `10.0.0.0/8`, `fd00::/8` or a single address. Raises `ValueError` otherwise."""
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -21,7 +21,7 @@ def read_subnet(text: str) -> Subnet:
 
 
 def is_within(ip: str, subnets: Sequence[Subnet]) -> bool:
-    """Whether an address lies in one of the subnets; an empty list allows every address."""
+    """Whether an address is in one of the subnets. An empty list allows every address."""
     if not subnets:
         return True
     address = ipaddress.ip_address(ip)
@@ -30,5 +30,5 @@ def is_within(ip: str, subnets: Sequence[Subnet]) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_public(ip: str) -> bool:
-    """Whether an address is globally routable; limits per address apply to these only."""
+    """Whether an address is globally routable. Limits per address apply only to such addresses."""
     return ipaddress.ip_address(ip).is_global

@@ -13,7 +13,7 @@ from ophion.peers.peer_table import Peers
 from ophion.peers.policy.bans import Bans
 
 HasPlace: TypeAlias = Callable[[bytes], bool]
-"""Whether a node has a reserved slot: it is a static peer or a validator."""
+"""Returns whether a node has a reserved slot, as a static peer or a validator."""
 
 
 class PeerLimits(Struct, frozen=True):
@@ -21,11 +21,11 @@ class PeerLimits(Struct, frozen=True):
 
     max_peers: int = 25
     max_inbound: int | None = None
-    """Limit of inbound peers among them; None: no limit."""
+    """Limit of inbound peers. None means no limit."""
 
     @classmethod
     def of(cls, max_peers: int, percentage: int | None) -> PeerLimits:
-        """Build limits from the percentage of inbound peers; None: no inbound limit."""
+        """Build limits from the percentage of inbound peers. None means no inbound limit."""
         return cls(max_peers, None if percentage is None else max_peers * percentage // 100)
 
 
@@ -79,10 +79,10 @@ class Admission:
 
 
 def keeps_newer(own_id: bytes, older: Peer, newer: Peer) -> bool:
-    """Whether to keep the newer of two connections with the same node. Both nodes decide alike.
+    """Whether to keep the newer of two connections with the same node. Both nodes come to the same result.
 
-    When two nodes dial each other at the same time, they keep the connection that the node with the lower id opened.
-    Of two connections in the same direction, they keep the older.
+    When two nodes dial each other at the same time, they keep the connection that the node with the lower id opened. Of
+    two connections in the same direction, they keep the older.
     """
     if older.is_inbound == newer.is_inbound:
         return False

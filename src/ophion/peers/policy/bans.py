@@ -1,6 +1,7 @@
 """`Bans`: node ids that broke the protocol, banned for ten minutes.
 
-A private network with few nodes must recover without an operator, so no ban is permanent. Callers exempt static peers.
+No ban is permanent, because a private network with few nodes must recover without an operator. Callers exempt static
+peers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _MAX_ENTRIES: Final = 1024
 
 
 class Bans:
-    """Banned node ids with the end of the ban. Bounded: the oldest entry is evicted first."""
+    """Banned node ids with the end time of each ban. Bounded: evicts the oldest entry first."""
 
     __slots__ = ("_until",)
 
@@ -31,7 +32,7 @@ class Bans:
             self._until.popitem(last=False)
 
     def lift(self, node_id: bytes) -> None:
-        """Remove a ban, because the operator added this node."""
+        """Remove a ban after the operator has added this node."""
         self._until.pop(node_id, None)
 
     def is_barred(self, node_id: bytes, now: float) -> bool:

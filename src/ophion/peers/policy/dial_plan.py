@@ -1,8 +1,8 @@
 """`DialPlan`: which nodes to dial and when (networking.md 5.1, 5.2).
 
 Static peers are redialled soon after a lost connection, and with growing delays after failed attempts. Discovered nodes
-are dialled while the peer limit allows more peers; validators among them are dialled above that limit too. Callers pass
-in the time, the connected nodes and the outcome of each attempt.
+are dialled while the peer limit allows more peers. Discovered validators are dialled even above that limit. Callers
+pass in the time, the connected nodes and the outcome of each attempt.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ophion.peers.policy.addresses import is_public
 from ophion.primitives.enode import Enode
 
 STATIC_DELAYS: Final = (1.0, 5.0, 15.0, 30.0, 60.0)
-"""Seconds before the next attempt, by number of consecutive failures."""
+"""Seconds before the next attempt to a static peer, by the number of consecutive failures."""
 NEAR_DELAY_S: Final = 3.0
-"""Upper bound of that delay at private addresses: validators must reconnect within one or two round timeouts."""
+"""Upper bound of that delay for private addresses: validators must reconnect within one or two round timeouts."""
 PAUSE_S: Final = 30.0
-"""Minimum between dials of a discovered node, or of any public address: other clients refuse faster attempts."""
+"""Minimum seconds between dials of a discovered node or of a public address. Other clients refuse faster attempts."""
 LASTING_S: Final = 30.0
-"""A connection that one side ended on purpose before this counts as a failed attempt."""
+"""A connection that one side ends on purpose within this many seconds counts as a failed attempt."""
 BRIEF_S: Final = 1.0
-"""The same for a broken connection: a flapping link must not slow down dialling."""
+"""A connection that breaks within this many seconds counts as a failed attempt. Short, to tolerate flapping links."""
 _MAX_PAUSE_S: Final = 600.0
 _MAX_FAILURES: Final = 5
 _MAX_CANDIDATES: Final = 512
@@ -34,7 +34,7 @@ _JITTER: Final = 0.2
 
 
 class Outcome(Enum):
-    """How a dial attempt, or its connection, ended."""
+    """How a dial attempt or a connection ended."""
 
     LOST = "an established connection ended"
     FAILED = "no connection, or a short one"
@@ -65,14 +65,14 @@ class DialPlan:
     # --- nodes -----------------------------------------------------------------------------------------
 
     def add_static(self, enode: Enode, now: float) -> bool:
-        """Add a static peer; False if it is one already, or is this node."""
+        """Add a static peer. Returns False if it is a static peer already, or this node itself."""
         if enode in self._static or enode.node_id == self._own_id:
             return False
         self._static[enode] = _Aim(enode, now)
         return True
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer; False if it was none."""
+        """Remove a static peer. Returns False if it was not a static peer."""
         return self._static.pop(enode, None) is not None
 
     def is_static(self, node_id: bytes) -> bool:
@@ -80,7 +80,7 @@ class DialPlan:
         return any(enode.node_id == node_id for enode in self._static)
 
     def has_place(self, node_id: bytes) -> bool:
-        """Whether a slot is reserved for this node (static peer or validator), which unknown peers cannot use."""
+        """Whether this node has a reserved slot, as a static peer or a validator."""
         return self.is_static(node_id) or self._is_member(node_id)
 
     def is_static_address(self, ip: str) -> bool:
@@ -99,7 +99,7 @@ class DialPlan:
         if aim is None:
             self._found[enode.node_id] = _Aim(enode, now)
             if len(self._found) > _MAX_CANDIDATES:
-                # evict the oldest that is no validator
+                # evict the oldest node that is not a validator
                 others = (found_id for found_id in self._found if not self._is_member(found_id))
                 del self._found[next(others, enode.node_id)]
         else:
@@ -131,13 +131,13 @@ class DialPlan:
                 yield aim.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
-        """Return the time of the next dial; None if there is none before the plan or the peers change."""
+        """Return the time of the next dial, or None if no node is waiting for a dial."""
         aims = list(self._static.values())
         aims += (aim for aim in self._found.values() if free > 0 or self._is_member(aim.enode.node_id))
         return min((aim.due for aim in aims if aim.enode.node_id not in busy), default=None)
 
     def ended(self, node_id: bytes, now: float, outcome: Outcome) -> None:
-        """Record the end of a dial attempt, or of a connection in either direction."""
+        """Record the end of a dial attempt, or of an inbound or outbound connection."""
         for aim in self._static.values():
             if aim.enode.node_id == node_id:
                 aim.due = now + self._static_delay(aim, outcome)
@@ -146,7 +146,7 @@ class DialPlan:
             return
         found.failures = found.failures + 1 if outcome is Outcome.FAILED else 0
         if found.failures >= _MAX_FAILURES:
-            # discovery offers it again when it answers
+            # discovery offers the node again when it answers
             del self._found[node_id]
         else:
             pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)

@@ -1,12 +1,12 @@
 """`FloodGuard`: throttles inbound handshakes while the permission rules refuse many nodes (decision 133).
 
 The rules need the Hello, and a handshake up to Hello costs half a millisecond of key agreements and signatures. When
-the rules refuse many nodes, this node first decrypts only the auth message, at a tenth of that cost, to learn the
-caller's node id. Known nodes go on with the handshake; unknown ones only when they dial a second time. Honest nodes
-redial after one to three seconds. A flood with a fresh key for each attempt never does, and reused keys are remembered
-as refused.
+the rules refuse many nodes, this node first decrypts only the auth message, which names the caller's node id. This
+costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue only when they dial a
+second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each attempt never redials
+with the same key, and a reused key is remembered as refused.
 
-The node id is not yet proven at that point. An attacker with another node's id fails later in the handshake.
+The auth message does not prove the node id. An attacker with another node's id fails later in the handshake.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Final, TypeVar
 from ophion.peers.token_bucket import TokenBucket
 
 ADDRESS_BURST: Final = 20
-"""Burst of refusals from one address before its callers must show their node id first."""
+"""Refusals from one address in a burst, after which its callers must show their node id first."""
 _ADDRESS_PER_S: Final = 2
 _BURST: Final = 100
-"""The same for all addresses together: an attacker may have many addresses."""
+"""Refusals from all addresses in a burst, after which all callers must do so: an attacker may have many addresses."""
 _PER_S: Final = 50
 _REDIALS_BURST: Final = 10
 _REDIALS_PER_S: Final = 10
-"""Handshakes with unknown nodes that redial; refused nodes that redial have a separate bucket of the same rate."""
+"""Handshakes per second with unknown nodes that redial. Refused nodes that redial have a limit of the same rate."""
 _AUTH_BURST: Final = 25
 _AUTH_PER_S: Final = 250
-"""Auth messages decrypted: some percent of a core. Sockets beyond that are closed; honest nodes redial."""
+"""Auth messages decrypted per second, at some percent of a core. Sockets above the limit are closed."""
 _LASTING_S: Final = 1.0
-"""The flood counts as active for this long after the last refusal."""
+"""Seconds after the last refusal for which the flood counts as active."""
 RETURN_S: Final = 0.5
-"""Minimum before an unknown node may redial."""
+"""Minimum seconds before an unknown node may redial."""
 REFUSED_S: Final = 30.0
-"""Minimum before a node that the rules refused may redial, unless the rules change."""
+"""Minimum seconds before a refused node may redial, unless the rules change."""
 _MAX_ADDRESSES: Final = 1024
 _MAX_CALLERS: Final = 8192
-"""Covers the callers of a flood during the few seconds after which honest nodes redial."""
+"""Limit of remembered callers. Enough for all callers of a flood in the seconds until honest nodes redial."""
 _MAX_ACCEPTED: Final = 1024
 
 K = TypeVar("K")
@@ -87,19 +87,19 @@ class FloodGuard:
             self._until = now + _LASTING_S
 
     def accepted(self, node_id: bytes) -> None:
-        """Record a node that became a peer: it may reconnect during a flood."""
+        """Record a node that became a peer. It may reconnect during a flood."""
         _put(self._accepted, node_id, None, _MAX_ACCEPTED)
         self._refused.pop(node_id, None)
         self._unknown.pop(node_id, None)
 
     def reconsider(self) -> None:
-        """Record that the rules may have changed; with a permissioning contract this is every block."""
+        """Record that the rules may have changed. A permissioning contract causes this every block."""
         self._rules += 1
 
     def presses(self, ip: str, now: float, undecided: int = 0) -> bool:
         """Whether callers from this address must show their node id first.
 
-        `undecided` is the number of pending handshakes from there; they count as refusals.
+        `undecided` is the number of pending handshakes from the address. They count as refusals.
         """
         if self._all.left(now) < 1:
             return True
@@ -107,15 +107,15 @@ class FloodGuard:
         return allowance is not None and allowance.left(now) - undecided < 1
 
     def is_there(self, now: float) -> bool:
-        """Whether a flood is active; the listener accepts in batches then."""
+        """Whether a flood is active. The listener then accepts in batches."""
         return now < self._until
 
     def has_time(self, now: float) -> bool:
-        """Whether the rate limit allows to decrypt one more auth message."""
+        """Whether the rate limit allows decrypting one more auth message."""
         return _take(self._auth_messages, now)
 
     def admits(self, node_id: bytes, now: float) -> bool:
-        """Whether a node that is not otherwise known may go on with the handshake."""
+        """Whether an unknown or refused node may continue with the handshake."""
         is_admitted = node_id in self._accepted or self._may_redial(node_id, now)
         if not is_admitted:
             self._until = now + _LASTING_S
@@ -125,7 +125,7 @@ class FloodGuard:
         refusal = self._refused.get(node_id)
         if refusal is not None:
             until, rules = refusal
-            # a bucket of its own: refused nodes must not delay unknown ones
+            # a separate bucket: refused nodes must not delay unknown nodes
             return (until <= now or rules != self._rules) and _take(self._refused_redials, now)
         since = self._unknown.get(node_id)
         if since is None:
@@ -135,7 +135,7 @@ class FloodGuard:
 
 
 def _take(allowance: TokenBucket, now: float) -> bool:
-    """Take one token if available, without debt."""
+    """Take one token if one is available."""
     return allowance.left(now) >= 1 and allowance.spend(1, now)
 
 

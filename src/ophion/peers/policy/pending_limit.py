@@ -1,9 +1,9 @@
 """`PendingLimit`: limits on inbound connections before the handshake (networking.md 5.1).
 
 Pending connections are cheap to open and cost this node a socket each, so their number is bounded. Above the limit, the
-address with most of them loses its oldest: honest peers finish the handshake in a fraction of a second, so a flood
-evicts itself. Addresses of static peers are evicted last, unless one of them holds nearly all slots: other nodes may
-share that address.
+node evicts the oldest pending connection of the address that has most of them. Honest peers finish the handshake in a
+fraction of a second, so mostly the flood itself is evicted. Addresses of static peers are evicted last, unless one of
+them holds nearly all slots: other nodes may share that address.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ophion.peers.policy.addresses import Subnet, is_public, is_within
 
 MAX_PENDING: Final = 50
 _MAX_KNOWN: Final = 40
-"""Pending connections from the address of a static peer before it is treated as any other."""
+"""Pending connections from a static peer's address before the address loses its protection from eviction."""
 _MIN_INTERVAL_S: Final = 30.0
 _MAX_ADDRESSES: Final = 4096
 
@@ -45,13 +45,13 @@ class PendingLimit(Generic[T]):
         return sum(other == ip for other, _ in self._pending.values())
 
     def admits(self, ip: str, now: float, *, is_known: bool) -> bool:
-        """Whether this address may connect: `--net-restrict`, and a rate limit unless a static peer has it."""
+        """Whether this address may connect, by `--net-restrict` and by the rate limit for unknown nodes."""
         is_admitted = is_within(ip, self._subnets) and (is_known or self._is_within_rate(ip, now))
         self.refused += not is_admitted
         return is_admitted
 
     def enter(self, connection: T, ip: str, *, is_known: bool) -> T | None:
-        """Add a connection; returns the one to evict above the limit."""
+        """Add a connection. Above the limit, returns the connection to evict."""
         self._pending[connection] = (ip, is_known)
         if len(self._pending) <= self._max_pending:
             return None
@@ -71,7 +71,7 @@ class PendingLimit(Generic[T]):
         self._pending.pop(connection, None)
 
     def _is_within_rate(self, ip: str, now: float) -> bool:
-        """Allow one attempt per 30 seconds from a public address; private addresses have no limit."""
+        """Allow one attempt per 30 seconds from a public address. Private addresses have no limit."""
         if not is_public(ip):
             return True
         last = self._last_seen.get(ip)

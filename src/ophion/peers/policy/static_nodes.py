@@ -17,7 +17,7 @@ NAME: Final = "static-nodes.json"
 
 
 def read_static_nodes(path: Path, *, must_exist: bool) -> tuple[Enode, ...]:
-    """Return the nodes in the file without duplicates; raises `ConfigError` with the file and the error.
+    """Return the nodes in the file without duplicates. Raises `ConfigError` with the file and the error.
 
     A missing or empty file means no static peers. With `must_exist`, a missing file is an error.
     """

@@ -12,8 +12,8 @@
     9 Listed        [id, [label, ...], last, more]
 
 The RLPx handshake has proven the node key, so announcements carry no signature. The holder of a private key can open a
-box from any sender, so the text in a challenge names both nodes of the connection. This prevents relaying a challenge
-to the real holder of the key.
+box from any sender, so an attacker could relay a challenge to the real holder. To prevent that, the text in a challenge
+names both nodes of the connection.
 
     messages    encoding and decoding of the messages above
     peer        the protocol on one connection; implements `Line` for the enclave

@@ -41,7 +41,7 @@ class KeyProver:
         return challenges
 
     def prove(self, challenges: list[Challenge]) -> list[tuple[bytes, bytes]]:
-        """Answer the challenges for local keys."""
+        """Decrypt the challenges for local keys. Returns (key, text) of each."""
         own = self._keyring.public_keys
         expected = _TAG + self._peer_id + self._own_id
         proofs = []
@@ -52,7 +52,7 @@ class KeyProver:
         return proofs
 
     def check(self, proofs: list[tuple[bytes, bytes]]) -> list[bytes]:
-        """Return the proven keys; each challenge can be used once."""
+        """Return the keys that the proofs prove. Each challenge can be used once."""
         proven = []
         for key, secret in proofs:
             expected = self._open.pop(key, None)

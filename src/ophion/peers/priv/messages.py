@@ -15,16 +15,16 @@ from ophion.native.exceptions import NativeError
 from ophion.primitives import rlp
 
 MAX_LABELS: Final = 1024
-"""Labels per message."""
+"""Limit of labels per message."""
 MAX_PARCELS: Final = 1024
 MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
 MAX_PUSH_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
-"""A message with parcels: one of the largest size, or many smaller ones."""
+"""Size limit of a message with parcels: one parcel of the largest size, or many smaller ones."""
 _MAX_BOX_BYTES: Final = 512
 _MAX_ITEMS: Final = 4 * MAX_PARCELS
-"""RLP items of a message at all levels."""
+"""Limit of RLP items in a message, at all levels."""
 
 
 class Code(IntEnum):
@@ -54,11 +54,11 @@ MAX_BYTES: Final = {
     Code.LIST: 128,
     Code.LISTED: MAX_LABELS * 36 + 64,
 }
-"""Size limit by message code."""
+"""Size limit by message code, in bytes."""
 
 
 class Challenge(NamedTuple):
-    """A text that was boxed for a claimed key."""
+    """A random text, encrypted for a claimed key."""
 
     key: bytes
     ephemeral: bytes
@@ -67,7 +67,7 @@ class Challenge(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """Result of a pushed parcel; an empty reason means that the peer has stored it durably."""
+    """Result of a pushed parcel. An empty reason means that the peer has stored the parcel durably."""
 
     label: Label
     reason: str
@@ -87,7 +87,7 @@ def encode_keys(keys: Sequence[bytes]) -> bytes:
 
 
 def read_keys(payload: bytes) -> list[bytes]:
-    """Decode an Announce; duplicate keys are an error."""
+    """Decode an Announce. Duplicate keys are an error."""
     keys = [_exact(item, KEY_SIZE) for item in _list(_decoded(payload), MAX_KEYS)]
     if len(set(keys)) != len(keys):
         raise DecodeError("duplicate key", "priv")
@@ -126,7 +126,7 @@ def encode_bodies(parcels: Sequence[Parcel]) -> bytes:
 
 
 def read_payloads(payload: bytes) -> list[Parcel]:
-    """Decode a PushPayload; the label of each payload comes from its ciphertext."""
+    """Decode a PushPayload. The label of each payload is computed from its ciphertext."""
     return [Parcel(Label(Kind.PAYLOAD, _key_of(body)), body) for body in _bodies(payload)]
 
 

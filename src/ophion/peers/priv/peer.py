@@ -27,20 +27,20 @@ from ophion.runtime.clock import Clock, Entropy
 
 NAME: Final = "priv"
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-"""Bytes that may wait to be processed: more than the send window of an honest peer."""
+"""Limit of unprocessed bytes. It exceeds the send window of an honest peer."""
 _MAX_WAITING: Final = 512
 _BURST_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 8 * 1024 * 1024
-"""Rate limit of one peer for validating and storing; above it, acknowledgements are delayed."""
+"""Bytes per second that are validated and stored for one peer. Above it, acknowledgements are delayed."""
 _COST_BYTES: Final = 4096
-"""Cost of a message in addition to its bytes: a database read and a response."""
+"""Bytes that each message counts in addition to its size, for a database read and a response."""
 _MEMBER_BYTES: Final = 4096
-"""Cost of each member of an unknown group: checking its key takes 0.1 ms."""
+"""Bytes that each member of an unknown group counts. Checking its key takes 0.1 ms."""
 _MAX_INLINE_BYTES: Final = 32 * 1024
 _BATCH_BYTES: Final = 256 * 1024
 _TIMEOUT_S: Final = 20.0
 _MAX_PROOFS: Final = 4
-"""Times that a peer may announce, challenge and prove on one connection."""
+"""Limit of key messages (Announce, Challenge, Proof) that a peer may send on one connection."""
 _QUEUED_CODES: Final = frozenset({Code.PUSH_PAYLOAD, Code.PUSH_GROUP, Code.GET_PAYLOAD, Code.LIST})
 
 _ABSENT: Final = object()
@@ -74,7 +74,7 @@ class PrivPeer:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Queue a parcel; parcels are sent in batches."""
+        """Queue a parcel. Parcels are sent in batches."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
@@ -84,7 +84,7 @@ class PrivPeer:
         return cast(Listing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch parcels by label, without duplicates; the peer may return only some of them."""
+        """Fetch parcels by label, without duplicates. The peer may return only some of them."""
         request_id = self._next_id()
         request = messages.encode_request(request_id, labels[:MAX_LABELS])
         answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
@@ -98,7 +98,7 @@ class PrivPeer:
         self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MAX_KEYS]))
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle one message; pushes and requests are queued for a task."""
+        """Handle one message. Pushes and requests are queued for a task."""
         known = Code(code)
         if len(payload) > messages.MAX_BYTES[known]:
             self.oversized(code, len(payload))
@@ -108,7 +108,7 @@ class PrivPeer:
             self._pushes.acknowledged(messages.read_acks(payload))
         elif known in (Code.PAYLOAD, Code.LISTED):
             if not self._expects(known, messages.response_id(payload)):
-                return  # late or unsolicited: do not decode its items
+                return  # late or unsolicited: skip the decoding
             read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
             self._answered(*read(payload))
         else:
@@ -162,7 +162,7 @@ class PrivPeer:
             self._is_working = self._peer.spawn(self._work())
 
     async def _work(self) -> None:
-        """Process the queue in order: validating a payload needs the group that came before it."""
+        """Process the queue in order, because a payload can only be validated after its group has arrived."""
         try:
             while self._inbox:
                 code, payload = self._inbox.popleft()
@@ -210,7 +210,7 @@ class PrivPeer:
     async def _take(self, parcels: list[Parcel]) -> None:
         refusals = await self._enclave.take(parcels, self.keys)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
-        # a separate task, so that requests of the peer are answered meanwhile; it may ask for groups too
+        # a separate task, so that the peer's own requests, for example for groups, are answered meanwhile
         if orphans and self._peer.spawn(self._take_orphans(orphans)):
             settled = [
                 (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP
@@ -219,7 +219,7 @@ class PrivPeer:
         self._acknowledge(parcels, refusals)
 
     async def _take_orphans(self, parcels: list[Parcel]) -> None:
-        """Fetch unknown groups from the sender, then store the payloads."""
+        """Fetch unknown groups from the sender of the payloads, then store the payloads."""
         groups = dict.fromkeys(Label(Kind.GROUP, read_sealed(parcel.body).group) for parcel in parcels)
         refusals: list[str | None] = [UNKNOWN_GROUP] * len(parcels)
         with suppress(LineLost):
@@ -263,7 +263,7 @@ class PrivPeer:
             self._requests.pop(request_id, None)
 
     def _expects(self, code: Code, request_id: int) -> bool:
-        """Whether a request waits for this response; raises `PeerMisbehaved` if it waits for another type."""
+        """Whether a request waits for this response. Raises `PeerMisbehaved` if the request expects another type."""
         expected, waiting = self._requests.get(request_id, (code, None))
         if code is not expected:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} does not match its request")
@@ -294,7 +294,7 @@ class PrivPeer:
 
 
 def _payloads(payload: bytes) -> list[tuple[Parcel, bytes, int]]:
-    """Decode a PushPayload; returns each parcel with its group id and member count."""
+    """Decode a PushPayload. Returns each parcel with its group id and member count."""
     parcels = messages.read_payloads(payload)
     sealed = [read_sealed(parcel.body) for parcel in parcels]
     return [(parcel, one.group, one.members) for parcel, one in zip(parcels, sealed, strict=True)]

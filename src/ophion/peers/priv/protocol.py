@@ -13,7 +13,7 @@ from ophion.runtime.clock import Clock, Entropy
 
 
 class PrivProtocol:
-    """Offered by nodes with an embedded enclave."""
+    """The sub-protocol priv/1. Nodes with an embedded enclave offer it."""
 
     def __init__(self, enclave: EmbeddedEnclave, node_id: bytes, clock: Clock, entropy: Entropy) -> None:
         self.enclave = enclave

@@ -1,7 +1,7 @@
 """`Pushes`: sends parcels to one peer in batches, and tracks their acknowledgements.
 
-A window bounds the unacknowledged bytes. Further parcels wait in the queue, so a slow peer is not disconnected for a
-full send buffer.
+A window bounds the unacknowledged bytes. Further parcels wait in this queue. So the send buffer does not overflow, and
+a slow peer stays connected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pushes:
         self._is_over = False
 
     def put(self, parcel: Parcel) -> Push:
-        """Queue a parcel; the future resolves to the refusal, or None when stored durably."""
+        """Queue a parcel. The future resolves to the reason of a refusal, or to None when stored durably."""
         loop = asyncio.get_running_loop()
         push: Push = loop.create_future()
         if self._is_over:
@@ -49,13 +49,13 @@ class Pushes:
         self._waiting[parcel.label] = [push]
         self._queue.append(parcel)
         if not self._is_planned:
-            # deferred, so that parcels of the same loop iteration share a batch
+            # deferred, so that parcels of the same event loop iteration share a batch
             self._is_planned = True
             loop.call_soon(self._flush)
         return push
 
     def acknowledged(self, acks: Iterable[Ack]) -> None:
-        """Handle acknowledgements; ignores those for parcels that were not sent."""
+        """Handle acknowledgements. Ignores acknowledgements of parcels that were not sent."""
         for label, reason in acks:
             left = self._under_way.pop(label, None)
             if left is None:
@@ -73,13 +73,13 @@ class Pushes:
         return 0.0
 
     def lose(self) -> None:
-        """The connection has closed: fail all pushes with `LineLost`."""
+        """Fail all pushes with `LineLost` after the connection has closed."""
         self._is_over = True
         for pushes in self._waiting.values():
             for push in pushes:
                 if not push.done():
                     push.set_exception(LineLost())
-                    push.exception()  # mark as retrieved: the caller may have stopped waiting
+                    push.exception()  # mark the exception as retrieved, because the caller may have stopped waiting
         self._queue.clear()
         self._waiting.clear()
         self._under_way.clear()

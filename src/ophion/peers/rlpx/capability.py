@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 BASE: Final = 0x10
-"""Lower ids belong to the p2p base protocol."""
+"""First id for capabilities. Lower ids belong to the p2p base protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Capability:
     length: int
     """Number of message codes."""
     messages: tuple[str, ...] = field(default=(), compare=False)
-    """Names of the codes, for metrics and logs; may be shorter than `length`."""
+    """Names of the codes for metrics and logs. May be shorter than `length`."""
     max_bytes: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """Payload limit by code, after decompression; other codes have the general limit."""
+    """Payload limit by code, after decompression. Codes without an entry have the general limit."""
 
     def __post_init__(self) -> None:
         if not self.name.isascii() or not 0 <= self.version <= 255 or self.length < 1:
@@ -50,7 +50,7 @@ class Shared(Struct, frozen=True):
 
 
 def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[Shared, ...]:
-    """Return the shared capabilities: the highest common version of each name, in byte order, ids without gaps."""
+    """Return the highest common version of each shared capability. Sorted by name, with consecutive message ids."""
     theirs = frozenset(remote)
     best: dict[str, Capability] = {}
     for capability in offered:
@@ -60,14 +60,14 @@ def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) 
         if known is None or known.version < capability.version:
             best[capability.name] = capability
     shared, offset = [], BASE
-    for name in sorted(best, key=str.encode):  # byte order: IBF comes before eth
+    for name in sorted(best, key=str.encode):  # by bytes: IBF comes before eth
         shared.append(Shared(best[name], offset))
         offset = shared[-1].end
     return tuple(shared)
 
 
 def find(shared: Sequence[Shared], message_id: int) -> Shared | None:
-    """Return the capability that a message id belongs to; None if there is none."""
+    """Return the capability that a message id belongs to, or None."""
     for one in shared:
         if one.offset <= message_id < one.end:
             return one

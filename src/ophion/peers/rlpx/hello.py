@@ -1,7 +1,7 @@
 """Hello: the first message of each node (networking.md 1.8).
 
-Decoding is lenient where clients differ: any version, any order, additional elements, an empty name. It is strict about
-the size, and about the node id: 64 bytes, not all zero.
+Decoding is lenient where clients differ: it accepts any version, any order of capabilities, additional elements and an
+empty name. It is strict about the size and the node id, which has 64 bytes and is not all zero.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Hello(Struct, frozen=True):
 
     @classmethod
     def decode(cls, payload: bytes) -> Hello:
-        """Decode a payload; raises `PeerMisbehaved` with the disconnect reason."""
+        """Decode a payload. Raises `PeerMisbehaved` with the disconnect reason."""
         if len(payload) > MAX_SIZE:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"Hello of {len(payload)} bytes")
         try:
@@ -88,7 +88,7 @@ def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
             raise DecodeError("a capability is not a name and a version")
         name = _bytes(offer[0])
         if name.isascii() and (text := name.decode("ascii")).isprintable():
-            # other names cannot match a capability of ours
+            # skip other names: they cannot match a capability of ours
             offers.append((text, _number(offer[1])))
     return tuple(offers)
 
@@ -106,6 +106,6 @@ def _number(item: rlp.Item) -> int:
 
 
 def _port(item: rlp.Item) -> int:
-    """Return the listen port; 0 if the peer sends none or an invalid one."""
+    """Return the listen port, or 0 if the peer sends none or an invalid one."""
     number = _number(item)
     return number if number <= 0xFFFF else 0

@@ -1,12 +1,12 @@
 """`Session`: the p2p protocol of one connection, without a socket. Bytes in, events and bytes out.
 
     HANDSHAKE   auth and ack; the initiator knows the remote key, the recipient learns it
-    HELLO       both nodes send Hello at once; only Disconnect may come instead
+    HELLO       both nodes send Hello at once; the peer may send Disconnect instead
     OPEN        messages of shared capabilities, Ping, Pong, Disconnect
     ENDED       a Disconnect was received, or this node has closed the session
 
 `receive` raises `PeerMisbehaved` with the reason to disconnect. It raises `WireError` when the encrypted stream is
-broken, so that no Disconnect can be sent.
+broken; then no Disconnect can be sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ophion.peers.rlpx.hello import Hello
 from ophion.runtime.clock import Entropy
 
 MAX_MESSAGE: Final = 2**24 - 1
-"""Largest message in bytes; sub-protocols have lower limits."""
+"""Size limit of a message in bytes. Sub-protocols have lower limits."""
 
 HELLO_ID, DISCONNECT_ID, PING_ID, PONG_ID = range(4)
 _SIZE_BYTES = 2
@@ -56,7 +56,7 @@ class Identity(Struct, frozen=True):
 
     @property
     def needed(self) -> frozenset[str]:
-        """Capabilities that a peer must share: `eth`, if this node has it."""
+        """Capabilities that a peer must share: `eth`, if this node offers it."""
         return frozenset({_CHAIN}) & {one.name for one in self.capabilities}
 
 
@@ -86,7 +86,7 @@ class Left(NamedTuple):
 
 
 class Oversized(NamedTuple):
-    """A message over its size limit; its payload was not decompressed."""
+    """A message over its size limit. Its payload was not decompressed."""
 
     shared: Shared
     code: int
@@ -114,7 +114,7 @@ class Session:
     )
 
     def __init__(self, identity: Identity, entropy: Entropy, remote_id: bytes | None = None) -> None:
-        """`remote_id` is the node to dial (`WireError` if it is no valid key); None for an inbound connection."""
+        """`remote_id`: the key of the node to dial (`WireError` if invalid), or None for an inbound connection."""
         self._identity = identity
         self._random = entropy.token(wire.HANDSHAKE_ENTROPY)
         self._handshake: wire.Handshake | None = None
@@ -136,7 +136,7 @@ class Session:
 
     @property
     def has_more(self) -> bool:
-        """Whether `receive` stopped at its limit; call it with no data to go on."""
+        """Whether `receive` stopped at its limit. Call it again without data to continue."""
         return bool(self._ready)
 
     @property
@@ -145,7 +145,7 @@ class Session:
         return len(self._partial) if self._frames is None else self._frames.buffered
 
     def take_output(self) -> bytes:
-        """Return the handshake bytes to send; call it after creating the session and after `receive`."""
+        """Return the handshake bytes to send. Call it after creating the session and after each `receive`."""
         if not self._output:
             return b""
         output = b"".join(self._output)
@@ -158,11 +158,11 @@ class Session:
         return self._frames.seal(messages)
 
     def seal_disconnect(self, reason: DisconnectReason) -> bytes:
-        """Encrypt a Disconnect; empty before the handshake."""
+        """Encrypt a Disconnect. Returns no bytes before the handshake is complete."""
         return b"" if self._frames is None else self._frames.seal([(DISCONNECT_ID, encode_reason(reason))])
 
     def limit(self, message_id: int, size: int) -> None:
-        """Limit the payload of a message id, after decompression; larger ones become `Oversized` events."""
+        """Limit the payload of a message id after decompression. Larger messages become `Oversized` events."""
         if self._frames is not None:
             self._frames.set_max_size(message_id, size)
 
@@ -174,7 +174,7 @@ class Session:
         self._ready.clear()
 
     def receive(self, data: bytes, most: int) -> Iterator[Event]:
-        """Yield at most `most` events; the rest waits for the next call, which may pass no data."""
+        """Yield at most `most` events. Further events wait for the next call, which may pass no data."""
         if self.stage is Stage.HANDSHAKE:
             data = self._continue_handshake(data)
         frames, ready = self._frames, self._ready
@@ -182,7 +182,7 @@ class Session:
             return
         ready.extend(frames.feed(data))
         if self.stage is Stage.HELLO and ready:
-            # handled alone: later messages are compressed and may be larger
+            # one message at a time: messages after Hello are compressed and may be larger
             first = self._first(*ready.popleft())
             yield first
             if isinstance(first, Left):
@@ -197,7 +197,7 @@ class Session:
                     return
 
     def _continue_handshake(self, data: bytes) -> bytes:
-        """Read the auth or ack message; returns the bytes after it."""
+        """Read the auth or ack message. Returns the bytes that follow it."""
         data = self._partial + data
         announced = int.from_bytes(data[:_SIZE_BYTES], "big")
         size = _SIZE_BYTES + announced
@@ -228,7 +228,7 @@ class Session:
         own, hello = self._identity.hello, Hello.decode(payload)
         frames = self._frames
         assert frames is not None
-        # all messages after both Hellos are compressed, Disconnect too
+        # all messages after both Hellos are compressed, even Disconnect
         frames.is_compressed = hello.is_compressing and own.is_compressing
         if hello.node_id != self.remote_id:
             raise PeerMisbehaved(DisconnectReason.UNEXPECTED_IDENTITY, "Hello and handshake have different node ids")
@@ -259,7 +259,7 @@ class Session:
             return self._leave(payload)
         if message_id == HELLO_ID:
             raise PeerMisbehaved(DisconnectReason.BREACH, "a second Hello")
-        return None  # Pong, or a reserved id: any received message resets the idle timer
+        return None  # no event for a Pong or a reserved id: any received message resets the idle timer
 
     def _leave(self, payload: bytes) -> Left:
         self.stage = Stage.ENDED

@@ -8,7 +8,7 @@
       progress     the values of eth_syncing, and the progress log
       sync_metrics counters and durations
 
-Headers come from the target. Far behind, all peers fill a skeleton of headers that the target sends. Bodies come from
-all peers. Blocks are imported in order, many in one commit. Imported blocks stay when a cycle fails or the process
-ends. Memory between download and import is bounded in headers and in bytes.
+Near the head, all headers come from the target. Far behind, the target sends a skeleton of headers and all peers fill
+the gaps. Bodies come from all peers. Blocks are imported in order, many in one commit. Imported blocks stay when a
+cycle fails or the process ends. Memory between download and import is bounded in headers and in bytes.
 """

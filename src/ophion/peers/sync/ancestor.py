@@ -21,7 +21,7 @@ _WHAT: Final = "common ancestor"
 
 
 async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
-    """The highest canonical block that the peer also has. Raises `PeerMisbehaved` when the chains are incompatible."""
+    """Return the highest canonical block that the peer also has. Raises `PeerMisbehaved` for an incompatible chain."""
     head = chain.head
     start = min(head.number, peer.height)
     is_final = chain.engine.finality is Finality.IMMEDIATE

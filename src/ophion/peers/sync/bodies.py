@@ -1,4 +1,4 @@
-"""`BodyQueue`: blocks in order that wait for their bodies. Sends no requests itself."""
+"""`BodyQueue`: a queue of blocks that wait for their bodies, in order. Sends no requests itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.primitives.block import HashedHeader
 MAX_BODIES: Final = 128
 """Bodies per request. All clients serve at least this many."""
 REQUEST_BYTES: Final = 512 * 1024
-"""Expected size of a response: small, so that execution starts while the next bodies download."""
+"""Expected size of a response in bytes. Small, so that execution starts while the next bodies download."""
 _TRANSACTION_GAS: Final = 21_000
 _TRANSACTION_BYTES: Final = 150
 _MIN_BYTES: Final = 64
@@ -29,11 +29,11 @@ class Slot(Struct, eq=False):
     header: HashedHeader
     body: Body | None
     size: int
-    """Bytes of the body: estimated from the gas used, then the real size; 0 for an empty body."""
+    """Size of the body in bytes. Estimated from the gas used until the body arrives; 0 for an empty body."""
 
 
 class BodyQueue:
-    """Blocks whose header has arrived and that are not imported."""
+    """Blocks whose header has arrived and which are not imported yet."""
 
     def __init__(self) -> None:
         self._slots: deque[Slot] = deque()
@@ -56,11 +56,11 @@ class BodyQueue:
 
     @property
     def first_missing(self) -> HashedHeader | None:
-        """The first block whose body is not requested yet."""
+        """The first block whose body is not requested yet, or None."""
         return self._missing[0].header if self._missing else None
 
     def next_request(self, below: int) -> list[Slot]:
-        """Take the blocks of the next body request, with numbers up to `below`."""
+        """Remove and return the blocks of the next body request, with numbers up to `below`."""
         slots: list[Slot] = []
         size = 0
         while self._missing and len(slots) < MAX_BODIES and self._missing[0].header.number <= below:
@@ -73,14 +73,14 @@ class BodyQueue:
         return slots
 
     def came(self, slots: Sequence[Slot], bodies: Sequence[SizedBody]) -> None:
-        """Store the received bodies. Queue the blocks without a body first for the next request."""
+        """Store the received bodies. Blocks whose body is still missing go to the front of the request queue."""
         for slot, found in zip(slots, bodies, strict=False):
             self.held_bytes += found.size - slot.size
             slot.body, slot.size = found.body, found.size
         missing = slots[len(bodies) :]
         if missing:
             self.held_bytes -= sum(slot.size for slot in missing)
-            # the import waits for the oldest block
+            # sorted, because the import waits for the oldest block
             self._missing = deque(sorted((*missing, *self._missing), key=lambda slot: slot.header.number))
 
     def take_ready(self, max_blocks: int, max_transactions: int) -> list[ChainBlock]:

@@ -3,7 +3,7 @@
 One loop starts the header requests, body requests and imports that are possible now, and waits until one of them ends.
 They run concurrently: headers and bodies download while blocks are executed.
 
-Only the target is responsible for the validity of its chain. A helper may lack headers or bodies.
+Only the target is blamed for an invalid chain. Other peers ("helpers") may lack headers or bodies.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ophion.peers.sync.sync_metrics import SyncFigures
 from ophion.primitives.block import HashedHeader
 
 MAX_HEADERS: Final = 2048
-"""Headers between download and import."""
+"""Limit of headers between download and import."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of bodies between download and import, including requested ones."""
+"""Limit of body bytes between download and import. Includes bodies that are requested."""
 SKELETON_FROM: Final = 2000
-"""Blocks behind from which the target sends a skeleton and all peers fill it."""
+"""Number of missing blocks from which the target sends a skeleton and all peers fill it."""
 _PER_PEER: Final = 2
 """Concurrent requests of one kind per peer."""
 _BATCH_BLOCKS: Final = 256
@@ -38,7 +38,7 @@ _BATCH_TRANSACTIONS: Final = 4_000
 _MAX_FAILURES: Final = 5
 """Consecutive failed requests before the cycle fails."""
 _MAX_PIECES: Final = 8
-"""Further requests in which a helper may complete a stretch."""
+"""Limit of additional requests that a helper gets to complete a stretch."""
 _WHAT: Final = "synchronisation"
 
 
@@ -54,7 +54,7 @@ class Download:
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
         figures: SyncFigures,
     ) -> None:
-        """`helpers`: all usable peers, including the target. `look_ahead`: precomputes header data before import."""
+        """`helpers`: all usable peers, including the target. `look_ahead` precomputes header data before import."""
         self.imported = 0
         """Number of imported blocks."""
         self._target = target
@@ -179,7 +179,7 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # the headers do not reach the post, so a wrong link could not be blamed on this helper
+            # without the post at the end, a wrong link could not be blamed on this helper
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -285,7 +285,7 @@ class Download:
     # --- peer selection -------------------------------------------------------------------------
 
     def _free(self, kind: str, helpers: list[EthPeer]) -> EthPeer | None:
-        """The best peer with a free slot: by score, then by open requests, then least recently used."""
+        """Return the best peer with a free slot: by score, then fewest open requests, then least recently used."""
         free = [peer for peer in helpers if peer.is_usable and self._asked.get((kind, peer), 0) < _PER_PEER]
         return min(
             free,
@@ -306,14 +306,14 @@ class Download:
 
 
 def _verdict(failure: OphionError) -> OphionError:
-    """An invalid block is the target's fault, unless the error is transient."""
+    """Blame the target for an invalid block, unless the error is transient."""
     if isinstance(failure, InvalidBlock) and not failure.transient:
         return PeerMisbehaved(DisconnectReason.BREACH, str(failure))
     return RequestFailed(_WHAT, str(failure))
 
 
 def _worst(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The most severe failure: an own error, then misbehaviour, then unlinked headers, then a failed request."""
+    """Return the most severe failure: an own error, then misbehaviour, then unlinked headers, then a failed request."""
     found = _flat(failures)
     for kind in (RequestFailed, DoesNotLink, PeerMisbehaved):
         others = [one for one in found if not isinstance(one, kind)]

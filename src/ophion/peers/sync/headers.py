@@ -25,7 +25,7 @@ class Stretch(Struct, frozen=True):
     first: int
     count: int
     last_hash: Hash32 | None = None
-    """Hash of the post at its end; None without a skeleton."""
+    """Hash of the header at the end of the stretch. None without a skeleton."""
 
     @property
     def end(self) -> int:
@@ -34,7 +34,7 @@ class Stretch(Struct, frozen=True):
 
 
 class DoesNotLink(OphionError):
-    """Headers do not link to the previous ones: the peer is dishonest, or its chain was reorganised."""
+    """Raised when headers do not link to the previous ones. The peer is dishonest, or its chain was reorganised."""
 
     def __init__(self, stretch: Stretch) -> None:
         super().__init__(f"headers from {stretch.first} on do not link to the previous ones")
@@ -71,11 +71,11 @@ class HeaderPlan:
         return not self._failed and not self._posts
 
     def set_posts(self, posts: list[HashedHeader]) -> None:
-        """Set the skeleton: headers `STRETCH` apart, from `posts_from` on."""
+        """Store the skeleton: headers that are `STRETCH` blocks apart, from `posts_from` on."""
         self._posts = list(posts)
 
     def next_stretch(self, horizon: int) -> Stretch | None:
-        """The next stretch to request; None when none is left up to the goal and the horizon."""
+        """Return the next stretch to request, up to the goal and the horizon. None when no stretch is left."""
         if self._failed:
             return self._failed.pop(0)
         count = min(STRETCH, self.goal + 1 - self._next)
@@ -87,12 +87,12 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: Stretch) -> None:
-        """Queue a failed stretch again, before all others."""
+        """Queue a failed stretch again, in front of all others."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 
     def came(self, stretch: Stretch, headers: list[HashedHeader]) -> list[HashedHeader]:
-        """Add the headers of a stretch. Returns the headers that continue the chain now, in order.
+        """Add the headers of a stretch. Returns the headers that extend the linked chain now, in order.
 
         Raises `DoesNotLink` when headers do not link to the previous ones or to the post.
         """
@@ -113,6 +113,6 @@ class HeaderPlan:
         return linked
 
     def end_here(self) -> None:
-        """Make the last linked header the goal."""
+        """End the plan at the last linked header."""
         self.goal = self.last.number
         self._failed.clear()

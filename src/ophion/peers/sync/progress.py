@@ -11,19 +11,19 @@ from msgspec import Struct
 log = logging.getLogger(__name__)
 
 LINE_S: Final = 5.0
-"""Interval of the progress log."""
+"""Seconds between two lines of the progress log."""
 _WINDOW_S: Final = 20.0
-"""Window over which rates are measured."""
+"""Seconds over which rates are measured."""
 
 
 class SyncProgress(Struct, frozen=True):
     """The values of `eth_syncing`."""
 
     starting: int
-    """The head when the node started."""
+    """Number of the head when the node started."""
     current: int
     highest: int
-    """The higher of the own head and the best peer's head."""
+    """Number of the own head or of the best peer's head, whichever is higher."""
 
 
 class ProgressLine:

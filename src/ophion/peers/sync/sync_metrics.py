@@ -26,7 +26,7 @@ class SyncFigures:
 
     @contextmanager
     def timed(self, task: str) -> Iterator[None]:
-        """Record the duration of the context."""
+        """Record the duration of the `with` block."""
         now = asyncio.get_running_loop().time
         began = now()
         try:

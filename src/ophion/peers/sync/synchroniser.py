@@ -2,13 +2,13 @@
 
 It wakes when a peer connects, disconnects or raises its head. The peer with the best chain is the target of the next
 cycle. Small gaps are left to block gossip for a short time. After a failed cycle the target is paused for two seconds
-or more. Until a cycle imports blocks again, claimed heights are ignored: the target is the peer with the fewest
-failures, and of these the oldest connection. So a peer that claims a false height cannot block synchronisation, even
+or more. Until a cycle imports blocks again, claimed heights are ignored. The target is then the peer with the fewest
+failures; a tie goes to the oldest connection. So a peer that claims a false height cannot block synchronisation, even
 if it reconnects with new keys.
 
 `is_in_sync` says whether this node may validate transactions and produce blocks. It ignores claimed heights: a node is
-behind only when it has imported blocks from the target and lacks more than five others. Otherwise any peer could stop
-block production by claiming a million blocks.
+behind only if it has imported blocks from the target and lacks more than five further blocks. Otherwise any peer could
+stop block production by claiming a million blocks.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ log = logging.getLogger(__name__)
 TOLERANCE: Final = 5
 """A node at most this many blocks behind counts as in sync."""
 PAUSE_S: Final = 2.0
-"""Pause of a peer after a failed cycle. Doubles with each consecutive failure."""
+"""Seconds for which a peer is paused after a failed cycle. Doubles with each consecutive failure."""
 LONGEST_PAUSE_S: Final = 60.0
 PATIENCE_S: Final = 0.75
-"""How long a small gap is left to gossip, which fetches announced blocks after half a second."""
+"""Seconds for which a small gap is left to gossip. Gossip fetches announced blocks after half a second."""
 _MAX_STRIKES: Final = 2
-"""Consecutive cycles with unlinked headers before a disconnect. One may be a reorganisation."""
+"""Consecutive cycles with unlinked headers before a disconnect. A single one may be a reorganisation."""
 
 
 class _TargetHistory(Struct):
@@ -61,7 +61,7 @@ class _TargetHistory(Struct):
     failures: int = 0
     """Consecutive cycles without an imported block."""
     not_before: float = 0.0
-    """Loop time before which the peer is not a target again."""
+    """Event loop time before which the peer is not chosen again."""
 
     def failed(self, now: float) -> None:
         """Count a failure and extend the pause."""
@@ -70,7 +70,7 @@ class _TargetHistory(Struct):
 
 
 class Synchroniser:
-    """Keeps the chain in sync with the best peer. A service."""
+    """A service that keeps the chain in sync with the best peer."""
 
     name = "synchroniser"
 
@@ -106,14 +106,14 @@ class Synchroniser:
         return download is None or not self._has_proof or download.goal - self._chain.head.number <= TOLERANCE
 
     def status(self) -> SyncProgress | None:
-        """The progress; None while no peer is ahead of this node."""
+        """Return the progress, or None while no peer is ahead of this node."""
         current = self._chain.head.number
         highest = max(current, self.best_height)
         return None if highest == current else SyncProgress(self._starting, current, highest)
 
     @property
     def best_height(self) -> int:
-        """The highest height of the usable peers; 0 without any.
+        """Return the highest height of the usable peers, or 0 without any.
 
         Ignores peers whose last cycle failed.
         """
@@ -124,7 +124,7 @@ class Synchroniser:
         return 0 if history is None else history.failures
 
     def catch_up(self, address: Address | None, height: int) -> None:
-        """Synchronise at once: a consensus message shows that a peer has at least this height."""
+        """Synchronise at once, after a consensus message has shown that a peer has at least this height."""
         peer = None if address is None else self._eth.peers.by_address(address)
         if peer is not None and height > self._chain.head.number:
             self._is_urgent = True
@@ -167,7 +167,7 @@ class Synchroniser:
     # --- target selection -----------------------------------------------------------------------
 
     def _choose(self) -> tuple[EthPeer | None, float | None]:
-        """(target of the next cycle or None, seconds to wait before the next choice or None)"""
+        """Return the target of the next cycle (or None) and the seconds to wait before the next choice (or None)."""
         now = asyncio.get_running_loop().time()
         better = [peer for peer in self._eth.peers if peer.is_usable and self._is_better(peer)]
         if not better:
@@ -177,7 +177,7 @@ class Synchroniser:
         allowed = [peer for peer in better if self._not_before(peer) <= now]
         if not allowed:
             return None, min(self._not_before(peer) for peer in better) - now
-        # unknown peers can claim any height: prefer members
+        # prefer members, because unknown peers can claim any height
         allowed = [peer for peer in allowed if self._eth.is_member(peer)] or allowed
         if self._ignores_claims:
             target = min(allowed, key=self._failures)  # the oldest connection wins a tie
@@ -191,13 +191,17 @@ class Synchroniser:
         return (None, patience_s) if patience_s > 0 else (target, None)
 
     def _is_better(self, peer: EthPeer) -> bool:
-        """Compare by height on chains with final blocks, else by total difficulty or a height far above ours."""
+        """Whether a peer's chain is better than ours.
+
+        Compares the height on chains with final blocks. Otherwise compares total difficulty, or accepts a height far
+        above ours.
+        """
         tip = self._chain.tip
         if self._is_final or peer.head.total_difficulty is None:
             return peer.height > tip.header.number
         if peer.head.total_difficulty > tip.total_difficulty:
             return True
-        # its total difficulty is outdated
+        # the peer's total difficulty is outdated, so compare heights
         return peer.height > max(peer.head.height or 0, tip.header.number + NEWEST)
 
     def _not_before(self, peer: EthPeer) -> float:
@@ -238,7 +242,7 @@ class Synchroniser:
             self._end(target, history, line if is_long else None)
 
     def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLine | None) -> None:
-        """End a cycle: reset or count the failures of the target."""
+        """End a cycle. Resets or counts the failures of the target."""
         now = asyncio.get_running_loop().time()
         has_proof, self._has_proof = self._has_proof, False
         self._download = None
