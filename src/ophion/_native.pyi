@@ -283,8 +283,10 @@ class Body:
 
     def encode_block(self, header: bytes, /) -> bytes: ...
 
-def decode_block(block: bytes, /) -> tuple[bytes, Body]:
-    """Return (header RLP, body) of one RLP block. Raises DecodeError for other bytes, including trailing ones."""
+def decode_block(block: bytes, start: int = 0, end: int | None = None, /) -> tuple[bytes, Body]:
+    """(header RLP, body) of one RLP block. Raises DecodeError for anything else, including trailing bytes.
+
+    `start` and `end`: the part of `block` that holds it, without a copy."""
 
 # --- environment --------------------------------------------------------------------------------
 

@@ -5,47 +5,88 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from ophion.native import wire
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from tests.abuse import peer_target
 from tests.abuse.message_shapes import eth_messages, payloads
+from tests.abuse.metered_node import Reading
 from tests.abuse.raw_peer import ETH, HELLO, RawPeer, hello, joined, shaken
 
 PAUSE_S = 0.02
 CONSENSUS_CODES = 4
 CONSENSUS_MAX_BYTES = 1 << 20
 SMALL_MAX_BYTES = 64 * 1024
-"""Maximum payload size in the short form of an attack."""
+"""What the short form of an attack sends at most."""
+MEASURED_S = 0.2
+MAX_BLOCKED_S = 0.025
+MAX_GROWN_MB = 20.0
 
 
 async def peer_messages(target: peer_target.Target) -> None:
     """Every message of eth and of consensus in every shape, each at its size limit and over a new connection."""
     is_full = target.scale == 1
-    messages = eth_messages() if is_full else eth_messages(SMALL_MAX_BYTES)
-    for _, code, payload in messages:
-        await said(target.enode, code, payload)
+    messages = list(eth_messages() if is_full else eth_messages(SMALL_MAX_BYTES))
+    votes = list(payloads(CONSENSUS_MAX_BYTES if is_full else SMALL_MAX_BYTES))
+    single: list[tuple[str, Reading]] = []
+    for name, code, payload in messages:
+        await said(target.enode, code, payload, _noted(target, name, single))
     for code in range(CONSENSUS_CODES):
-        for _, payload in payloads(CONSENSUS_MAX_BYTES if is_full else SMALL_MAX_BYTES):
-            await said_to_validator(target.enode, code, payload)
+        for name, payload in votes:
+            await said_to_validator(target.enode, code, payload, _noted(target, f"IBF/1 {code}: {name}", single))
+    if is_full and single:
+        _judge(target, single)
 
 
-async def said(enode: Enode, code: int, payload: bytes) -> None:
-    """Send one message after Status."""
+def _judge(target: peer_target.Target, single: list[tuple[str, Reading]]) -> None:
+    slowest, blocked = max(single, key=lambda one: one[1].blocked_s)
+    largest, grown = max(single, key=lambda one: one[1].memory_mb)
+    print(
+        f"{len(single)} single messages: the loop is blocked for {blocked.blocked_s * 1000:.1f} ms at worst"
+        f" ({slowest}),"
+        f" memory grows by {grown.memory_mb:.1f} MB at most ({largest})",
+        flush=True,
+    )
+    if blocked.blocked_s > MAX_BLOCKED_S:
+        target.failures.append(f"{slowest} blocks the event loop for {blocked.blocked_s * 1000:.1f} ms")
+    if grown.memory_mb > MAX_GROWN_MB:
+        target.failures.append(f"{largest} takes {grown.memory_mb:.1f} MB")
+
+
+@asynccontextmanager
+async def _unmeasured() -> AsyncIterator[None]:
+    yield
+    await asyncio.sleep(PAUSE_S)
+
+
+@asynccontextmanager
+async def _noted(target: peer_target.Target, name: str, found: list[tuple[str, Reading]]) -> AsyncIterator[None]:
+    """Note what one message costs the node."""
+    if target.meter is None or target.pid is None:
+        async with _unmeasured():
+            yield
+        return
+    await asyncio.sleep(PAUSE_S)
+    begun = target.meter.begin(target.pid)
+    yield
+    await asyncio.sleep(PAUSE_S if target.scale < 1 else MEASURED_S)
+    found.append((name, target.meter.end(target.pid, begun)))
+
+
+async def said(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncContextManager[None] | None = None) -> None:
+    """One message after Status."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
-        async with joined(enode) as peer:
+        async with joined(enode) as peer, noted or _unmeasured():
             await peer.send(ETH + code, payload)
-            await asyncio.sleep(PAUSE_S)
 
 
-async def said_to_validator(enode: Enode, code: int, payload: bytes) -> None:
-    """Send one message of IBF/1 after the Hellos."""
+async def said_to_validator(enode: Enode, code: int, payload: bytes, noted: AbstractAsyncContextManager[None]) -> None:
+    """One message of IBF/1 after the Hellos."""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, wire.WireError, TimeoutError):
-        async with sharing(enode, ((b"IBF", 1), (b"eth", 68))) as peer:
+        async with sharing(enode, ((b"IBF", 1), (b"eth", 68))) as peer, noted:
             await peer.send(ETH + code, payload)
-            await asyncio.sleep(PAUSE_S)
 
 
 @asynccontextmanager

@@ -49,7 +49,7 @@ def watched(attack: PeerAttack) -> Callable[[Target], Awaitable[None]]:
 
     async def run(target: Target) -> None:
         assert target.enode is not None
-        peers = peer_target.Target(target.enode, target.http, None, target.scale)
+        peers = peer_target.Target(target.enode, target.http, target.pid, target.scale, meter=target.meter)
         try:
             await attack(peers)
         except* (Unanswered, OSError, EOFError, TimeoutError) as group:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ophion.native import wire
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
+from tests.abuse.metered_node import Meter
 from tests.abuse.raw_peer import ETH, RawPeer, joined
 from tests.abuse.target import Place, answer, ask, expect, opened
 from tests.abuse.target import Target as Ports
@@ -33,6 +34,7 @@ class Target:
     pid: int | None = None
     scale: float = 1.0
     period_s: int = 1
+    meter: Meter | None = None
     failures: list[str] = field(default_factory=list)
     served: list[float] = field(default_factory=list)
     """Seconds until each honest peer had its answer."""

@@ -17,6 +17,7 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.enode import Enode
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.abuse.attacker import delivered
+from tests.abuse.metered_node import Meter
 from tests.unit.rpc.contracts import many_logs
 
 ANSWER_LIMIT_S = 40.0
@@ -68,7 +69,10 @@ class Target:
     """Enode URLs of all validators, if the target is a network."""
     network: str = ""
     max_gap_s: float = 4.0
-    """Maximum gap between two blocks: two periods and a round timeout."""
+    """Longest time between two blocks that the network may show: two periods and a round timeout."""
+    pid: int | None = None
+    meter: Meter | None = None
+    """How long the event loop of the node is blocked, where the node measures it."""
     scale: float = 1.0
 
     def count(self, full: int, least: int = 4) -> int:

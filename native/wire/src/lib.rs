@@ -20,6 +20,7 @@ pub mod packet;
 pub mod record;
 pub mod rlp;
 pub mod session;
+pub mod snappy;
 #[cfg(test)]
 mod vectors;
 

@@ -4,12 +4,14 @@
 //! header(16) || tag(16) || body, padded to a multiple of 16 || tag(16)
 //! ```
 
+use std::any::Any;
 use std::collections::HashMap;
 
 use aes::cipher::{KeyIvInit, StreamCipher};
 use subtle::ConstantTimeEq;
 
 use crate::mac::{RunningMac, Tag};
+use crate::snappy::{Allocate, Decoder, allocate_vec, announced_size};
 use crate::{Error, Result};
 
 type Cipher = ctr::Ctr128BE<aes::Aes256>;
@@ -31,14 +33,22 @@ const DISCONNECT: u8 = 1;
 /// Maximum compression ratio: three bytes of Snappy expand to at most 64.
 const SNAPPY_RATIO: usize = 22;
 
+/// A compressed frame of more bytes is decompressed while it arrives, so that no call takes long.
+const LARGE: usize = 16 << 10;
+
+/// Bytes at the start of a large frame that hold its message id and its decompressed size.
+const PREFIX: usize = 16;
+
 /// A message id and its content.
 pub type Message = (u8, Content);
 
 /// The payload of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Content {
     Payload(Vec<u8>),
-    /// Size of a payload above the limit of its message id. The payload was not decompressed.
+    /// A large payload in an output of the allocator of the caller.
+    Allocated(Box<dyn Any + Send>),
+    /// The size of a payload over the limit of its message id. It was not decompressed.
     Oversized(usize),
 }
 
@@ -148,6 +158,46 @@ enum Part {
     Body { body: Vec<u8>, size: usize },
     /// The tag of a body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
+    /// The body of a large compressed message after its prefix, or its tag. It is decompressed as it arrives, but not
+    /// used before its tag is verified.
+    Large { large: Large, bytes: Tag, filled: usize },
+}
+
+/// A large compressed message.
+struct Large {
+    id: u8,
+    /// The announced size after decompression.
+    size: usize,
+    /// None for a message over the limit of its id: its bytes are dropped.
+    decoder: Option<Decoder>,
+    /// Compressed bytes that have not arrived.
+    left: usize,
+    /// Bytes of padding that have not arrived.
+    padding: usize,
+}
+
+impl Large {
+    fn feed(&mut self, decrypted: &[u8]) -> Result<()> {
+        let data = &decrypted[..self.left.min(decrypted.len())];
+        self.left -= data.len();
+        self.padding -= decrypted.len() - data.len();
+        let fed = self.decoder.as_mut().map_or(Ok(()), |decoder| decoder.feed(data));
+        fed.map_err(|cause| Error::at(place(self.id), cause))
+    }
+
+    fn finish(self) -> Result<Message> {
+        let Some(decoder) = self.decoder else { return Ok((self.id, Content::Oversized(self.size))) };
+        let output = decoder.finish().map_err(|cause| Error::at(place(self.id), cause))?;
+        let content = match output.into_any().downcast::<Vec<u8>>() {
+            Ok(payload) => Content::Payload(*payload),
+            Err(other) => Content::Allocated(other),
+        };
+        Ok((self.id, content))
+    }
+}
+
+fn place(id: u8) -> String {
+    format!("message {id:#04x}")
 }
 
 const BETWEEN: Part = Part::Header { bytes: [0; 32], filled: 0 };
@@ -163,6 +213,10 @@ pub struct Ingress {
     max_sizes: HashMap<u8, usize>,
     /// Bytes received after the first message.
     waiting: Vec<u8>,
+    /// Allocates the payloads of large messages.
+    pub allocate: Allocate,
+    /// The decrypted piece of a large message.
+    piece: Vec<u8>,
     failure: Option<Error>,
 }
 
@@ -176,6 +230,8 @@ impl Ingress {
             max_message: FIRST_MESSAGE,
             max_sizes: HashMap::new(),
             waiting: Vec::new(),
+            allocate: allocate_vec,
+            piece: Vec::new(),
             failure: None,
         }
     }
@@ -213,6 +269,7 @@ impl Ingress {
                 Part::Header { filled, .. } => *filled,
                 Part::Body { body, .. } => 32 + body.len(),
                 Part::Tag { body, filled, .. } => 32 + body.len() + filled,
+                Part::Large { large, .. } => 32 + large.decoder.as_ref().map_or(0, Decoder::len),
             }
     }
 
@@ -265,7 +322,8 @@ impl Ingress {
                 Ok(None)
             }
             Part::Body { body, size } => {
-                let target = padded(*size) - body.len();
+                let is_large = *size > LARGE && self.is_compressed == Some(true);
+                let target = if is_large { PREFIX } else { padded(*size) } - body.len();
                 let (piece, after) = rest.split_at(target.min(rest.len()));
                 *rest = after;
                 let start = body.len();
@@ -273,7 +331,10 @@ impl Ingress {
                 body.extend_from_slice(piece);
                 self.mac.update(piece);
                 self.cipher.apply_keystream(&mut body[start..]);
-                if body.len() == padded(*size) {
+                if is_large && body.len() == PREFIX {
+                    let (body, size) = (std::mem::take(body), *size);
+                    self.begin_large(&body, size)?;
+                } else if body.len() == padded(*size) {
                     body.truncate(*size);
                     self.part = Part::Tag { body: std::mem::take(body), bytes: [0; 16], filled: 0 };
                 }
@@ -288,6 +349,28 @@ impl Ingress {
                 let body = std::mem::take(body);
                 self.part = BETWEEN;
                 self.message(body).map(Some)
+            }
+            Part::Large { large, .. } if large.left + large.padding > 0 => {
+                let (piece, after) = rest.split_at((large.left + large.padding).min(rest.len()));
+                *rest = after;
+                self.mac.update(piece);
+                self.piece.clear();
+                self.piece.extend_from_slice(piece);
+                self.cipher.apply_keystream(&mut self.piece);
+                large.feed(&self.piece)?;
+                if large.left + large.padding == 0 {
+                    self.piece = Vec::new();
+                }
+                Ok(None)
+            }
+            Part::Large { bytes, filled, .. } => {
+                *filled += fill(&mut bytes[*filled..], rest);
+                if *filled < bytes.len() {
+                    return Ok(None);
+                }
+                check(&self.mac.body(), bytes, "frame body")?;
+                let Part::Large { large, .. } = std::mem::replace(&mut self.part, BETWEEN) else { return Ok(None) };
+                large.finish().map(Some)
             }
         }
     }
@@ -304,6 +387,32 @@ impl Ingress {
             return Err(Error::at("frame", format!("a size of {size} bytes, at most {} are taken", self.max_message)));
         }
         self.part = Part::Body { body: Vec::new(), size };
+        Ok(())
+    }
+
+    /// Starts to decompress a large message: checks its announced size and allocates its output.
+    fn begin_large(&mut self, body: &[u8], size: usize) -> Result<()> {
+        let (id, _) = split_id(body)?;
+        let start = if id < 0x80 { 1 } else { 2 };
+        let (announced, prefix) = announced_size(&body[start..]).map_err(|cause| Error::at(place(id), cause))?;
+        self.check_announced(id, announced, size - start)?;
+        let is_oversized = self.is_oversized(id, announced);
+        let decoder = (!is_oversized).then(|| Decoder::new((self.allocate)(announced), announced));
+        let (start, padding) = (start + prefix, padded(size) - size);
+        let mut large = Large { id, size: announced, decoder, left: size - start, padding };
+        large.feed(&body[start..])?;
+        self.part = Part::Large { large, bytes: [0; 16], filled: 0 };
+        Ok(())
+    }
+
+    /// Checks the announced size of a compressed payload of `compressed` bytes.
+    fn check_announced(&self, id: u8, size: usize, compressed: usize) -> Result<()> {
+        if size > self.max_message {
+            return Err(self.too_large(id, size));
+        }
+        if size > compressed * SNAPPY_RATIO {
+            return Err(Error::at(place(id), format!("{compressed} bytes cannot hold the {size} they announce")));
+        }
         Ok(())
     }
 
@@ -329,15 +438,9 @@ impl Ingress {
     }
 
     fn decompress(&self, id: u8, payload: &[u8]) -> Result<Content> {
-        let place = || format!("message {id:#04x}");
-        let corrupt = |cause| Error::at(place(), cause);
+        let corrupt = |cause| Error::at(place(id), cause);
         let size = snap::raw::decompress_len(payload).map_err(corrupt)?;
-        if size > self.max_message {
-            return Err(self.too_large(id, size));
-        }
-        if size > payload.len() * SNAPPY_RATIO {
-            return Err(Error::at(place(), format!("{} bytes cannot hold the {size} they announce", payload.len())));
-        }
+        self.check_announced(id, size, payload.len())?;
         if self.is_oversized(id, size) {
             return Ok(Content::Oversized(size));
         }

@@ -14,22 +14,25 @@ from ophion.primitives.rlp import RlpError
 from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 
 
-def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
-    """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet."""
+def decode_block(raw: bytes, engine: Engine, start: int = 0, end: int | None = None) -> ChainBlock:
+    """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet.
+
+    `start` and `end`: the part of `raw` that holds the block. It is not copied: a block may have megabytes.
+    """
     try:
-        header, body = transactions.decode_block(raw)
+        header, body = transactions.decode_block(raw, start, end)
     except NativeError as error:
         raise DecodeError(str(error)) from error
     return ChainBlock(engine.hashed(Header.decode(header)), body)
 
 
-def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
-    """Decode the header only, to see whether the block is known."""
-    is_list, start, end = rlp.head(raw, 0)
-    if not is_list or end != len(raw):
+def peek_header(raw: bytes, engine: Engine, start: int = 0, end: int | None = None) -> HashedHeader:
+    """Decode the header only, to see whether the block is known. `start` and `end`: see `decode_block`."""
+    is_list, start, list_end = rlp.head(raw, start)
+    if not is_list or list_end != (len(raw) if end is None else end):
         raise RlpError("not the RLP list of one block", 0)
     stop = rlp.item_end(raw, start)
-    if stop > end:
+    if stop > list_end:
         raise RlpError("the header reaches beyond its block", start)
     return engine.hashed(Header.decode(raw[start:stop]))
 

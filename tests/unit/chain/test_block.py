@@ -37,6 +37,9 @@ def test_public_blocks_survive_a_round_trip() -> None:
         assert encode_block(block) == raw
         assert peek_header(raw, ENGINE) == block.header
         assert len(ommers_of(block.body)) == len(block.body.ommers)
+        around = b"\x01" + raw + b"\x02"
+        assert decode_block(around, ENGINE, 1, len(raw) + 1).header == block.header
+        assert peek_header(around, ENGINE, 1, len(raw) + 1) == block.header
 
 
 @pytest.mark.parametrize(

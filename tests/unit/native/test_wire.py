@@ -161,6 +161,25 @@ def test_a_transport_takes_16_mib() -> None:
     assert theirs.feed(ours.seal([(0x17, b"still in step")])) == [(0x17, b"still in step")]
 
 
+def test_a_large_message_arrives_in_pieces() -> None:
+    ours, theirs = open_sessions()
+    payload = bytes(range(256)) * 300 + bytes(2_000_000) + keccak256(b"1") * 3000
+    sent = ours.seal([(0x17, payload), (0x18, b"after it")])
+    got = []
+    for start in range(0, len(sent), 5000):
+        got += theirs.feed(sent[start : start + 5000])
+    assert got == [(0x17, payload), (0x18, b"after it")]
+    assert theirs.buffered == 0
+
+
+def test_half_a_large_message_is_dropped_with_its_session() -> None:
+    ours, theirs = open_sessions()
+    sent = ours.seal([(0x17, bytes(4_000_000))])
+    assert theirs.feed(sent[: len(sent) // 2]) == []
+    assert 1_000_000 < theirs.buffered < 3_000_000
+    del theirs
+
+
 def test_max_message_has_an_end_of_its_own() -> None:
     ours, _ = open_sessions()
     ours.max_message = 2**40

@@ -460,9 +460,15 @@ impl Body {
 }
 
 #[pyfunction]
-#[pyo3(signature = (block, /))]
-fn decode_block<'py>(py: Python<'py>, block: PyBackedBytes) -> Answer<(Bound<'py, PyBytes>, Body)> {
-    let (header, data) = py.detach(|| body::decode_block(&block))?;
+#[pyo3(signature = (block, start=0, end=None, /))]
+fn decode_block<'py>(
+    py: Python<'py>,
+    block: PyBackedBytes,
+    start: usize,
+    end: Option<usize>,
+) -> Answer<(Bound<'py, PyBytes>, Body)> {
+    let range = block.get(start..end.unwrap_or(block.len())).unwrap_or(&[]);
+    let (header, data) = py.detach(|| body::decode_block(range))?;
     Ok((to_bytes(py, header), Body { data: Arc::new(data) }))
 }
 

@@ -11,10 +11,14 @@ use rayon::prelude::*;
 use crate::values::convert::to_bytes;
 use crate::values::errors::Answer;
 
+/// From this size on, a hash takes more than 30 microseconds and releases the GIL.
+const LONG: usize = 16 << 10;
+
 #[pyfunction(name = "keccak256")]
 #[pyo3(signature = (data, /))]
 fn py_keccak256<'py>(py: Python<'py>, data: &[u8]) -> Bound<'py, PyBytes> {
-    to_bytes(py, keccak256(data))
+    let hash = if data.len() < LONG { keccak256(data) } else { py.detach(|| keccak256(data)) };
+    to_bytes(py, hash)
 }
 
 #[pyfunction]

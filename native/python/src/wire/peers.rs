@@ -1,7 +1,7 @@
 //! Python bindings of the crate `ophion-wire`.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use ophion_storage::chain::body;
 use ophion_wire::handshake::{self, Initiator};
@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use crate::chain::body::Body;
 use crate::values::convert::to_bytes;
 use crate::values::errors::NativeError;
+use crate::wire::payload;
 
 create_exception!(_native, WireError, NativeError, "Bytes of a peer that are not what they should be.");
 
@@ -34,6 +35,17 @@ fn maybe_detached<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T
 /// Lock a mutex. Poisoning is ignored, because the panic that caused it has been reported.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks without holding the GIL while waiting: the thread that has the lock may need the GIL to allocate.
+fn lock_attached<'mutex, T: Send>(py: Python<'_>, mutex: &'mutex Mutex<T>) -> MutexGuard<'mutex, T> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(error)) => return error.into_inner(),
+            Err(TryLockError::WouldBlock) => py.detach(|| drop(lock(mutex))),
+        }
+    }
 }
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -88,7 +100,8 @@ pub struct Session {
 }
 
 impl From<Both> for Session {
-    fn from(both: Both) -> Self {
+    fn from(mut both: Both) -> Self {
+        both.ingress.allocate = payload::allocate;
         Session { egress: Mutex::new(both.egress), ingress: Mutex::new(both.ingress) }
     }
 }
@@ -96,34 +109,34 @@ impl From<Both> for Session {
 #[pymethods]
 impl Session {
     #[getter]
-    fn is_compressed(&self) -> bool {
-        lock(&self.ingress).is_compressed()
+    fn is_compressed(&self, py: Python<'_>) -> bool {
+        lock_attached(py, &self.ingress).is_compressed()
     }
 
     #[setter]
-    fn set_is_compressed(&self, value: bool) {
-        lock(&self.ingress).set_compressed(value);
+    fn set_is_compressed(&self, py: Python<'_>, value: bool) {
+        lock_attached(py, &self.ingress).set_compressed(value);
         lock(&self.egress).is_compressed = value;
     }
 
     #[getter]
-    fn max_message(&self) -> usize {
-        lock(&self.ingress).max_message()
+    fn max_message(&self, py: Python<'_>) -> usize {
+        lock_attached(py, &self.ingress).max_message()
     }
 
     #[setter]
-    fn set_max_message(&self, size: usize) {
-        lock(&self.ingress).set_max_message(size);
+    fn set_max_message(&self, py: Python<'_>, size: usize) {
+        lock_attached(py, &self.ingress).set_max_message(size);
     }
 
     #[pyo3(signature = (id, size, /))]
-    fn set_max_size(&self, id: u8, size: usize) {
-        lock(&self.ingress).set_max_size(id, size);
+    fn set_max_size(&self, py: Python<'_>, id: u8, size: usize) {
+        lock_attached(py, &self.ingress).set_max_size(id, size);
     }
 
     #[getter]
-    fn buffered(&self) -> usize {
-        lock(&self.ingress).buffered()
+    fn buffered(&self, py: Python<'_>) -> usize {
+        lock_attached(py, &self.ingress).buffered()
     }
 
     #[pyo3(signature = (messages, /))]
@@ -135,12 +148,20 @@ impl Session {
 
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, py: Python<'py>, data: PyBackedBytes) -> PyResult<Bound<'py, PyList>> {
-        let work = || lock(&self.ingress).feed(&data);
-        let messages = maybe_detached(py, data.len(), work).map_err(wrong)?;
+        let messages = if data.len() < LONG {
+            lock_attached(py, &self.ingress).feed(&data)
+        } else {
+            py.detach(|| lock(&self.ingress).feed(&data))
+        };
+        let messages = messages.map_err(wrong)?;
         let list = PyList::empty(py);
         for (id, content) in messages {
             match content {
                 Content::Payload(payload) => list.append((id, to_bytes(py, payload)))?,
+                Content::Allocated(payload) => match payload.downcast::<Py<PyBytes>>() {
+                    Ok(payload) => list.append((id, *payload))?,
+                    Err(_) => return Err(wrong("a payload of another allocator")),
+                },
                 Content::Oversized(size) => list.append((id, size))?,
             }
         }
@@ -148,20 +169,30 @@ impl Session {
     }
 }
 
+/// Objects made before the GIL is released: a message may hold tens of thousands of items.
+const MADE_AT_ONCE: usize = 1024;
+
 fn pieces<'py>(py: Python<'py>, data: &[u8], found: Vec<Range<usize>>) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, found.into_iter().map(|range| to_bytes(py, &data[range])))
+    let list = PyList::empty(py);
+    for (index, range) in found.into_iter().enumerate() {
+        if index % MADE_AT_ONCE == MADE_AT_ONCE - 1 {
+            py.detach(|| ());
+        }
+        list.append(to_bytes(py, &data[range]))?;
+    }
+    Ok(list)
 }
 
 #[pyfunction]
 #[pyo3(signature = (rlp, max_items, /))]
 fn split_list<'py>(py: Python<'py>, rlp: &[u8], max_items: usize) -> PyResult<Bound<'py, PyList>> {
-    pieces(py, rlp, rlp::split_list(rlp, max_items).map_err(wrong)?)
+    pieces(py, rlp, maybe_detached(py, rlp.len(), || rlp::split_list(rlp, max_items)).map_err(wrong)?)
 }
 
 #[pyfunction]
 #[pyo3(signature = (rlp, max_items, /))]
 fn split_transactions<'py>(py: Python<'py>, rlp: &[u8], max_items: usize) -> PyResult<Bound<'py, PyList>> {
-    pieces(py, rlp, rlp::split_transactions(rlp, max_items).map_err(wrong)?)
+    pieces(py, rlp, maybe_detached(py, rlp.len(), || rlp::split_transactions(rlp, max_items)).map_err(wrong)?)
 }
 
 #[pyfunction]

@@ -1,6 +1,16 @@
 use super::*;
 use crate::vectors::{Numbers, array, vector};
 
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Content::Payload(one), Content::Payload(two)) => one == two,
+            (Content::Oversized(one), Content::Oversized(two)) => one == two,
+            _ => false,
+        }
+    }
+}
+
 /// Both sides of a connection after Hello.
 fn pair() -> (Session, Session) {
     let mac = |message: &[u8]| RunningMac::new(&[7; 32], &[9; 32], message);
@@ -140,6 +150,8 @@ fn the_size_limit_holds_after_decompression() {
 #[test]
 fn a_body_reserves_no_more_than_its_size() {
     let (mut a, mut b) = pair();
+    a.egress.is_compressed = false;
+    b.ingress.set_compressed(false);
     let noise = Numbers::new(3).bytes(300_000);
     let sent = seal(&mut a, &[(0x10, &noise)]);
     for piece in sent[..290_000].chunks(1_000) {
@@ -250,5 +262,62 @@ fn a_payload_over_the_limit_of_its_id_is_not_decompressed() {
             (0x18, Content::Payload(zeros.clone())),
         ];
         assert_eq!(b.ingress.feed(&sent).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_large_message_is_decompressed_while_it_arrives() {
+    let (mut a, mut b) = pair();
+    let mut numbers = Numbers::new(6);
+    let mixed = [numbers.bytes(40_000), vec![3; 400_000], numbers.bytes(60_001)].concat();
+    let sent = seal(&mut a, &[(0x85, &mixed), (0x10, &mixed[..10])]);
+    let mut got = Vec::new();
+    for piece in sent.chunks(1_000) {
+        got.extend(b.ingress.feed(piece).unwrap());
+        assert!(b.ingress.piece.capacity() <= 2_000, "holds one piece of the compressed bytes at most");
+    }
+    assert_eq!(got, [(0x85, Content::Payload(mixed.clone())), (0x10, Content::Payload(mixed[..10].to_vec()))]);
+    assert_eq!(b.ingress.buffered(), 0);
+}
+
+#[test]
+fn a_large_message_is_authenticated() {
+    let noise = Numbers::new(7).bytes(20_000);
+    let sent = seal(&mut pair().0, &[(0x10, &noise)]);
+    for at in (0..sent.len()).step_by(61).chain(sent.len() - 17..sent.len()) {
+        let (_, mut b) = pair();
+        let mut spoiled = sent.clone();
+        spoiled[at] ^= 1 << (at % 8);
+        b.ingress.feed(&spoiled).unwrap_err();
+        assert_eq!(b.ingress.buffered(), 0, "and holds nothing");
+    }
+}
+
+#[test]
+fn a_large_message_over_its_limit_is_dropped_as_it_arrives() {
+    let (mut a, mut b) = pair();
+    let noise = Numbers::new(8).bytes(100_000);
+    b.ingress.set_max_size(0x17, 99_999);
+    let sent = seal(&mut a, &[(0x17, &noise), (0x18, &noise)]);
+    assert!(b.ingress.feed(&sent[..50_000]).unwrap().is_empty());
+    assert!(b.ingress.buffered() < 100);
+    let expected = [(0x17, Content::Oversized(100_000)), (0x18, Content::Payload(noise))];
+    assert_eq!(b.ingress.feed(&sent[50_000..]).unwrap(), expected);
+}
+
+#[test]
+fn the_announced_size_of_a_large_message_is_checked() {
+    let body = |start: &[u8]| [start, &vec![0; 20_000][..]].concat();
+    for (start, problem) in [
+        (&[0x10, 0x80, 0x80, 0x80, 0x08][..], "at most 16777215 are taken"),
+        (&[0x10, 0xff, 0xff, 0xff, 0x07], "cannot hold"),
+        (&[0x10, 0xff, 0xff, 0xff, 0xff, 0xff], "corrupt"),
+        (&[0x81, 0x90, 0x90, 0xa0, 0x01], "corrupt"),
+        (&[0x81, 0x10], "no number"),
+    ] {
+        let (mut a, mut b) = pair();
+        let frame = seal_body(&mut a, &body(start));
+        let error = b.ingress.feed(&frame).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
     }
 }

@@ -46,6 +46,8 @@ _READ_AHEAD: Final = 256 * 1024
 _WRITE_AHEAD: Final = 256 * 1024
 """Limit of encrypted bytes in the transport. Above it, the connection stops encrypting messages."""
 _EVENTS_PER_STEP: Final = 8
+_BYTES_PER_STEP: Final = 64 * 1024
+"""Received bytes per step. Decompressed they are up to 1.4 MB, which takes about a millisecond."""
 _MAX_FINAL_EVENTS: Final = 256
 """Limit of events that a closed connection still decodes in search of a Disconnect."""
 _OVERSLEPT_S: Final = 1.0
@@ -365,6 +367,9 @@ class Connection(asyncio.Protocol):
         if self._session.has_more:
             return b""
         data = self._inbox.popleft()
+        if len(data) > _BYTES_PER_STEP:
+            self._inbox.appendleft(data[_BYTES_PER_STEP:])
+            data = data[:_BYTES_PER_STEP]
         self._inbox_size -= len(data)
         return data
 

@@ -37,6 +37,7 @@ from ophion.peers.eth.messages import (
     MAX_EXTRA_DATA,
     MAX_HEADER_BYTES,
     Code,
+    EncodedBlock,
     decode_new_block,
     decode_new_hashes,
     encode_new_block,
@@ -44,7 +45,6 @@ from ophion.peers.eth.messages import (
 )
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
-from ophion.primitives import rlp
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
@@ -130,8 +130,8 @@ class BlockGossip:
         """Handle NewBlock: a block in full."""
         if not self._is_open:
             return
-        raw, total_difficulty = decode_new_block(payload)
-        header = self._checked_header(raw, total_difficulty)
+        encoded, total_difficulty = decode_new_block(payload)
+        header = self._checked_header(encoded, total_difficulty)
         block = header.header
         peer.known_blocks.add(header.hash)
         weight = total_difficulty if peer.version.has_total_difficulty else None
@@ -145,8 +145,8 @@ class BlockGossip:
             # the copy in progress may have a wrong body; then the fetcher asks this peer
             self._fetcher.want(header.hash, block.number, peer)
             return
-        if self._hold(peer, header.hash, len(raw)):
-            if self._tasks.spawn(self._take_full(peer, raw, header), peer):
+        if self._hold(peer, header.hash, encoded.size):
+            if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
                 return
             self._finish(header.hash)
         # the peer does not send a dropped block again, so synchronisation must fetch it
@@ -163,12 +163,11 @@ class BlockGossip:
             if self._is_near(number) and hash not in self._coming and not self._is_settled(hash):
                 self._fetcher.want(hash, number, peer)
 
-    def _checked_header(self, raw: bytes, total_difficulty: int) -> HashedHeader:
-        _, start, _ = rlp.head(raw, 0)
-        if rlp.item_end(raw, start) - start > MAX_HEADER_BYTES:
+    def _checked_header(self, encoded: EncodedBlock, total_difficulty: int) -> HashedHeader:
+        if encoded.header_bytes > MAX_HEADER_BYTES:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"a block header of more than {MAX_HEADER_BYTES} bytes")
         try:
-            header = peek_header(raw, self._chain.engine)
+            header = peek_header(encoded.message, self._chain.engine, encoded.start, encoded.end)
         except InvalidBlock as error:
             raise PeerMisbehaved(DisconnectReason.BREACH, str(error)) from error
         block = header.header
@@ -235,7 +234,7 @@ class BlockGossip:
 
     # --- verify and import ----------------------------------------------------------------------
 
-    async def _take_full(self, peer: EthPeer, raw: bytes, header: HashedHeader) -> None:
+    async def _take_full(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
         parent = self._chain.header(header.parent_hash)
         # verify the seal before the body: an unknown peer can invent a body, but not a seal
@@ -243,7 +242,7 @@ class BlockGossip:
             self._finish(header.hash)
             return
         try:
-            block = await self._lane.run(lambda: self._decoded(raw))
+            block = await self._lane.run(lambda: self._decoded(encoded))
         except OphionError as error:
             # only this body is wrong: another peer may send the right one
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
@@ -251,8 +250,8 @@ class BlockGossip:
             return
         await self._bring_in(peer, block, is_verified=parent is not None)
 
-    def _decoded(self, raw: bytes) -> ChainBlock:
-        block = decode_block(raw, self._chain.engine)
+    def _decoded(self, encoded: EncodedBlock) -> ChainBlock:
+        block = decode_block(encoded.message, self._chain.engine, encoded.start, encoded.end)
         check_belongs(block.header.header, block.body)
         return block
 

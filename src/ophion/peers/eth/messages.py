@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -238,7 +238,35 @@ def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
     return rlp.list_of((block, rlp.encode_int(total_difficulty)))
 
 
-def decode_new_block(payload: bytes) -> tuple[bytes, int]:
-    """Decode NewBlock into (encoded block, total difficulty including this block)."""
-    block, difficulty = parts_of(payload, 2, "new block")
-    return block, number(rlp.decode(difficulty, 0), MAX_DIFFICULTY_BITS, "total difficulty")
+class EncodedBlock(NamedTuple):
+    """A block inside a NewBlock message. The message is not copied: it may have megabytes."""
+
+    message: bytes
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded block."""
+        return self.end - self.start
+
+    @property
+    def header_bytes(self) -> int:
+        """Bytes of the encoded header."""
+        _, start, _ = rlp.head(self.message, self.start)
+        return rlp.item_end(self.message, start) - start
+
+
+def decode_new_block(payload: bytes) -> tuple[EncodedBlock, int]:
+    """(encoded block, total difficulty including this block) of a NewBlock."""
+    what = "new block"
+    is_list, start, end = rlp.head(payload, 0)
+    if not is_list or end != len(payload):
+        raise RlpError(f"{what}: not a list", 0)
+    middle = rlp.item_end(payload, start)
+    if middle >= end or rlp.item_end(payload, middle) != end:
+        raise RlpError(f"{what}: a block and a total difficulty are expected", start)
+    if end - middle > rlp.MAX_HEAD + MAX_DIFFICULTY_BITS // 8 + 1:
+        raise RlpError(f"{what}: not a number of {MAX_DIFFICULTY_BITS} bits", middle)
+    difficulty = number(rlp.decode(payload[middle:], 0), MAX_DIFFICULTY_BITS, "total difficulty")
+    return EncodedBlock(payload, start, middle), difficulty

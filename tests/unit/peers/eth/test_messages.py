@@ -77,9 +77,17 @@ def test_types_sizes_and_hashes_must_be_equally_many() -> None:
 
 def test_a_block_of_too_much_difficulty_is_refused() -> None:
     block = rlp.encode([[], [], []])
-    assert messages.decode_new_block(messages.encode_new_block(block, 2**100 - 1)) == (block, 2**100 - 1)
+    encoded, difficulty = messages.decode_new_block(messages.encode_new_block(block, 2**100 - 1))
+    assert encoded.message[encoded.start : encoded.end] == block
+    assert (encoded.size, encoded.header_bytes, difficulty) == (len(block), 1, 2**100 - 1)
     with pytest.raises(RlpError, match="total difficulty"):
         messages.decode_new_block(messages.encode_new_block(block, 2**100))
+
+
+@pytest.mark.parametrize("value", [[], [b""], [[], 1, 1], [[], b"\x01" * 50], [[], []]])
+def test_a_new_block_is_a_block_and_a_difficulty(value: rlp.Encodable) -> None:
+    with pytest.raises(RlpError):
+        messages.decode_new_block(rlp.encode(value))
 
 
 @given(st.binary(max_size=300))

@@ -1,0 +1,107 @@
+"""A real node that measures how long its event loop is blocked: `metered_command` takes the place of `ophion`.
+
+A timer of one millisecond runs in the loop. The time between two of its calls, without the time in which the thread was
+ready and had no processor, is how long the loop was blocked. The longest one is in shared memory, where a test reads
+and resets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import runpy
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ophion.peers.service import PeerService
+
+BEAT_S = 0.001
+_FIGURE = struct.Struct("d")
+
+
+def metered_command(meter: Path) -> tuple[str, ...]:
+    """What starts such a node, in place of the command of another one."""
+    root = Path(__file__).parents[2]
+    script = f"import sys; sys.path.insert(0, {str(root)!r}); import tests.abuse.metered_node as it; it.main()"
+    meter.write_bytes(bytes(_FIGURE.size))
+    return sys.executable, "-c", script, str(meter)
+
+
+class Meter:
+    """How long the loop was blocked at worst; a process of its own also reads the memory of the node."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), _FIGURE.size)
+
+    def note(self, blocked_s: float) -> None:
+        """Called by the node."""
+        if blocked_s > self._blocked_s():
+            _FIGURE.pack_into(self._memory, 0, blocked_s)
+
+    def begin(self, pid: int) -> Reading:
+        """Reset the figures of a node."""
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+        _FIGURE.pack_into(self._memory, 0, 0.0)
+        return Reading(0.0, _status_mb(pid, "VmRSS"))
+
+    def end(self, pid: int, begun: Reading) -> Reading:
+        """What has changed since `begin`: the longest block of the loop, and the peak of memory."""
+        return Reading(self._blocked_s(), _status_mb(pid, "VmHWM") - begun.memory_mb)
+
+    def _blocked_s(self) -> float:
+        blocked_s: float = _FIGURE.unpack_from(self._memory)[0]
+        return blocked_s
+
+
+class Reading(NamedTuple):
+    """What a meter shows."""
+
+    blocked_s: float
+    memory_mb: float
+
+
+def _status_mb(pid: int, name: str) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+class _Beat:
+    """Measures in the process of the node."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._loop = asyncio.get_running_loop()
+        self._schedule = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+        self._last = self._now()
+        self._loop.call_later(BEAT_S, self._beat)
+
+    def _now(self) -> float:
+        """The clock of this thread: it stops while others have the processors."""
+        return time.perf_counter() - int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
+
+    def _beat(self) -> None:
+        now = self._now()
+        self._meter.note(now - self._last - BEAT_S)
+        self._last = now
+        self._loop.call_later(BEAT_S, self._beat)
+
+
+def main() -> None:
+    """Run the command line with a meter."""
+    meter = Meter(Path(sys.argv.pop(1)))
+    run = PeerService.run
+
+    async def metered(self: PeerService, ready: Callable[[], None]) -> None:
+        _Beat(meter)
+        await run(self, ready)
+
+    PeerService.run = metered  # type: ignore[method-assign]
+    sys.argv[0] = "ophion"
+    runpy.run_module("ophion", None, "__main__")
