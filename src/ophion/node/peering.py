@@ -41,6 +41,7 @@ from ophion.version import client_version
 
 if TYPE_CHECKING:
     from ophion.enclave.interface import Enclave
+    from ophion.runtime.host_names import HostNames
 
 
 class PeerNetwork(Struct, frozen=True):
@@ -89,6 +90,8 @@ def build_network(
         bootnodes=bootnodes,
         is_member=eth.makers.__contains__,
     )
+    if rules is not None and peers.host_names is not None:
+        rules.use_host_names(peers.host_names)
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
     return PeerNetwork(eth, sync, peers)
@@ -151,20 +154,33 @@ def build_peers(
     `is_member` returns whether a node is a validator.
     """
     settings = peer_settings(config, data_path, bootnodes)
-    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain, is_member)
+    names = _host_names(config, clock) if config.dns_enabled else None
+    return PeerService(settings, key, subprotocols, clock, entropy, peers, rules, chain, is_member, names)
+
+
+def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
+    # imported here: most nodes have none
+    from ophion.runtime.host_names import HostNames, hosts_file_lookup, system_lookup
+
+    chosen = config.dns_hosts_file
+    lookup = system_lookup if chosen is None else hosts_file_lookup(chosen)
+    return HostNames(clock, lookup, is_updated=config.dns_update_enabled)
 
 
 def open_permissions(config: NodeConfig, spec: ChainSpec, data_path: Path, key: PrivateKey) -> Permissions:
     """Load the permission rules. They must permit the static nodes and the bootnodes."""
     settings = peer_settings(config.peers, data_path, spec.bootnodes)
     bootnodes, static = (settings.bootnodes, settings.static) if config.peers.enabled else ((), ())
-    return Permissions.open(config.permissions, data_path, key.public_key, (*bootnodes, *static), bootnodes)
+    fixed, host_names = (*bootnodes, *static), config.peers.dns_enabled
+    return Permissions.open(config.permissions, data_path, key.public_key, fixed, bootnodes, host_names=host_names)
 
 
 def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] = ()) -> PeerSettings:
     """Read the options. Raises `ConfigError` if the static nodes file or bootnodes of the genesis are invalid."""
     chosen = config.static_nodes_file
-    static = read_static_nodes(data_path / NAME if chosen is None else chosen, must_exist=chosen is not None)
+    static = read_static_nodes(
+        data_path / NAME if chosen is None else chosen, must_exist=chosen is not None, host_names=config.dns_enabled
+    )
     return PeerSettings(
         host=config.host,
         interface=config.interface,
@@ -176,13 +192,13 @@ def peer_settings(config: PeerConfig, data_path: Path, bootnodes: Sequence[str] 
         client_id=client_version(config.identity),
         has_discovery=config.discovery_enabled,
         asks_router=config.nat_method is NatMethod.UPNP,
-        bootnodes=_genesis_bootnodes(bootnodes) if config.bootnodes is None else config.bootnodes,
+        bootnodes=_genesis_bootnodes(bootnodes, config.dns_enabled) if config.bootnodes is None else config.bootnodes,
         record_file=data_path / RECORD_NAME,
     )
 
 
-def _genesis_bootnodes(urls: Sequence[str]) -> tuple[Enode, ...]:
+def _genesis_bootnodes(urls: Sequence[str], host_names: bool) -> tuple[Enode, ...]:
     try:
-        return tuple(read_bootnode(url) for url in urls)
+        return tuple(read_bootnode(url, host_names=host_names) for url in urls)
     except ValueError as error:
         raise ConfigError(f"config.discovery.bootnodes of the genesis file: {error}") from None

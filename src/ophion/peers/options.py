@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
@@ -23,10 +24,10 @@ def read_ip(text: str) -> str:
         raise ValueError(f"'{text}' is not an IP address; host names are not accepted") from None
 
 
-def read_bootnode(text: str) -> Enode:
-    """Parse an enode URL with a discovery port."""
+def read_bootnode(text: str, *, host_names: bool = True) -> Enode:
+    """Parse an enode URL with a discovery port. `PeerConfig` refuses host names that it does not resolve."""
     try:
-        enode = Enode.parse(text)
+        enode = Enode.parse(text, host_names=host_names)
     except EnodeError as error:
         raise ValueError(str(error)) from None
     if not enode.udp_port:
@@ -147,6 +148,25 @@ class PeerConfig(Options):
         default=None,
         help='JSON list of peers to stay connected with, ["enode://…"]. (default: static-nodes.json in the data path)',
     )
+    dns_enabled: bool = option(
+        "--dns-enabled",
+        default=False,
+        needs="--p2p-enabled",
+        help="Accept host names in enode URLs: bootnodes, static nodes, permission lists and admin_addPeer. A name that"
+        " does not resolve is tried again.",
+    )
+    dns_update_enabled: bool = option(
+        "--dns-update-enabled",
+        default=False,
+        needs="--dns-enabled",
+        help="Resolve host names again every few seconds and after failed connections: nodes may change address.",
+    )
+    dns_hosts_file: Path | None = option(
+        "--dns-hosts-file",
+        default=None,
+        needs="--dns-enabled",
+        help="Names to look up before the system's resolver, in the form of /etc/hosts. Read again when it changes.",
+    )
     identity: str | None = option(
         "--identity",
         default=None,
@@ -166,3 +186,12 @@ class PeerConfig(Options):
         needs=("--sync-mode", SyncMode.FAST),
         help="Accepted for old command lines; has no effect.",
     )
+
+    def problems(self) -> Iterator[str]:
+        if not self.dns_enabled:
+            for bootnode in self.bootnodes or ():
+                if bootnode.host:
+                    try:
+                        read_bootnode(bootnode.url, host_names=False)
+                    except ValueError as error:
+                        yield f"Invalid value for option '--bootnodes': {error}"

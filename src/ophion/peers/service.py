@@ -50,6 +50,7 @@ from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.host_names import HostNames
 from ophion.runtime.port_in_use import is_taken, taken
 
 log = logging.getLogger(__name__)
@@ -112,8 +113,12 @@ class PeerService:
         rules: NodeRules | None = None,
         chain: ChainMark | None = None,
         is_member: Callable[[Address], bool] = lambda address: False,
+        host_names: HostNames | None = None,
     ) -> None:
-        """`rules`: the permitted nodes; None permits all. `is_member`: whether an address is a validator."""
+        """`rules`: the permitted nodes; None: all. `is_member`: whether an address is a validator.
+
+        `host_names` resolves the names of static nodes and bootnodes; None: all have addresses.
+        """
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
@@ -160,6 +165,10 @@ class PeerService:
         self._tasks: asyncio.TaskGroup | None = None
         for enode in settings.static:
             self.plan.add_static(enode, clock.monotonic())
+        self.host_names = host_names
+        if host_names is not None:
+            host_names.add((*settings.static, *settings.bootnodes))
+            host_names.changed.listen(self._readdress)
 
     # --- queries and commands -----------------------------------------------------------------------------
 
@@ -203,6 +212,7 @@ class PeerService:
         """Add a static peer and dial it. Returns False if it is a static peer already, or this node itself."""
         is_new = self.plan.add_static(enode, self._clock.monotonic())
         if is_new:
+            self._readdress(enode.host)
             self.bans.lift(enode.node_id)
             self._mark_static(enode.node_id)
             self._dialer.wake()
@@ -238,6 +248,15 @@ class PeerService:
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
 
+    def _readdress(self, name: str) -> None:
+        """Use the current addresses of host names."""
+        if self.host_names is None or not name:
+            return
+        self.plan.readdress(self.host_names.resolve, self._clock.monotonic())
+        if self.discovery is not None:
+            self.discovery.set_bootnodes([self.host_names.resolve(one) for one in self._settings.bootnodes])
+        self._dialer.wake()
+
     # --- task --------------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -267,6 +286,8 @@ class PeerService:
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
                     background.append(tasks.create_task(self._map_port(mapping, port), name="router"))
+                if self.host_names is not None:
+                    background.append(tasks.create_task(self.host_names.run(), name="host names"))
                 ready()
                 try:
                     await loop.create_future()
@@ -427,6 +448,8 @@ class PeerService:
             await self._run_connection(connection)
         except (OSError, TimeoutError, WireError) as error:
             log.debug("cannot connect enode=%s reason=%s", enode, str(error) or type(error).__name__)
+            if self.host_names is not None:
+                self.host_names.failed(enode.host)
             return False
         return True
 

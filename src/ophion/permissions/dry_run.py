@@ -98,8 +98,9 @@ class _ConnectionCheck:
         self._listed: frozenset[Listener] | None = None
         if permissions.listed_nodes is not None:
             removed = frozenset(change.remove_nodes)
-            remaining = (listener(enode) for enode in permissions.listed_nodes if enode not in removed)
-            self._listed = frozenset(remaining) | self._added
+            remaining = [enode for enode in permissions.listed_nodes if enode not in removed]
+            permitted = (one for enode in (*remaining, *change.add_nodes) for one in self._rules.listeners(enode))
+            self._listed = frozenset(permitted)
 
     def __call__(self, connection: PeerConnection) -> bool:
         rules, remote = self._rules, connection.enode

@@ -15,6 +15,7 @@ from ophion.chain.chain import Chain
 from ophion.errors import MissingStateError
 from ophion.native.exceptions import MissingState
 from ophion.native.executor import State
+from ophion.permissions.node_rules import listener
 from ophion.permissions.permissions import Permissions
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.enode import Enode
@@ -88,7 +89,8 @@ def explain_connection(
         for end in (source, destination):
             if end.node_id == permissions.node_rules.local.node_id:
                 continue
-            match = next((enode for enode in listed if enode.is_same_listener(end)), None)
+            wanted = listener(permissions.node_rules.resolve(end))
+            match = next((one for one in listed if wanted in permissions.node_rules.listeners(one)), None)
             place = str(listed.file.path) if match is None else listed.file.place_of(match)
             reason = f"node {end.url} is {'listed' if match is not None else 'not listed'}"
             answers.append(RuleAnswer("file", place, match is not None, reason))

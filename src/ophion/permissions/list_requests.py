@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from ophion.errors import DecodeError, RulesError
 from ophion.permissions.entry_codec import EntryCodec
@@ -23,10 +26,10 @@ def read_account(text: str) -> Address:
     return bytes.fromhex(text[2:])
 
 
-def read_node(text: str) -> Enode:
-    """Read an enode URL."""
+def read_node(text: str, *, host_names: bool = False) -> Enode:
+    """Read an enode URL, with `host_names` also one with a host name."""
     try:
-        return Enode.parse(text)
+        return Enode.parse(text, host_names=host_names)
     except DecodeError as error:
         raise ValueError(error.message) from None
 
@@ -35,6 +38,8 @@ ACCOUNTS: Final = EntryCodec(
     "account", read_account, lambda account: f"0x{account.hex()}", lambda text, error: f"Invalid account {text}"
 )
 NODES: Final = EntryCodec("node", read_node, lambda enode: enode.url, lambda text, error: f"{error} ({text})")
+NAMED_NODES: Final = replace(NODES, read=partial(read_node, host_names=True))
+"""Nodes that may have host names."""
 
 
 def requested_accounts(texts: Sequence[str]) -> list[Address]:
@@ -47,13 +52,13 @@ def requested_accounts(texts: Sequence[str]) -> list[Address]:
     return accounts
 
 
-def requested_nodes(texts: Sequence[str]) -> list[Enode]:
+def requested_nodes(texts: Sequence[str], vocabulary: EntryCodec[Enode] = NODES) -> list[Enode]:
     """Read the nodes of a request: not empty, no repeated text, valid enode URLs."""
     if not texts:
         raise RulesError("Request contains an empty list of nodes")
     if len(set(texts)) < len(texts):
         raise RulesError("Request contains duplicate nodes")
-    nodes = _read(texts, NODES)
+    nodes = _read(texts, vocabulary)
     if len(set(nodes)) < len(nodes):
         raise RulesError("Request contains duplicate nodes")
     return nodes

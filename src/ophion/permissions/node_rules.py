@@ -17,6 +17,7 @@ from ophion.runtime.topic import Topic
 if TYPE_CHECKING:
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.node_contract import NodeContract
+    from ophion.runtime.host_names import HostNames
 
 
 class Action(Enum):
@@ -61,6 +62,7 @@ class NodeRules:
         """Decisions of the list."""
         self.sync_verdicts = DecisionCounts()
         """Decisions about whether the contract applies yet, where there are bootnodes."""
+        self._host_names: HostNames | None = None
         self._bootnodes = bootnodes
         self._listed = listed
         self._listeners: frozenset[Listener] = frozenset()
@@ -68,6 +70,22 @@ class NodeRules:
         if listed is not None:
             self._learn(listed)
             listed.changed.listen(lambda change: self._on_change(listed))
+
+    def use_host_names(self, host_names: HostNames) -> None:
+        """Compare nodes by the addresses of their host names; a new address applies at once."""
+        self._host_names = host_names
+        if self._listed is not None:
+            host_names.add(self._listed)
+        host_names.changed.listen(self._on_address)
+
+    def resolve(self, enode: Enode) -> Enode:
+        """Return a node at the current address of its host name."""
+        return enode if self._host_names is None else self._host_names.resolve(enode)
+
+    def listeners(self, listed: Enode) -> tuple[Listener, ...]:
+        """Return the listeners that an entry of the list permits: the name, and its current address."""
+        resolved = self.resolve(listed)
+        return (listener(listed),) if resolved is listed else (listener(listed), listener(resolved))
 
     @property
     def has_bootnodes(self) -> bool:
@@ -84,7 +102,7 @@ class NodeRules:
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
         """Return why this node and another may not do something; None when they may."""
-        return self.refusal(*self._ends(remote, action), action)
+        return self.refusal(*self._ends(self.resolve(remote), action), action)
 
     def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
         """Like `refusal_of`, by the contract alone."""
@@ -103,6 +121,9 @@ class NodeRules:
 
     def _by_contract(self, contract: NodeContract, source: Enode, destination: Enode, action: Action) -> str | None:
         """Apply the contract at the head; while the node syncs, only bootnodes are permitted."""
+        for end in (source, destination):
+            if not end.ip:
+                return f"the address of {end.host} is not known yet"
         is_with_bootnode = self.local.node_id in (source.node_id, destination.node_id) and (
             source.node_id in self._bootnodes or destination.node_id in self._bootnodes
         )
@@ -137,8 +158,12 @@ class NodeRules:
         self._learn(listed)
         self.changed.publish(None)
 
+    def _on_address(self, name: str) -> None:
+        if self._listed is not None and any(enode.host == name for enode in self._listed):
+            self._on_change(self._listed)
+
     def _learn(self, listed: AllowList[Enode]) -> None:
-        self._listeners = frozenset(map(listener, listed))
+        self._listeners = frozenset(one for enode in listed for one in self.listeners(enode))
         self._listed_ids = frozenset(enode.node_id for enode in listed)
 
 
@@ -149,5 +174,5 @@ def _before_in_sync(is_with_bootnode: bool, action: Action) -> str | None:
 
 
 def listener(enode: Enode) -> Listener:
-    """Return what identifies a listener: the discovery port does not count."""
-    return enode.node_id, enode.ip, enode.tcp_port
+    """Return what identifies a listener: the discovery port does not count. An unresolved node has its host name."""
+    return enode.node_id, enode.ip or enode.host, enode.tcp_port

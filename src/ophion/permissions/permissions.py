@@ -16,7 +16,7 @@ from ophion.native.transactions import Transaction
 from ophion.permissions.authorities import authorities
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.entry_codec import EntryCodec
-from ophion.permissions.list_requests import ACCOUNTS, NODES
+from ophion.permissions.list_requests import ACCOUNTS, NAMED_NODES, NODES
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.primitives.block import HashedHeader
@@ -69,14 +69,21 @@ class Permissions:
         own_id: bytes = bytes(64),
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
+        *,
+        host_names: bool = False,
     ) -> Permissions:
-        """Open the configured rules; raises `ConfigError` with all problems of their files."""
+        """Open the configured rules; raises `ConfigError` with all problems of their files.
+
+        With `host_names`, listed nodes may have host names.
+        """
         problems: list[str] = []
         accounts, nodes = None, None
         if config.accounts_file_enabled:
             accounts = _opened(config.accounts_file or data_path / DEFAULT_FILE, ACCOUNTS, problems)
         if config.nodes_file_enabled:
-            nodes = _opened(config.nodes_file or data_path / DEFAULT_FILE, NODES, problems)
+            nodes = _opened(
+                config.nodes_file or data_path / DEFAULT_FILE, NAMED_NODES if host_names else NODES, problems
+            )
         permissions = cls(accounts, nodes, own_id, fixed, bootnodes)
         problems.extend(permissions._unlisted())
         if problems:
@@ -85,7 +92,10 @@ class Permissions:
 
     def _unlisted(self) -> Iterator[str]:
         """Yield a problem for bootnodes and static nodes that the list does not permit."""
-        refused = [enode.url for enode in self._fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
+        named = frozenset(enode.node_id for enode in self._nodes or () if enode.host)
+        # an address and a name can only be compared later, when the name is resolved
+        fixed = [enode for enode in self._fixed if enode.host or enode.node_id not in named]
+        refused = [enode.url for enode in fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
         if refused and self._nodes is not None:
             yield (
                 f"Specified node(s) not in nodes-whitelist [{', '.join(refused)}]. Bootnodes and static nodes must be"

@@ -1,12 +1,13 @@
 """Enode URLs: the public key and the endpoints of a node.
 
-`enode://<128 hex>@<ip>:<tcp port>[?discport=<udp port>]` (networking.md 6.5). Host names are refused, because an
-allowlist cannot compare them.
+`enode://<128 hex>@<ip>:<tcp port>[?discport=<udp port>]` (networking.md 6.5). A host name in place of the address is
+accepted where the caller resolves it (`--dns-enabled`).
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +17,9 @@ from ophion.errors import DecodeError
 
 NODE_ID_LENGTH: Final = 64
 _HEX_DIGITS: Final = frozenset("0123456789abcdefABCDEF")
+_HOST_NAME: Final = re.compile(
+    r"(?=.{1,253}$)(?=.*[A-Za-z])[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*\.?"
+)
 _FORM: Final = "enode://<node_id>@<ip>:<listening_port>[?discport=<discovery_port>]"
 
 
@@ -48,10 +52,12 @@ class Enode(Struct, frozen=True):
     """0 when the node does not listen."""
     udp_port: int
     """0 when discovery is off."""
+    host: str = ""
+    """Host name of the URL, in lower case. `ip` is empty until the name is resolved."""
 
     @classmethod
-    def parse(cls, url: str) -> Enode:
-        """Parse a URL. Raises `EnodeError`."""
+    def parse(cls, url: str, *, host_names: bool = False) -> Enode:
+        """Parse a URL, with `host_names` also one with a host name. Raises `EnodeError`."""
         scheme, separator, rest = url.partition("://")
         if not separator or scheme.lower() != "enode":
             raise EnodeError("The scheme must be enode://.")
@@ -68,21 +74,29 @@ class Enode(Struct, frozen=True):
             raise EnodeError("The listening port is missing.")
         tcp_port = _port(port_text, "listening")
         udp_port = _discovery_port(query) if query_mark else tcp_port
-        return cls(bytes.fromhex(node_id_text), canonical_ip(host), tcp_port, udp_port)
+        node_id = bytes.fromhex(node_id_text)
+        if host_names and is_host_name(host):
+            return cls(node_id, "", tcp_port, udp_port, host.lower())
+        return cls(node_id, canonical_ip(host), tcp_port, udp_port)
 
     @property
     def url(self) -> str:
-        """The URL in its canonical spelling."""
-        host = f"[{self.ip}]" if ":" in self.ip else self.ip
+        """The URL in its canonical spelling, with the host name where there is one."""
+        host = self.host or (f"[{self.ip}]" if ":" in self.ip else self.ip)
         query = "" if self.udp_port == self.tcp_port else f"?discport={self.udp_port}"
         return f"enode://{self.node_id.hex()}@{host}:{self.tcp_port}{query}"
 
-    def is_same_listener(self, other: Enode) -> bool:
-        """Whether id, address and TCP port are equal, as in allowlists. Ignores the discovery port."""
-        return (self.node_id, self.ip, self.tcp_port) == (other.node_id, other.ip, other.tcp_port)
+    def at(self, ip: str) -> Enode:
+        """Return the same node with the address of its host name; an empty address means unresolved."""
+        return Enode(self.node_id, ip, self.tcp_port, self.udp_port, self.host)
 
     def __str__(self) -> str:
         return self.url
+
+
+def is_host_name(host: str) -> bool:
+    """Whether a text can be a host name; addresses are not."""
+    return _HOST_NAME.fullmatch(host) is not None
 
 
 def canonical_ip(host: str) -> str:
@@ -91,7 +105,7 @@ def canonical_ip(host: str) -> str:
     try:
         address = ipaddress.ip_address(host[1:-1] if bracketed else host)
     except ValueError:
-        raise EnodeError(f"Invalid ip address {host!r}; host names are not accepted.") from None
+        raise EnodeError(f"Invalid ip address {host!r}; host names are not accepted without --dns-enabled.") from None
     if isinstance(address, ipaddress.IPv4Address):
         if bracketed:
             raise EnodeError(f"Invalid ip address {host!r}.")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from ophion.permissions.allow_list import AllowList
 from ophion.permissions.allow_list_file import RulesFile
-from ophion.permissions.list_requests import NODES
+from ophion.permissions.list_requests import NAMED_NODES, NODES
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
+from ophion.runtime.clock import SystemClock
+from ophion.runtime.host_names import HostNames
 
 OWN, A, B = (Enode(bytes([number]) * 64, "127.0.0.1", 30300 + number, 30300 + number) for number in (1, 2, 3))
 
@@ -79,3 +82,30 @@ def test_a_change_of_the_list_counts_at_once_and_is_told(rules: NodeRules, liste
     listed.remove([A])
     assert told[0] is None
     assert told[1] is not None
+
+
+def test_a_listed_host_name_permits_its_current_address(path: Path) -> None:
+    named = Enode(A.node_id, "", A.tcp_port, A.tcp_port, "validator-1")
+    path.write_text(f'nodes-allowlist = ["{named.url}"]\n')
+    rules = NodeRules(OWN.node_id, AllowList(RulesFile(path, NAMED_NODES)))
+    answers = {"validator-1": ["127.0.0.1"]}
+    told: list[None] = []
+    rules.changed.listen(told.append)
+
+    async def run() -> None:
+        names = HostNames(SystemClock(), answers.__getitem__)
+        rules.use_host_names(names)
+        assert rules.refusal_of(named, Action.DIAL) is None
+        assert rules.refusal_of(A, Action.DIAL) is not None
+        changed = asyncio.Event()
+        rules.changed.listen(lambda _: changed.set())
+        task = asyncio.create_task(names.run())
+        await asyncio.wait_for(changed.wait(), 60)
+        task.cancel()
+
+    asyncio.run(run())
+    assert told == [None]
+    assert rules.refusal_of(A, Action.DIAL) is None
+    assert rules.refusal_of(named, Action.DIAL) is None
+    assert rules.refusal_of(A.at("127.0.0.2"), Action.DIAL) is not None
+    assert rules.names(A.node_id)

@@ -68,8 +68,23 @@ def test_a_missing_node_id_is_no_wrong_one(url: str) -> None:
     assert not isinstance(caught.value, NodeIdError)
 
 
-def test_the_discovery_port_counts_for_equality_but_not_for_the_listener() -> None:
+def test_the_discovery_port_counts_for_equality() -> None:
     one = Enode.parse(f"enode://{ID}@127.0.0.1:30303")
     other = Enode.parse(f"enode://{ID}@127.0.0.1:30303?discport=1")
     assert one != other
-    assert one.is_same_listener(other)
+
+
+@pytest.mark.parametrize("host", ["validator1", "besu-node-1.besu.svc.cluster.local", "my_node_1", "4nodes"])
+def test_a_host_name_is_accepted_where_it_is_asked_for(host: str) -> None:
+    url = f"enode://{ID}@{host}:30303"
+    named = Enode.parse(url.upper().replace("ENODE", "enode"), host_names=True)
+    assert (named.host, named.ip, named.url) == (host, "", url)
+    assert named.at("10.0.0.5").url == url
+    with pytest.raises(EnodeError, match="host names are not accepted without --dns-enabled"):
+        Enode.parse(url)
+
+
+@pytest.mark.parametrize("host", ["", "999.1.1.1", "::1", "[::g]", "a b", "-a", "a..b", "a" * 64, "ä"])
+def test_neither_an_address_nor_a_host_name(host: str) -> None:
+    with pytest.raises(EnodeError):
+        Enode.parse(f"enode://{ID}@{host}:30303", host_names=True)

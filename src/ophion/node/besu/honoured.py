@@ -62,6 +62,7 @@ tx-pool-price-bump 1.4.6 26.8.0 | tx-pool-retention-hours 1.1.1 26.8.0 | version
 """
 
 OTHER_NAME: Final = """
+Xdns-enabled 1.5.3 26.8.0 dns-enabled | Xdns-update-enabled 1.5.3 26.8.0 dns-update-enabled
 Xpruning-blocks-retained 1.3.5 1.4.0 pruning-blocks-retained
 Xqbft-enable-early-round-change 25.2.0 26.8.0 bft-early-round-change
 Xrpc-http-authentication-jwt-algorithm - - rpc-http-authentication-jwt-algorithm

@@ -183,12 +183,6 @@ p2p-port-ipv6 26.2.0 26.8.0
 """,
     ),
     (
-        "addresses in enode URLs are numeric; host names are not resolved",
-        """
-Xdns-enabled 1.5.3 26.8.0 | Xdns-update-enabled 1.5.3 26.8.0
-""",
-    ),
-    (
         "set --p2p-host to the address that peers reach",
         """
 Xnat-kube-pod-name 1.5.0 1.5.0 | Xnat-kube-service-name 1.5.1 25.2.2 | Xnat-kube-service-namespace - -

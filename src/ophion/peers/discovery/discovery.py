@@ -123,7 +123,7 @@ class Discovery:
         self._own_id = key.public_key
         self._host = host
         self._tcp_port = self._udp_port = 0
-        self._bootnodes = tuple(one for one in bootnodes if one.node_id != self._own_id)
+        self._bootnodes: tuple[Enode, ...] = ()
         self._clock = clock
         self._random = random
         self._context = context
@@ -137,6 +137,7 @@ class Discovery:
         self._learning: set[bytes] = set()
         self.record = record
         self.buckets = Buckets(self._own_id)
+        self.set_bootnodes(bootnodes)
         self.received_count: Counter[str] = Counter()
         """Packets by type; `bad` counts undecodable and expired ones."""
         self.sent_count: Counter[str] = Counter()
@@ -200,6 +201,19 @@ class Discovery:
             enode = self.buckets.any(self._random)
             if enode is not None and not await self.ping(enode) and not await self.ping(enode):
                 self.forget(enode.node_id)
+
+    def set_bootnodes(self, bootnodes: Sequence[Enode]) -> None:
+        """Set the bootnodes with a known address; new ones are pinged at once."""
+        before = self._bootnodes
+        self._bootnodes = tuple(one for one in bootnodes if one.ip and one.node_id != self._own_id)
+        if self._tasks is not None:
+            for one in self._bootnodes:
+                if one not in before:
+                    self._tasks.create_task(self._find(one))
+
+    async def _find(self, bootnode: Enode) -> None:
+        if await self.ping(bootnode):
+            await self.lookup(self._own_id)
 
     # --- requests --------------------------------------------------------------------------------------
 

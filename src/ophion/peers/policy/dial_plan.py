@@ -71,6 +71,13 @@ class DialPlan:
         self._static[enode] = _Aim(enode, now)
         return True
 
+    def readdress(self, address: Callable[[Enode], Enode], now: float) -> None:
+        """Give static peers with host names their addresses; one with a new address is due at once."""
+        for enode, aim in self._static.items():
+            current = address(enode) if enode.host else enode
+            if current != aim.enode:
+                aim.enode, aim.due, aim.failures = current, now, 0
+
     def remove_static(self, enode: Enode) -> bool:
         """Remove a static peer. Returns False if it was not a static peer."""
         return self._static.pop(enode, None) is not None
@@ -85,11 +92,12 @@ class DialPlan:
 
     def is_static_address(self, ip: str) -> bool:
         """Whether a static peer has this IP address."""
-        return any(enode.ip == ip for enode in self._static)
+        return any(aim.enode.ip == ip for aim in self._static.values())
 
     @property
     def statics(self) -> tuple[Enode, ...]:
-        return tuple(self._static)
+        """Static peers, each at its current address."""
+        return tuple(aim.enode for aim in self._static.values())
 
     def offer(self, enode: Enode, now: float) -> None:
         """Add a node that discovery has found alive."""
@@ -115,7 +123,7 @@ class DialPlan:
         """Yield the nodes to dial now: static peers and validators that are due, and up to `free` others."""
         chosen: set[bytes] = set()
         for aim in tuple(self._static.values()):
-            if aim.due <= now and aim.enode.node_id not in busy and aim.enode.node_id not in chosen:
+            if aim.due <= now and aim.enode.ip and aim.enode.node_id not in busy and aim.enode.node_id not in chosen:
                 chosen.add(aim.enode.node_id)
                 yield aim.enode
         for aim in sorted(self._found.values(), key=lambda aim: aim.due):
@@ -131,8 +139,8 @@ class DialPlan:
                 yield aim.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
-        """Return the time of the next dial, or None if no node is waiting for a dial."""
-        aims = list(self._static.values())
+        """Return the time of the next dial; None if there is none before the plan or the peers change."""
+        aims = [aim for aim in self._static.values() if aim.enode.ip]
         aims += (aim for aim in self._found.values() if free > 0 or self._is_member(aim.enode.node_id))
         return min((aim.due for aim in aims if aim.enode.node_id not in busy), default=None)
 
@@ -162,7 +170,7 @@ class DialPlan:
         else:
             step = 3 if outcome is Outcome.FULL else 1
         delay = STATIC_DELAYS[step]
-        if is_public(aim.enode.ip):
+        if aim.enode.ip and is_public(aim.enode.ip):
             delay = max(delay, PAUSE_S)
         elif outcome is Outcome.FAILED:
             delay = min(delay, NEAR_DELAY_S)

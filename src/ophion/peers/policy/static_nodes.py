@@ -16,10 +16,11 @@ from ophion.runtime.operator_files import content_of
 NAME: Final = "static-nodes.json"
 
 
-def read_static_nodes(path: Path, *, must_exist: bool) -> tuple[Enode, ...]:
-    """Return the nodes in the file without duplicates. Raises `ConfigError` with the file and the error.
+def read_static_nodes(path: Path, *, must_exist: bool, host_names: bool = False) -> tuple[Enode, ...]:
+    """Return the nodes in the file without duplicates; raises `ConfigError` with the file and the error.
 
-    A missing or empty file means no static peers. With `must_exist`, a missing file is an error.
+    A missing or empty file means no static peers. With `must_exist`, a missing file is an error. With `host_names`,
+    URLs may have host names.
     """
     try:
         content = content_of(path)
@@ -40,16 +41,16 @@ def read_static_nodes(path: Path, *, must_exist: bool) -> tuple[Enode, ...]:
         raise ConfigError(f"Static nodes file {path} must hold a JSON array of enode URLs.")
     nodes: dict[Enode, None] = {}
     for number, url in enumerate(urls, 1):
-        nodes[_node(path, number, url)] = None
+        nodes[_node(path, number, url, host_names)] = None
     return tuple(nodes)
 
 
-def _node(path: Path, number: int, url: object) -> Enode:
+def _node(path: Path, number: int, url: object, host_names: bool) -> Enode:
     where = f"Static nodes file {path}, entry {number}"
     if not isinstance(url, str):
         raise ConfigError(f"{where}: an enode URL is expected.")
     try:
-        enode = Enode.parse(url)
+        enode = Enode.parse(url, host_names=host_names)
     except EnodeError as error:
         raise ConfigError(f"{where}: {error}") from None
     if not enode.tcp_port:

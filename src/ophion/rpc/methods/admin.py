@@ -19,6 +19,7 @@ from ophion.runtime.logs import LogLevel, set_level
 if TYPE_CHECKING:
     from ophion.peers.eth.peer import EthPeer
     from ophion.peers.peer import Peer
+    from ophion.peers.service import PeerService
 
 
 def _decode_names(value: object) -> list[str]:
@@ -33,8 +34,12 @@ NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "item
 @method("admin_addPeer", exact_count=True)
 def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     """Adds a peer and keeps a connection to it; false if it was added before."""
-    peers, remote = require_p2p(ctx), _remote(enode)
-    refusal = ctx.permissions.node_rules.refusal_of(remote, Action.DIAL)
+    peers = require_p2p(ctx)
+    remote = _remote(enode, peers)
+    rules = ctx.permissions.node_rules
+    # a name without an address is judged before each dial
+    is_known = bool(rules.resolve(remote).ip)
+    refusal = rules.refusal_of(remote, Action.DIAL) if is_known else None
     if refusal is not None:
         raise NODE_NOT_PERMITTED(refusal)
     return peers.add_static(remote)
@@ -43,12 +48,13 @@ def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
 @method("admin_removePeer", exact_count=True)
 def remove_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     """Disconnects a peer and stops reconnecting to it; false if it was not added before."""
-    return require_p2p(ctx).remove_static(_remote(enode))
+    peers = require_p2p(ctx)
+    return peers.remove_static(_remote(enode, peers))
 
 
-def _remote(url: str) -> Enode:
+def _remote(url: str, peers: PeerService) -> Enode:
     try:
-        enode = Enode.parse(url)
+        enode = Enode.parse(url, host_names=peers.host_names is not None)
     except NodeIdError:
         raise INVALID_NODE_ID() from None
     except EnodeError as error:

@@ -86,7 +86,8 @@ def test_an_ignored_option_costs_one_warning_in_every_spelling() -> None:
 
 
 def test_a_switch_may_stand_alone_and_swallows_no_command() -> None:
-    arguments, warnings, problems = _read("--tx-pool-disable-locals", "--Xdns-enabled", "blocks", "import", "--from=f")
+    switches = ("--tx-pool-disable-locals", "--auto-log-bloom-caching-enabled", "--Xdns-enabled")
+    arguments, warnings, problems = _read(*switches, "blocks", "import", "--from=f")
     assert (len(warnings), problems) == (2, [])
     assert arguments.command is not None
     assert arguments.command.name == "import"

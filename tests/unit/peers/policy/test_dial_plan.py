@@ -176,3 +176,19 @@ def test_a_node_that_is_static_and_discovered_is_dialled_once() -> None:
     made = plan(enode(1))
     made.offer(enode(1), 0.0)
     assert due(made, 0.0, free=3) == [enode(1)]
+
+
+def test_a_named_peer_is_dialled_when_its_address_is_known_and_again_when_it_changes() -> None:
+    named = Enode(b"\x09" * 64, "", 30303, 30303, "validator-1")
+    dials = plan(named)
+    assert due(dials, 0.0) == []
+    assert dials.next_due(set(), 0) is None
+    dials.ended(named.node_id, 0.0, Outcome.LOST)
+    dials.readdress(lambda one: one.at("127.0.0.1"), 1.0)
+    assert due(dials, 1.0) == [named.at("127.0.0.1")]
+    assert dials.is_static_address("127.0.0.1")
+    dials.ended(named.node_id, 1.0, Outcome.FAILED)
+    assert due(dials, 1.0) == []
+    dials.readdress(lambda one: one.at("127.0.0.2"), 1.0)
+    assert due(dials, 1.0) == [named.at("127.0.0.2")]
+    assert dials.remove_static(named)
