@@ -3,6 +3,7 @@
 Python holds the policy, Rust the computation. Dependencies point down this list:
 
     cli                       command line
+    migration                 chains, files and private payloads of other clients
     quickstart, bench         a network on one machine; load generator
     node                      composition root: configuration to a running node
     gateway, metrics          reverse proxy with the web interface; Prometheus metrics

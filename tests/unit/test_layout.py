@@ -36,6 +36,8 @@ ELSEWHERE = {
     "cli/evm.py": "tests/integration/test_cli_evm.py",
     "cli/input_output.py": "tests/unit/cli/test_rlp.py",
     "cli/help.py": "tests/unit/cli/test_main.py",
+    "cli/migrate.py": "tests/integration/test_cli_migrate.py",
+    "migration/rocksdb_reader.py": "tests/unit/migration/test_besu.py",
     "cli/public_key.py": "tests/integration/test_cli_tools.py",
     "cli/option_loading.py": "tests/unit/cli/test_main.py",
     "cli/permission_contracts.py": "tests/integration/test_permissions_nodes.py",
