@@ -40,6 +40,12 @@ class MigrateOptions(Options):
     geth: Path | None = option(
         "--from-geth", default=None, metavar="DIRECTORY", help="Data directory of a stopped geth or GoQuorum."
     )
+    ancient: Path | None = option(
+        "--from-geth-ancient",
+        default=None,
+        metavar="DIRECTORY",
+        help="Freezer of geth (its --datadir.ancient), where it lies outside the data directory.",
+    )
     rlp_file: Path | None = option("--from-rlp", default=None, help="File of RLP blocks that the old node exported.")
     rpc: str | None = option(
         "--rpc",
@@ -113,6 +119,10 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
         from ophion.migration.besu import BesuSource
 
         return BesuSource(options.besu, target / _LINKS)
+    if options.geth is not None:
+        from ophion.migration.geth import GethSource
+
+        return GethSource(options.geth, options.ancient)
     if options.rlp_file is not None:
         from ophion.migration.rlp_file import RlpFileSource
 
