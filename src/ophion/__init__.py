@@ -3,6 +3,7 @@
 Python decides the policy, Rust does the computation. A package imports only packages below it in this list:
 
     cli                       command line
+    migration                 chains, files and private payloads of other clients
     quickstart, bench         a network on one machine; load generator
     node                      composition root: configuration to a running node
     gateway, metrics          reverse proxy with the web interface; Prometheus metrics

@@ -1,4 +1,4 @@
-"""Imports files of concatenated RLP blocks with three threads.
+"""Imports RLP blocks, of files or of another source, with three threads.
 
 The reader splits the file into blocks, decodes them and recovers all senders on all cores, a bounded number of
 transactions ahead. The caller's thread verifies and executes each block on the state of the one before. The writer
@@ -9,11 +9,11 @@ and batches bound the memory. A killed process loses at most two batches and con
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -34,6 +34,9 @@ _CHUNKS_AHEAD: Final = 3
 _BATCH_BLOCKS: Final = 256
 _BATCH_TRANSACTIONS: Final = 4_000
 _BATCH_S: Final = 1.0
+
+Locate: TypeAlias = Callable[[int], str]
+"""Names the place of a block for an error message, by its position."""
 
 
 class ImportProgress(Struct):
@@ -59,7 +62,7 @@ class _Ready(Struct, frozen=True):
     block: ChainBlock | None
     number: int
     end: int
-    """Offset in the file after the block."""
+    """Position after the block."""
 
 
 class _Chunk(Struct, frozen=True):
@@ -104,23 +107,41 @@ class BlockFileImport:
         """
         self._progress.bytes_total = sum(file_size(path) for path in paths)
         done = 0
+        with self._writing_thread():
+            for path in paths:
+                self._import_file(path, done)
+                done += file_size(path)
+        return self._progress
+
+    def run_blocks(self, blocks: Iterable[tuple[int, bytes]], locate: Locate) -> ImportProgress:
+        """Import blocks of another source, as (position, RLP). A thread reads them ahead.
+
+        The source reports its problems as `OphionError`; otherwise the errors are those of `run`.
+        """
+        with self._writing_thread():
+            self._import(blocks, 0, locate)
+        return self._progress
+
+    @contextmanager
+    def _writing_thread(self) -> Iterator[None]:
         with ThreadPoolExecutor(1, thread_name_prefix="write") as self._writer:
             try:
-                for path in paths:
-                    self._import(path, done)
-                    done += file_size(path)
+                yield
             except OphionError:
                 self._finish()
                 raise
             self._finish()
-        return self._progress
 
-    def _import(self, path: Path, done: int) -> None:
+    def _import_file(self, path: Path, done: int) -> None:
         try:
             file = path.open("rb")
         except OSError as error:
             raise CommandError(f"Could not read file to import: {path}: {error.strerror}") from error
-        with file, closing(_ahead(self._prepared(file, path))) as chunks:
+        with file:
+            self._import(split_blocks(file, path), done, lambda offset: f"{path} at byte {offset}")
+
+    def _import(self, blocks: Iterable[tuple[int, bytes]], done: int, locate: Locate) -> None:
+        with closing(_ahead(self._prepared(blocks, locate))) as chunks:
             for chunk in chunks:
                 for ready in chunk.blocks:
                     self._take(ready)
@@ -180,12 +201,12 @@ class BlockFileImport:
 
     # --- everything below runs in the reader's thread ---
 
-    def _prepared(self, file: BinaryIO, path: Path) -> Iterator[_Chunk]:
+    def _prepared(self, source: Iterable[tuple[int, bytes]], locate: Locate) -> Iterator[_Chunk]:
         blocks: list[_Ready] = []
         transactions = size = 0
         try:
-            for offset, raw in split_blocks(file, path):
-                ready = self._ready(raw, offset, path)
+            for offset, raw in source:
+                ready = self._ready(raw, offset, locate)
                 blocks.append(ready)
                 size += len(raw)
                 transactions += 0 if ready.block is None else ready.block.body.transaction_count
@@ -203,7 +224,7 @@ class BlockFileImport:
         headers = [ready.block.header for ready in blocks if ready.block is not None]
         self._core.chain.engine.look_ahead(headers)
 
-    def _ready(self, raw: bytes, offset: int, path: Path) -> _Ready:
+    def _ready(self, raw: bytes, offset: int, locate: Locate) -> _Ready:
         engine = self._core.chain.engine
         end = offset + len(raw)
         try:
@@ -212,7 +233,7 @@ class BlockFileImport:
                 return _Ready(None, header.number, end)
             block = decode_block(raw, engine)
         except DecodeError as error:
-            raise DecodeError(f"not a block: {error}", f"{path} at byte {offset}") from error
+            raise DecodeError(f"not a block: {error}", locate(offset)) from error
         # execution reports a signature without a sender, after the header is verified
         with suppress(InvalidBody):
             block.body.recover()

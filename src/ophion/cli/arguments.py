@@ -123,7 +123,7 @@ class _Reader:
 
     def _words(self, words: Iterable[str]) -> None:
         for word in words:
-            if self.result.command is None and word in self._siblings:
+            if word in self._siblings and not self.result.own:
                 self._enter(self._siblings[word])
             elif self.result.command is not None and self.result.command.words is not None:
                 self.result.words.append(word)
@@ -137,12 +137,16 @@ class _Reader:
         if isinstance(chosen, Family):
             self.result.family = chosen
             self._siblings = commands_of(chosen)
-            alone = self._siblings.get(chosen.name)
-            if isinstance(alone, Command):
-                self._enter(alone)
+            commands = self._siblings
+            own = commands.get(chosen.name)
+            if isinstance(own, Command):
+                self._enter(own)
+                # a word may still choose another command of the family
+                self._siblings = {name: command for name, command in commands.items() if command is not own}
         else:
             self.result.command = chosen
             self._siblings = {}
+            self._own.clear()
             self._own.update(by_flag(chosen.options))
 
 

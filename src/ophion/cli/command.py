@@ -60,8 +60,8 @@ class Command(Struct, frozen=True):
 class Family(Struct, frozen=True):
     """A first word of the command line.
 
-    `module` holds `COMMANDS` and is imported when the word is used. A family with a single command of the same name is
-    called by one word.
+    `module` is imported when the word is used and holds `COMMANDS`. A command with the name of its family is called by
+    one word; a further word chooses another command of the family.
     """
 
     name: str

@@ -1,0 +1,82 @@
+"""Translates a configuration file of Besu into one of Ophion, with a report of each line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from ophion.errors import ConfigError
+from ophion.node.besu.option_table import Verdict, find_besu_option
+from ophion.node.config import NodeConfig
+from ophion.runtime.operator_files import NotRegularFile, table_of
+from ophion.runtime.options import specs_of
+
+_DATA_PATH: Final = "data-path"
+_OWN_FILES: Final = frozenset(("node-private-key-file", "static-nodes-file"))
+"""Options whose files are taken over into the data path, under the default name."""
+
+
+class ConfigLine(Struct, frozen=True):
+    """What becomes of one key."""
+
+    key: str
+    outcome: str
+
+
+class TranslatedConfig(Struct, frozen=True):
+    """A translated file."""
+
+    source: Path
+    text: str
+    lines: list[ConfigLine]
+    by_hand: list[str]
+    """Lines that need a decision of the operator."""
+
+
+def translate_config(file: Path, data_path: Path) -> TranslatedConfig:
+    """Translate a file of Besu; raises `ConfigError` when it cannot be read. Keys stay in their order."""
+    try:
+        table = table_of(file)
+    except (OSError, NotRegularFile, ValueError) as error:
+        raise ConfigError(f"Unable to read the Besu configuration file {file}: {error}") from None
+    own = {name for spec in specs_of(NodeConfig) for name in spec.names}
+    result = TranslatedConfig(file, "", [], [])
+    text: list[str] = []
+    for key, value in table.items():
+        text.append(_translate(key, value, own, data_path, result))
+    return TranslatedConfig(file, "\n".join((*text, "")), result.lines, result.by_hand)
+
+
+def _translate(key: str, value: object, own: set[str], data_path: Path, result: TranslatedConfig) -> str:
+    """Return the line of the new file; adds to the report."""
+    row = find_besu_option(key)
+    comment = f"# {json.dumps(key)[1:-1]} = {_toml(value)}"
+
+    def report(outcome: str, line: str) -> str:
+        result.lines.append(ConfigLine(key, outcome))
+        return line
+
+    if key == _DATA_PATH:
+        return report(f"set to {data_path}", f"{_DATA_PATH} = {_toml(str(data_path))}")
+    if row is None and key not in own:
+        result.by_hand.append(f"{key} is neither an option of Besu nor of Ophion; it is commented out")
+        return report("unknown, commented out", f"{comment}  # unknown")
+    name = key if row is None or row.verdict is not Verdict.HONOURED else row.target
+    if row is None or row.verdict is Verdict.HONOURED:
+        if name in _OWN_FILES:
+            result.by_hand.append(f"{key} names {value}: move that file into {data_path}, or keep the option")
+        return report("kept" if name == key else f"renamed to {name}", f"{name} = {_toml(value)}")
+    values = value if isinstance(value, list) else [value]
+    if row.verdict is Verdict.REFUSED and not {str(item).lower() for item in values} <= row.accepted:
+        result.by_hand.append(f"{key} is not supported: {row.reason}")
+        return report(f"commented out, not supported: {row.reason}", f"{comment}  # not supported: {row.reason}")
+    reason = row.reason if row.verdict is Verdict.IGNORED else "Ophion has this value anyway"
+    return report(f"commented out, no effect: {reason}", f"{comment}  # no effect: {reason}")
+
+
+def _toml(value: object) -> str:
+    """Write a value; JSON strings, numbers, booleans and lists are TOML as well."""
+    return json.dumps(value, default=str, ensure_ascii=False)

@@ -1,0 +1,86 @@
+"""Opens a RocksDB database of another client without a write to its directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ophion.errors import CommandError
+from ophion.migration.block_source import optional_package
+from ophion.migration.source_lock import SourceLock
+
+_OWN_FILES: Final = ("LOCK", "LOG", "rocksdict-config.json")
+_MAX_OPEN_FILES: Final = 256
+
+
+class RocksDatabase:
+    """A read-only RocksDB database.
+
+    RocksDB writes a log, and its Python package a settings file, beside the database. So it opens a directory of
+    links to the files of the source.
+    """
+
+    def __init__(self, path: Path, links: Path, client: str) -> None:
+        """`links` is a directory for the links; it is replaced, and removed at the end."""
+        package = optional_package("rocksdict", f"Reading the database of {client}")
+        self._lock = SourceLock(path / "LOCK", client)
+        self._links = links
+        self._database: Any = None
+        try:
+            _link_files(path.resolve(), links)
+            names = package.Rdict.list_cf(str(links))
+            options = package.Options(raw_mode=True)
+            options.set_max_open_files(_MAX_OPEN_FILES)
+            families = {name: package.Options(raw_mode=True) for name in names}
+            self._database = package.Rdict(
+                str(links), options=options, column_families=families, access_type=package.AccessType.read_only()
+            )
+            self._families = {name: self._database.get_column_family(name) for name in names}
+        except OSError as error:
+            self.close()
+            raise CommandError(f"Unable to read the database {path}: {error.strerror}") from error
+        except Exception as error:
+            self.close()
+            if isinstance(error, CommandError):
+                raise
+            raise CommandError(f"Unable to open the RocksDB database {path}: {error}") from error
+
+    @property
+    def families(self) -> frozenset[str]:
+        """Names of the column families."""
+        return frozenset(self._families)
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """Return a value; None where the key or the family is missing."""
+        return self.get_many(family, [key])[0]
+
+    def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values of several keys."""
+        found = self._families.get(family)
+        if found is None:
+            return [None] * len(keys)
+        try:
+            values: list[bytes | None] = found.get(list(keys))
+        except Exception as error:
+            raise CommandError(f"The RocksDB database is damaged: {error}") from error
+        return values
+
+    def close(self) -> None:
+        """Close the database, remove the links, release the lock."""
+        if self._database is not None:
+            self._families = {}
+            self._database.close()
+            self._database = None
+        shutil.rmtree(self._links, ignore_errors=True)
+        self._lock.close()
+
+
+def _link_files(path: Path, links: Path) -> None:
+    shutil.rmtree(links, ignore_errors=True)
+    links.mkdir(parents=True)
+    for entry in os.scandir(path):
+        if entry.is_file() and entry.name not in _OWN_FILES and not entry.name.startswith("LOG.old"):
+            os.symlink(entry.path, links / entry.name)
