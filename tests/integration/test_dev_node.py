@@ -70,6 +70,12 @@ def test_plain_dev_keeps_its_defaults_and_has_cheat_codes(tmp_path: Path) -> Non
         assert snapshot_and_revert(node)[:5] == ["0x0", 1, 10**18, "0x1", 4]
 
 
+def test_mining_many_blocks_outlasts_the_request_timeout(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil", "--rpc-timeout-seconds=1") as (node, _):
+        node.ask("hardhat_mine", "0x2710")
+        assert node.ask("eth_blockNumber") == "0x2710"
+
+
 # --- state and head ------------------------------------------------------------------------------
 
 

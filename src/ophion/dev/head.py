@@ -19,7 +19,7 @@ from ophion.native.executor import AccountOverride, edit_state
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
-_BLOCKS_PER_COMMIT = 256
+_BLOCKS_PER_COMMIT = 128
 
 
 class UnknownHead(OphionError):
@@ -74,6 +74,9 @@ class HeadControl:
     async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
         """Make an earlier block the head again, with the given edited state."""
         chain = self._chain
+        if head.hash == chain.head.hash and edited_root == self.edited_root:
+            chain.rewind(chain.tip)  # fast path: the database has this head and this state already
+            return
         total_difficulty = chain.total_difficulty(head.hash)
         if total_difficulty is None:
             raise UnknownHead(head.number)

@@ -21,7 +21,9 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, pending: Pending[Complete]) -> None:
-        """Start the timeout of a request."""
+        """Start the timeout of a request, unless it has none."""
+        if not pending.has_timeout:
+            return
         self._waiting[pending] = self._loop.time() + self._timeout_s
         pending.forget = self._forget
         if self._timer is None:

@@ -298,6 +298,7 @@ class Dispatcher:
 
     def _await(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> Pending[Complete]:
         pending: Pending[Complete] = Pending(future.cancel)
+        pending.has_timeout = bound.has_timeout
         future.add_done_callback(partial(self._finish, pending, bound, id_text))
         return pending
 

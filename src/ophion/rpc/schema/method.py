@@ -64,7 +64,9 @@ class MethodSpec(Struct, frozen=True, dict=True):
     latest_read: str | None = None
     """Name of the native read that may answer plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     sends_raw_transaction: bool = False
-    """Whether the only parameter is a raw transaction and the result its hash (rpc/dispatch/fast_path.py)."""
+    """The only parameter is a raw transaction for the pool; the result is its hash (rpc/dispatch/fast_path.py)."""
+    has_timeout: bool = True
+    """Whether the request timeout applies; cheat codes that mine many blocks may take longer."""
     also: tuple[MethodSpec, ...] = ()
     """Further declarations of the same handler, for methods in several groups."""
 
@@ -106,13 +108,14 @@ def method(
     alias_error: Callable[[OphionError], OphionError] | None = None,
     latest_read: str | None = None,
     sends_raw_transaction: bool = False,
+    has_timeout: bool = True,
 ) -> Callable[[F], F]:
     """Declare a handler under its literal wire name.
 
-    Stacked decorators declare the same handler under several names, each in its own group. `needs` names services of
-    the context. If one is missing, the method is not enabled, or raises the error of `without`. `exact_count` rejects
-    surplus parameters, which are ignored otherwise (json-rpc.md 1.2). `alias_error`, `latest_read` and
-    `sends_raw_transaction`: see `MethodSpec`.
+    Stacked decorators declare the same handler under several names, each in its own group.
+    `needs` names services of the context. If one is missing, the method is not enabled, or fails with `without`.
+    `exact_count` rejects surplus parameters, which are ignored otherwise (json-rpc.md 1.2).
+    `alias_error`, `latest_read`, `sends_raw_transaction` and `has_timeout`: see `MethodSpec`.
     """
 
     def declare(function: F) -> F:
@@ -128,6 +131,7 @@ def method(
             alias_error=alias_error,
             latest_read=latest_read,
             sends_raw_transaction=sends_raw_transaction,
+            has_timeout=has_timeout,
             also=declarations_of(function),
         )
         return function

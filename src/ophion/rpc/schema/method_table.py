@@ -48,6 +48,8 @@ class BoundMethod(NamedTuple):
     """Fast path for plain requests at the latest block (rpc/dispatch/fast_path.py)."""
     submit: SubmitTransaction | None = None
     """Fast path for methods that send a raw transaction (rpc/dispatch/fast_path.py)."""
+    has_timeout: bool = True
+    """Whether the request timeout applies."""
 
 
 class MethodTable(dict[str, BoundMethod]):
@@ -122,7 +124,9 @@ def _bound(spec: MethodSpec, context: ServiceContext) -> BoundMethod:
     latest_read = None if spec.latest_read is None else context.latest_read(spec.latest_read)
     submit = context.submit if spec.sends_raw_transaction else None
     invoke = compile_invoke(spec, context)
-    return BoundMethod(invoke, encoder, signature.may_wait, spec.name, decode, call, latest_read, submit)
+    return BoundMethod(
+        invoke, encoder, signature.may_wait, spec.name, decode, call, latest_read, submit, spec.has_timeout
+    )
 
 
 def _with_errors(bound: BoundMethod, reword: Callable[[OphionError], OphionError]) -> BoundMethod:

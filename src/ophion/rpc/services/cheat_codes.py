@@ -21,6 +21,7 @@ _GROUPS = ("anvil", "evm", "hardhat")
 def cheat_code(*names: str) -> Callable[[F], F]:
     """Declare a method of development nodes under all its names, each in the group of its prefix.
 
+    No request timeout applies: mining 57,600 blocks takes longer on a busy machine.
     A name with a prefix that is not a group (`tenderly_`) belongs to the group of the name before it.
     """
 
@@ -34,7 +35,7 @@ def cheat_code(*names: str) -> Callable[[F], F]:
             else:
                 (known or declared[-1])[1].append(name)
         for name, aliases in declared:
-            function = method(name, aliases=aliases, needs={"dev"})(function)
+            function = method(name, aliases=aliases, needs={"dev"}, has_timeout=False)(function)
         return function
 
     return declare

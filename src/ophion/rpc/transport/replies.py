@@ -61,6 +61,8 @@ class Pending(Struct, Generic[T], eq=False):
     forget: Callable[[Pending[T]], object] = _ignore
     """Called when the reply is resolved or abandoned."""
     is_done: bool = False
+    has_timeout: bool = True
+    """Whether the request timeout applies."""
 
     def resolve(self, reply: T) -> None:
         """Deliver the reply, unless it was abandoned."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import Complete, Pending
 from tests.unit.rpc.envelopes import error, read, request, run
 from tests.unit.rpc.wire import Context
 
@@ -21,6 +21,16 @@ def test_a_wait_that_takes_too_long_is_given_up_with_408() -> None:
         assert (status, text) == (408, error(-32603, "Timeout expired", None))
 
     run(main, timeout_s=0.01)
+
+
+def test_a_method_without_timeout_waits_as_long_as_it_takes() -> None:
+    async def main(dispatch: Dispatcher, context: Context) -> None:
+        pending: Pending[Complete] = Pending()
+        pending.has_timeout = False
+        dispatch._deadlines.watch(pending)
+        assert not dispatch._deadlines._waiting
+
+    run(main)
 
 
 def test_nothing_is_kept_of_a_wait_that_is_over() -> None:
