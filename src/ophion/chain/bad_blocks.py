@@ -1,7 +1,7 @@
 """Remembers blocks that broke a rule.
 
-A bad block is executed only once, its descendants are refused by their parent hash, and operators can list the last
-ones. The list is bounded: a peer that invents bad blocks only evicts older entries.
+A bad block is executed only once, its descendants are refused by their parent hash, and operators can list the last bad
+blocks. The list is bounded: a peer that invents bad blocks only evicts older entries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT: Final = 128
 class BadBlock(Struct, frozen=True):
     """A block and the rule it broke.
 
-    Keeps the arguments of the error, not the raised error: its traceback would keep the execution of the block alive.
+    Stores the arguments of the error instead of the error, because its traceback would keep the execution in memory.
     """
 
     header: HashedHeader
@@ -51,7 +51,7 @@ class BadBlocks:
             self._known.popitem(last=False)
 
     def get(self, block_hash: Hash32) -> BadBlock | None:
-        """Return what is known about a bad block."""
+        """Return the entry of a bad block, or None."""
         return self._known.get(block_hash)
 
     def recent(self) -> list[BadBlock]:

@@ -15,7 +15,7 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 
 
 def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
-    """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet."""
+    """Decode one block. `DecodeError` names the position of the problem. Senders are not recovered yet."""
     try:
         header, body = transactions.decode_block(raw)
     except NativeError as error:
@@ -24,7 +24,7 @@ def decode_block(raw: bytes, engine: Engine) -> ChainBlock:
 
 
 def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
-    """Decode the header only, to see whether the block is known."""
+    """Decode only the header, to check whether the block is known."""
     is_list, start, end = rlp.head(raw, 0)
     if not is_list or end != len(raw):
         raise RlpError("not the RLP list of one block", 0)
@@ -35,7 +35,7 @@ def peek_header(raw: bytes, engine: Engine) -> HashedHeader:
 
 
 def empty_body(header: Header) -> Body | None:
-    """Return the body of a block without transactions, ommers and withdrawals; None for any other."""
+    """Return the body of a block without transactions, ommers and withdrawals. None if the block has any."""
     if header.transactions_root != EMPTY_TRIE_ROOT or header.ommers_hash != EMPTY_OMMERS_HASH:
         return None
     if header.withdrawals_root is None:

@@ -14,7 +14,7 @@ _CHUNK: Final = 1 << 20
 
 
 def file_size(path: Path) -> int:
-    """Return the size of a file to import; raises `CommandError` when it does not exist."""
+    """Return the size of a file to import. Raises `CommandError` when it does not exist."""
     try:
         return path.stat().st_size if path.is_file() else _missing(path)
     except OSError as error:
@@ -26,7 +26,7 @@ def _missing(path: Path) -> int:
 
 
 def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, RLP) of each block; `DecodeError` names file and offset of a truncated or malformed block.
+    """Yield (offset, RLP) of each block. `DecodeError` names file and offset of a truncated or malformed block.
 
     Only decodes the outermost length of each block.
     """
