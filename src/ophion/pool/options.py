@@ -7,7 +7,7 @@ from typing import Final
 from ophion.runtime.options import Options, at_least, between, option
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of transactions as in a block; each takes about twice that in memory."""
+"""Limit of transaction bytes, measured as in a block. Each byte takes about two bytes of memory."""
 
 
 class PoolConfig(Options):
