@@ -1,6 +1,6 @@
-"""Audit log of rule changes: who, when, what; one JSON object per line, in the data directory.
+"""Audit log of rule changes: who, when, what. One JSON object per line, in the data directory.
 
-The file rotates when it is full, so its size is bounded. A record that cannot be written is an error in the log; the
+The file rotates when it is full, so its size is bounded. If a record cannot be written, the node logs an error, and the
 change stays.
 """
 
@@ -30,7 +30,7 @@ _KEPT: Final = 4
 
 
 class AuditLog:
-    """Appends records in the order of changes, in a lane of one thread: a record may name thousands of entries."""
+    """Appends records in the order of changes. A lane of one thread writes them, as a record may be large."""
 
     def __init__(self, path: Path, clock: Clock, lane: Lane, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> None:
         self._path = path
@@ -57,7 +57,7 @@ class AuditLog:
         return on_event
 
     def record(self, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
-        """Append records with the current time; the lane renders them."""
+        """Append records with the current time. The lane renders them."""
         time = datetime.fromtimestamp(self._clock.now(), UTC).isoformat().replace("+00:00", "Z")
 
         def write() -> None:

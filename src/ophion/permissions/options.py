@@ -10,7 +10,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, between, option, read_address
 
 DEFAULT_FILE: Final = "permissions_config.toml"
-"""Default file in the data path, for either list."""
+"""Name of the default file in the data path, for both lists."""
 
 
 class PermissionConfig(Options):
