@@ -35,7 +35,7 @@ svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12p
 
 
 class Subject(Struct, frozen=True):
-    """A measurement."""
+    """Description of the measured network and run."""
 
     url: str
     client: str
@@ -64,7 +64,7 @@ def summary(found: Found, subject: Subject) -> str:
 
 
 def as_json(found: Found, subject: Subject) -> dict[str, Any]:
-    """Return everything as plain values."""
+    """Return all results as plain values."""
     return {
         "url": subject.url,
         "client": subject.client,

@@ -1,7 +1,7 @@
 """Metric families of a node (operations.md 9 has the full inventory).
 
-Most are read when they are shown and cost nothing otherwise. Listeners count events (transactions, blocks) on nodes
-with metrics only.
+Most values are read only when they are scraped, and cost nothing otherwise. Listeners that count events (transactions,
+blocks) run only on nodes with metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 
 if TYPE_CHECKING:
-    # imported late: only nodes with peers need these
+    # imported late, because only nodes with peers need these
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.sync_metrics import SyncFigures
@@ -36,7 +36,7 @@ _LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine"
 
 
 def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:
-    """Head of the chain, and imports."""
+    """Declare metrics of the chain head and of imports."""
     category = Category.BLOCKCHAIN
 
     def gauge(name: str, help: str, source: Callable[[], float]) -> None:
@@ -77,14 +77,14 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
 
 
 def declare_storage(registry: MetricsRegistry, database: Path) -> None:
-    """Bytes of the database; the length of its file is larger because of holes."""
+    """Declare the used bytes of the database. The file is longer because it has holes."""
     registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk that the database takes.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
     )
 
 
 def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
-    """Pruning of old states; the first four have Besu's names."""
+    """Declare metrics of state pruning. The first four have Besu's names."""
     category, dropped = Category.PRUNER, rounds.dropped
 
     def counter(name: str, help: str, source: Callable[[], float]) -> None:
@@ -103,7 +103,7 @@ def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
 
 
 def declare_privacy(registry: MetricsRegistry, follower: PrivateExecutor) -> None:
-    """Progress of private transactions."""
+    """Declare metrics of private transactions."""
     category = Category.BLOCKCHAIN
     registry.gauge(category, "private_height", "Block up to which private transactions were executed.").watch(
         lambda: follower.number
@@ -128,7 +128,7 @@ def declare_network(
     best_known: Callable[[], int],
     is_in_sync: Callable[[], bool],
 ) -> None:
-    """Discovered nodes."""
+    """Declare metrics of the network: peers and discovered nodes."""
     ethereum = Category.ETHEREUM
     registry.gauge(ethereum, "blockchain_height", "Number of the head.").watch(lambda: queries.head_number)
     registry.gauge(ethereum, "best_known_block_number", "Number of the best block known.").watch(
@@ -140,11 +140,11 @@ def declare_network(
 
 
 def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
-    """Peer connections and their traffic."""
+    """Declare metrics of peer connections and their traffic."""
     traffic, peers, network = service.traffic, Category.PEERS, Category.NETWORK
 
     def counter(category: Category, name: str, help: str, labels: Sequence[str], counts: Mapping[Any, int]) -> None:
-        """A family whose labels appear with the traffic."""
+        """Declare a family whose labels appear with the traffic."""
         registry.counter(category, name, help, *labels).watch_table(
             lambda: {tuple(map(str, key)) if isinstance(key, tuple) else (key,): n for key, n in counts.items()}
         )
@@ -189,7 +189,7 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
 
 
 def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
-    """Gossip and requests of the eth protocol."""
+    """Declare metrics of gossip and requests of the eth protocol."""
     peers = Category.PEERS
     registry.gauge(peers, "eth_current", "Peers whose status is good.").watch(lambda: len(eth.peers))
     pending = registry.gauge(peers, "pending_peer_requests_current", "Requests that wait because peers are busy.")
@@ -208,7 +208,7 @@ def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
 
 
 def declare_sync(registry: MetricsRegistry, figures: SyncFigures) -> None:
-    """Sync."""
+    """Declare metrics of synchronisation."""
     category = Category.SYNCHRONIZER
     tasks = registry.timer(category, "task", "How long the parts of synchronisation took.", "taskName")
     for name, durations in figures.tasks.items():
@@ -224,7 +224,7 @@ def declare_sync(registry: MetricsRegistry, figures: SyncFigures) -> None:
 
 
 def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> None:
-    """Decisions of the rules in force."""
+    """Declare metrics of permission decisions."""
     rules = permissions.node_rules
     kinds: dict[str, DecisionCounts] = {}
     if permissions.listed_accounts is not None:
@@ -255,7 +255,7 @@ def _declare_verdicts(registry: MetricsRegistry, kind: str, verdicts: DecisionCo
 
 
 def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:
-    """Pooled transactions."""
+    """Declare metrics of pooled transactions."""
     category = Category.TRANSACTION_POOL
     size = registry.gauge(category, "transactions", "Transactions in the pool.", "state")
     size.watch(lambda: pool.counts()[0], "pending")
@@ -307,7 +307,7 @@ def declare_interface(
     filters: Filters,
     subscriptions: Subscriptions,
 ) -> None:
-    """Connections, filters and subscriptions."""
+    """Declare metrics of connections, filters and subscriptions."""
     category = Category.RPC
     open_now = registry.gauge(category, "active_connections", "Open connections.", "service")
     sent_away = registry.counter(
@@ -329,7 +329,7 @@ def declare_interface(
 
 
 def declare_lanes(registry: MetricsRegistry, lanes: Lanes) -> None:
-    """Queues of the lanes."""
+    """Declare metrics of the queues of the lanes."""
     for name in _LANES:
         _declare_lane(registry, name, getattr(lanes, name))
 

@@ -22,7 +22,7 @@ _STATM: Final = Path("/proc/self/statm")
 _FILES: Final = Path("/proc/self/fd")
 _STAT: Final = Path("/proc/self/stat")
 _STAT_START: Final = 19
-"""Index of the start time among the fields after the program name."""
+"""Position of the start time among the fields after the program name."""
 
 
 class CollectorTime:
@@ -42,7 +42,7 @@ class CollectorTime:
 
 
 def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], None]:
-    """Declare `process_*`, `python_*` and `jvm_*`; call the result at the end."""
+    """Declare `process_*`, `python_*` and `jvm_*`. The caller calls the returned function at the end."""
     started = clock.now() - age_s()
     process, python, jvm = Category.PROCESS, Category.PYTHON, Category.JVM
     registry.counter(process, "cpu_seconds_total", "CPU time used, in seconds.").watch(process_time)
@@ -63,7 +63,7 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
         collections.watch(partial(_collections, generation), str(generation))
     collector = CollectorTime()
     gc.callbacks.append(collector)
-    # Besu dashboards draw these; the areas are those of the Java virtual machine
+    # for dashboards of Besu; the areas are those of the Java virtual machine
     memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")
     memory.watch(resident_bytes, "heap")
     memory.watch(lambda: 0, "nonheap")
@@ -80,9 +80,9 @@ def _collections(generation: int) -> int:
 
 
 def age_s() -> float:
-    """Return the seconds since the start of the process; CPU time where the system does not say."""
+    """Return the seconds since the start of the process, or CPU time if the system does not report it."""
     try:
-        # the program name may contain spaces and parentheses: fields start after the last one
+        # the program name may contain spaces and parentheses: the fields start after the last parenthesis
         fields = _STAT.read_bytes().rpartition(b")")[2].split()
         return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_STAT_START]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):
@@ -90,7 +90,7 @@ def age_s() -> float:
 
 
 def resident_bytes() -> int:
-    """Return resident memory; without /proc, its maximum so far."""
+    """Return resident memory in bytes. Without /proc, returns the maximum so far."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
     except OSError:
@@ -99,7 +99,7 @@ def resident_bytes() -> int:
 
 
 def virtual_bytes() -> int:
-    """Return mapped memory; 0 where the system does not say."""
+    """Return mapped memory in bytes, or 0 if the system does not report it."""
     try:
         return int(_STATM.read_bytes().split()[0]) * _PAGE_BYTES
     except OSError:
@@ -107,7 +107,7 @@ def virtual_bytes() -> int:
 
 
 def open_files() -> int:
-    """Return open files and sockets; 0 where the system does not say."""
+    """Return the number of open files and sockets, or 0 if the system does not report it."""
     try:
         return len(os.listdir(_FILES))
     except OSError:

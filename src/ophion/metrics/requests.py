@@ -1,8 +1,8 @@
 """Method tables that count and time requests.
 
-A service decides at start: without metrics it uses the plain table at no cost. A call that waits is timed to its end, a
-streamed reply to its first piece. Calls that finish at once are all counted, and one in sixteen is timed
-(`Durations.sample`), because the clock would cost more than the counting.
+A service chooses its table at start: without metrics it uses the plain table at no cost. A call that waits is timed to
+its end, a streamed reply to its first piece. Calls that finish at once are all counted, but only one in sixteen is
+timed (`Durations.sample`), because reading the clock would cost more than counting.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ class RequestMetrics:
         )
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """Return the same methods, measured. Errors of unknown methods share one label, because clients choose their
-        names."""
+        """Return the same methods, measured. Unknown methods share one label: clients choose their names."""
         measured = table.map(self._measured)
         measured.on_unknown = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
         return measured
@@ -138,7 +137,7 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_told:  # `Intake` may report a failure after the answer
+        if not self.is_told:  # `Intake` may report a failure after the response
             self.is_told = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:
