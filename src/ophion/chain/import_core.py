@@ -124,7 +124,7 @@ class ImportCore:
         """Return the checkpoint that the engine has stored for a block, or None."""
         return self.chain.checkpoint(block_hash)
 
-    # --- the two steps ---
+    # --- stage and commit ---
 
     def is_known(self, block_hash: Hash32) -> bool:
         """Whether the block is committed or staged. A block that a development node has rewound counts as new."""

@@ -267,7 +267,7 @@ class Queries:
         blobs = self.spec.fork_of(header).blobs
         return 0 if blobs is None else blobs.max * GAS_PER_BLOB
 
-    # --- objects by hash, not before their block is announced -----------------------------------
+    # --- objects of announced blocks, by hash ---------------------------------------------------
 
     def transaction_position(self, hash: Hash32) -> tuple[Hash32, int, int] | None:
         """Return (block hash, block number, index) of a mined transaction."""

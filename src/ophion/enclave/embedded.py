@@ -289,8 +289,6 @@ class EmbeddedEnclave:
                 for line in self._lines():
                     self._catch_up_soon(line)
 
-    # --- helpers ---------------------------------------------------------------------------------
-
     def _came(self, line: Line, key: bytes) -> None:
         """Deliver the outbox and fetch missed payloads after a connection has proven a key."""
         self._drain_soon(key)

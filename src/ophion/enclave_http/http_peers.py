@@ -99,7 +99,7 @@ class HttpEnclaveLine:
                     found.append(parcel)
         return found
 
-    # --- lifetime --------------------------------------------------------------------------------
+    # --- connect and close -----------------------------------------------------------------------
 
     async def introduce(self) -> None:
         """Request the keys of the enclave and a proof of each new key. Raises `LineLost`."""

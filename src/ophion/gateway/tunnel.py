@@ -137,7 +137,7 @@ class Tunnel(asyncio.Protocol):
         self._hello = b""
         return self._far
 
-    # --- called by the far end -------------------------------------------------------------------
+    # --- called by the node's end ----------------------------------------------------------------
 
     def opened(self) -> None:
         """Start copying after the node has accepted the handshake."""

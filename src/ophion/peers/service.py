@@ -238,7 +238,7 @@ class PeerService:
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
 
-    # --- task --------------------------------------------------------------------------------------
+    # --- main task ---------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Listen and dial until cancelled."""

@@ -224,7 +224,7 @@ class TxPool:
         """List transactions by sender and nonce, of one sender or of all."""
         return content_of(self._queue, sender)
 
-    # --- changes of the chain -------------------------------------------------------------------
+    # --- chain events ---------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
         """Follow a new head: remove mined transactions, and return the transactions of abandoned blocks to the pool."""
@@ -288,7 +288,7 @@ class TxPool:
         if len(self._blobs):
             self._blobs.keep(self._queue.by_hash.__contains__)
 
-    # --- upkeep ---------------------------------------------------------------------------------
+    # --- maintenance ----------------------------------------------------------------------------
 
     def sweep(self) -> None:
         """Remove transactions older than the retention time, and those with used nonces."""

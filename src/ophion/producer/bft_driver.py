@@ -236,7 +236,7 @@ class BftDriver:
         if self._tasks is not None:
             self._post(Disconnected(peer))
 
-    # --- running --------------------------------------------------------------------------------
+    # --- event loop task ------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Take part in consensus until cancelled. The next call continues from the head at that time."""

@@ -358,7 +358,7 @@ class IncrementalBuilder:
                 return ahead < len(self._in) and item.tip(self._base_fee) > (self._lowest or 0)
         return False
 
-    # --- the end --------------------------------------------------------------------------------
+    # --- finishing ------------------------------------------------------------------------------
 
     async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
         """Return the block with all arrivals, or None if it must be built again.

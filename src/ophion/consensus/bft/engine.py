@@ -71,7 +71,7 @@ class BftEngine:
         """Return the protocol of a block and of the messages about it."""
         return self.schedule.era(number).protocol
 
-    # --- what a header says ---------------------------------------------------------------------
+    # --- header contents ------------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
         """Hash the header without round and seals. The genesis header is hashed in full."""
@@ -244,7 +244,7 @@ class BftEngine:
             cursor = chain.header(cursor.parent_hash)
         return cursor is not None and cursor.parent_hash == head.header.hash
 
-    # --- making blocks --------------------------------------------------------------------------
+    # --- producing blocks -----------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
@@ -278,7 +278,7 @@ class BftEngine:
         extra = replace(self.validators.extra(header), seals=tuple(seals))
         return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
-    # --- for the machine ------------------------------------------------------------------------
+    # --- for the state machine ------------------------------------------------------------------
 
     def new_head(
         self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
@@ -318,8 +318,6 @@ class BftEngine:
             parameters.future_messages_max_distance,
             parameters.gossiped_history_limit,
         )
-
-    # --- pieces ---------------------------------------------------------------------------------
 
     def _settings(self, header: Header) -> BlockSettings:
         return self.schedule.settings(header.number, header.timestamp)

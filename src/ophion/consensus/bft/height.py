@@ -139,7 +139,7 @@ class Height:
         # None even if `memory` comes from disk: an earlier run may have stopped between a vote and its write to disk
         self._remembered: DurableVotes | None = None
 
-    # --- timers and answers ---------------------------------------------------------------------
+    # --- timers and results ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
         """Begin the height, or continue in the round from `DurableVotes`."""

@@ -111,7 +111,7 @@ class Qbft(MessageCodec):
             raise DecodeError("round is too large", "extra data")
         return round_number
 
-    # --- wire -----------------------------------------------------------------------------------
+    # --- encoding -------------------------------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data, 4), (3, 4), "round change")

@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
         """Bytes queued for the remote node, in the send queue and the transport."""
         return self._outbox.size + (0 if self._transport is None else self._transport.get_write_buffer_size())
 
-    # --- the task -----------------------------------------------------------------------------------
+    # --- main task ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Run until the socket is closed. Cancelling closes it without a Disconnect."""
@@ -246,7 +246,7 @@ class Connection(asyncio.Protocol):
             self._context.traffic.note_p2p(self._context.traffic.sent, message_id)
             self._wake()
 
-    # --- the socket ---------------------------------------------------------------------------------
+    # --- socket events ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)
@@ -415,7 +415,7 @@ class Connection(asyncio.Protocol):
         log.debug("peer connected peer=%r client=%s caps=%s", peer, peer.hello.client_id, ",".join(peer.hello.caps))
         context.keeper.joined(self, peer)
 
-    # --- time ---------------------------------------------------------------------------------------
+    # --- timeouts -----------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
@@ -472,7 +472,7 @@ class Connection(asyncio.Protocol):
         self._stuck_at = waiting
         return f"the peer reads none of {waiting} buffered bytes" if is_stuck else None
 
-    # --- the end ------------------------------------------------------------------------------------
+    # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
         """End this connection after an error in handling its bytes."""

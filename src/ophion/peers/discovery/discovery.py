@@ -163,7 +163,7 @@ class Discovery:
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)
 
-    # --- the task ------------------------------------------------------------------------------------
+    # --- main task -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Look up nodes and check known ones, until cancelled."""
