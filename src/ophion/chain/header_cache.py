@@ -35,6 +35,6 @@ class HeaderCache:
     def _read(self, block_hash: Hash32) -> HashedHeader:
         raw = self._store.header(block_hash)
         if raw is None:
-            # raise an error, so that the cache does not remember a missing header
+            # `lru_cache` does not cache exceptions, so a missing header is looked up again
             raise KeyError(block_hash)
         return HashedHeader(Header.decode(raw), block_hash)

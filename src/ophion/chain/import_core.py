@@ -175,7 +175,7 @@ class ImportCore:
         try:
             validation.check_belongs(header.header, body)
         except InvalidBlock as error:
-            # do not remember it as bad: the right body for this header may still arrive
+            # not added to `bad_blocks`: the right body for this header may still arrive
             raise error.at(header.number, header.hash) from error
         try:
             return self._checked(header, parent, body, execution, limit_s)
@@ -236,7 +236,7 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # depends on this machine and its limit
+            raise InvalidBlock(str(error), transient=True) from error  # another machine may be faster
         except NativeError as error:
             raise as_ophion_error(error) from error
 

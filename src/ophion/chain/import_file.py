@@ -261,5 +261,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # the generator has ended: return an unused last chunk
+    # returns an unused default after the last chunk
     return next(chunks, _Chunk([], None, is_last=True))

@@ -189,8 +189,7 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # the chain does not depend on pruning; a real problem stops the next commit, or the storage check reports
-            # it
+            # only logged, because the chain does not depend on pruning; a damaged database also fails the next commit
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

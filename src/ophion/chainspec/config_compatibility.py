@@ -66,7 +66,7 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # a rule on one side only was added by another version of Ophion, except transitions, which come and go
+    # compare all transitions, but other rules only if both sides have them: another version may have other rules
     names = [
         name
         for name in dict.fromkeys((*given, *stored))

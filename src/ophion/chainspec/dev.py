@@ -130,7 +130,7 @@ DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
 
 _BASE_FEE: Final = 7
 
-# (value of --dev-fork, configuration key of the latest fork at genesis)
+# maps the value of --dev-fork to the configuration key of the latest fork at genesis
 _FORK_KEYS: Final = {
     "frontier": None,
     "homestead": "homesteadBlock",

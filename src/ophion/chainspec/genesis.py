@@ -208,7 +208,7 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
         value = alloc.get(key)
         if not isinstance(value, Folded):
             raise alloc.invalid(key, value, "must be an object")
-        # accounts may have other members (privateKey, comment), so do not warn about unknown ones
+        # a separate `Members`, so that other members of accounts (privateKey, comment) cause no warning
         accounts[address] = _read_account(address, Members(value, alloc.path(key)))
     return tuple(accounts.values())
 

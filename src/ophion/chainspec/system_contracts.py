@@ -1,7 +1,7 @@
 """System contracts that the protocol calls in every block, as published in the EIPs.
 
-A network with these forks from the start has the contracts in its genesis. Calls to a missing contract have no effect.
-The built-in development network has them; other genesis files may.
+A genesis that starts with the forks of these contracts should contain them. Calls to a missing contract have no effect.
+The built-in development network contains them.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class _Reader:
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
             elif not self._has_unknown_word:
-                self._has_unknown_word = True  # later words belong to the unknown word
+                self._has_unknown_word = True  # do not report later words: they may belong to the unknown word
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:

@@ -146,7 +146,7 @@ class PeerApplication:
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
-            # the sender of a payload has its group
+            # fetch the unknown groups from the sender of the payloads
             labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
             with suppress(LineLost):
                 await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)

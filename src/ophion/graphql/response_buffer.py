@@ -51,7 +51,7 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # admitted in the same event loop step, before the cancellation
+                self.leave(None)  # the request was admitted in the same event loop step as it was cancelled
             raise
 
     def leave(self, text: GraphqlText | None) -> None:

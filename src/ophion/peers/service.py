@@ -290,7 +290,7 @@ class PeerService:
             try:
                 return await self._listen(context)
             except OSError as error:
-                # a port that is free for TCP may be in use for UDP
+                # the port was free for TCP but is in use for UDP: try another one
                 if not attempts:
                     raise _listen_error(settings.interface, settings.port, error) from None
 
@@ -464,7 +464,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # the existing connection may be dead: the node may have dialled again after losing it
+                # the node may have lost the existing connection and dialled again: check with a Ping whether it is dead
                 self._by_peer[present].probe()
             raise
         if replaced is not None:

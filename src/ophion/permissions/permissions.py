@@ -212,7 +212,7 @@ class Permissions:
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # no asyncio.shield: if the caller is cancelled during a refusal, the exception would never be retrieved
+        # unlike asyncio.shield, this retrieves the exception even if the caller is cancelled at the same time
         await asyncio.wait({task})
         task.result()
 

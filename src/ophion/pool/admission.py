@@ -263,7 +263,7 @@ def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # fast exit: creation code costs more gas than its limit in bytes, so a low gas limit excludes a large one
+    # a byte of creation code costs more than one gas, so code above the limit needs a gas limit above it
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:

@@ -119,7 +119,7 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # undo: transactions that are not in the journal must not be acknowledged, and no caller has a result yet
+            # the journal failed: remove the batch, because unjournaled transactions must not be acknowledged
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1

@@ -78,7 +78,7 @@ class SenderQueue(Struct, eq=False):
 
     def move(self, start: int) -> list[PooledTransaction]:
         """Set the account's nonce. Removes and returns the transactions below it."""
-        # no transaction is below the old start: walk the used nonces, or all transactions if the nonce jumped far
+        # walk the nonces between old and new start, or all transactions if there are fewer of them
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:
@@ -86,7 +86,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # mined transactions are already removed; without the account's own nonce, nothing can be built
+        # the run is empty if the transaction with the account's own nonce is missing
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start

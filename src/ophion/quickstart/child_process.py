@@ -28,7 +28,7 @@ class Child:
 
     def start(self) -> None:
         """Start the process. Its output goes to the log."""
-        # options in the environment must not change the command line
+        # remove option variables, so that only the command line sets options
         environment = {name: text for name, text in os.environ.items() if not name.startswith(PREFIXES)}
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -38,7 +38,7 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=self._here,  # the path of this package may be relative
+                cwd=self._here,  # the import path may be relative
                 start_new_session=True,  # Ctrl-C goes to the supervisor, which stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )

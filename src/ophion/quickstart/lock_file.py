@@ -101,7 +101,7 @@ def holder(directory: Path) -> Running | None:
 
 def _read(data: bytes) -> Running:
     try:
-        # parts of an older, longer text may follow
+        # ignore the rest of an older, longer text
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}

@@ -59,7 +59,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # keyed by hash and extra data, which cover the whole header. Gossiped headers are verified twice
+        # a cache, because gossiped headers are verified twice; hash and extra data cover the whole header
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -140,7 +140,7 @@ class BftEngine:
         """Check the full rules, for sealed blocks."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # checked last: then a block that is too early is known to come from a validator
+        # checked last, so a block that is only too early is known to come from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
@@ -225,7 +225,7 @@ class BftEngine:
             except InvalidHeader:
                 continue  # `verify` reports the error
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                break  # a malicious peer can add any number of seals: `verify` recovers the rest
+                break  # stop here, because a malicious peer can add any number of seals; `verify` recovers the rest
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))

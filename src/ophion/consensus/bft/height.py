@@ -136,7 +136,7 @@ class Height:
         self._building: tuple[int, Certificate | None] | None = None
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # None even if `memory` comes from disk: an earlier run may have stopped between a vote and its write to disk
+        # None even if `memory` comes from disk, so that the first vote is written in any case
         self._remembered: DurableVotes | None = None
 
     # --- timers and results ---------------------------------------------------------------------

@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
         task = self._tasks.create_task(self._guarded(work))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
-        # a task cancelled before its first step never started the coroutine
+        # closes a coroutine that never started, because its task was cancelled before the first step
         task.add_done_callback(lambda _: work.close())
         return True
 
@@ -500,7 +500,7 @@ class Connection(asyncio.Protocol):
         if transport is not None:
             self._arm(self._context.timing.closing)
             if self._is_reading_paused:
-                # needed to notice that the remote node closes
+                # keep reading to notice that the remote node closes
                 transport.resume_reading()
             has_keys = self._session.stage in (Stage.HELLO, Stage.OPEN)
             if by_us and has_keys and not self._is_remote_closed:
