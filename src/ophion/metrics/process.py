@@ -46,16 +46,18 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
     started = clock.now() - age_s()
     process, python, jvm = Category.PROCESS, Category.PYTHON, Category.JVM
     registry.counter(process, "cpu_seconds_total", "CPU time used, in seconds.").watch(process_time)
-    registry.gauge(process, "start_time_seconds", "When the process began, in seconds since 1970.").watch(
+    registry.gauge(process, "start_time_seconds", "Start time of the process, in seconds since 1970.").watch(
         lambda: started
     )
-    registry.gauge(process, "resident_memory_bytes", "Memory in use.").watch(resident_bytes)
-    registry.gauge(process, "virtual_memory_bytes", "Memory mapped, the database included.").watch(virtual_bytes)
+    registry.gauge(process, "resident_memory_bytes", "Resident memory in bytes.").watch(resident_bytes)
+    registry.gauge(process, "virtual_memory_bytes", "Mapped memory in bytes, including the database.").watch(
+        virtual_bytes
+    )
     registry.gauge(process, "open_fds", "Open files and sockets.").watch(open_files)
-    registry.gauge(process, "max_fds", "Most files and sockets that may be open.").watch(
+    registry.gauge(process, "max_fds", "Maximum number of open files and sockets.").watch(
         lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     )
-    registry.gauge(python, "info", "The interpreter.", "implementation", "version").watch(
+    registry.gauge(python, "info", "Version of the Python interpreter.", "implementation", "version").watch(
         lambda: 1, platform.python_implementation(), platform.python_version()
     )
     collections = registry.counter(python, "gc_collections_total", "Runs of the garbage collector.", "generation")
