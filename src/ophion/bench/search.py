@@ -114,8 +114,8 @@ class Search:
                 break
             refused, rate = rate, rate * _STEP_BACK
         else:
-            kept = (step for step in self._found.steps if step.rate < refused and kept_up(step))
-            self._found.best = max(kept, key=lambda step: step.rate, default=None)
+            sustained = (step for step in self._found.steps if step.rate < refused and kept_up(step))
+            self._found.best = max(sustained, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
         # keep the first bottleneck, which is clearer than the one at a slightly lower rate
         self._found.limit = known or self._found.limit

@@ -16,7 +16,7 @@ from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
-_KEPT: Final = 128
+_MAX_BAD_BLOCKS: Final = 128
 
 
 class BadBlock(Struct, frozen=True):
@@ -47,7 +47,7 @@ class BadBlocks:
     def add(self, header: HashedHeader, body: Body, error: InvalidBlock) -> None:
         """Remember a block."""
         self._known[header.hash] = BadBlock(header, body, type(error), error.rule, error.got, error.expected)
-        if len(self._known) > _KEPT:
+        if len(self._known) > _MAX_BAD_BLOCKS:
             self._known.popitem(last=False)
 
     def get(self, block_hash: Hash32) -> BadBlock | None:

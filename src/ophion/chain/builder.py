@@ -66,10 +66,10 @@ class Builder:
         waits for the next block. If it has used the whole time alone, it is skipped permanently.
         """
         block = self.open(draft, state, beneficiary)
-        taken = block.take(candidates, deadline_s)
-        skipped = tuple(taken.skipped)
-        if taken.unfinished is not None and not taken.included:
-            skipped += ((taken.unfinished, TOO_LONG),)
+        result = block.take(candidates, deadline_s)
+        skipped = tuple(result.skipped)
+        if result.unfinished is not None and not result.included:
+            skipped += ((result.unfinished, TOO_LONG),)
         return replace(block.complete(draft), skipped=skipped)
 
     def open(

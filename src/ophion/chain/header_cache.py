@@ -14,7 +14,7 @@ from ophion.native.store import Store
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
-_KEPT: Final = 1024
+_MAX_HEADERS: Final = 1024
 """Limit of cached headers. Each takes about three kilobytes."""
 
 
@@ -23,7 +23,7 @@ class HeaderCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._load = lru_cache(maxsize=_KEPT)(self._read)
+        self._load = lru_cache(maxsize=_MAX_HEADERS)(self._read)
 
     def get(self, block_hash: Hash32) -> HashedHeader | None:
         """Return the header of a block on any branch."""

@@ -166,8 +166,8 @@ class Queries:
 
     def _final(self, tag: BlockTag) -> HashedHeader:
         """Return the `safe` or `finalized` block: the head under BFT, after the merge and on development networks."""
-        is_still = self.engine.finality is Finality.IMMEDIATE or self.spec.is_dev
-        if is_still or self.spec.terminal_total_difficulty is not None:
+        is_immediate = self.engine.finality is Finality.IMMEDIATE or self.spec.is_dev
+        if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head
         raise UnknownBlock(tag)
 

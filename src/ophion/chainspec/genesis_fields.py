@@ -72,9 +72,9 @@ def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     repeated: dict[str, str] = {}
 
     def folded(pairs: list[tuple[str, Any]]) -> Folded:
-        made = Folded(pairs)
-        repeated.update(made.repeated)
-        return made
+        folded = Folded(pairs)
+        repeated.update(folded.repeated)
+        return folded
 
     try:
         value = json.loads(text, object_pairs_hook=folded, parse_constant=_refuse_constant, parse_int=_integer)
@@ -106,7 +106,7 @@ def _without_comments(text: str) -> tuple[str, bool]:
     """Replace comments with blanks, so that positions stay. Raises an error for deep nesting."""
     depth = 0
     pieces: list[str] = []
-    kept = 0
+    copied = 0
     for match in _TOKENS.finditer(text):
         token = match[0]
         first = token[0]
@@ -121,12 +121,12 @@ def _without_comments(text: str) -> tuple[str, bool]:
         elif first in "}]":
             depth -= 1
         elif first == "/":
-            pieces.append(text[kept : match.start()])
+            pieces.append(text[copied : match.start()])
             pieces.append(re.sub(r"[^\n]", " ", token))
-            kept = match.end()
+            copied = match.end()
     if not pieces:
         return text, False
-    pieces.append(text[kept:])
+    pieces.append(text[copied:])
     return "".join(pieces), True
 
 

@@ -53,9 +53,9 @@ def handshake(target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> byt
 
 def answer_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Return the header lines of a response, except Content-Type and Content-Length."""
-    kept = list(headers)
-    left_out = _NOT_ANSWERED | _named(next((value for name, value in kept if name == b"connection"), None))
-    return b"".join(b"%b: %b\r\n" % (name, value) for name, value in kept if name not in left_out)
+    every = list(headers)
+    left_out = _NOT_ANSWERED | _named(next((value for name, value in every if name == b"connection"), None))
+    return b"".join(b"%b: %b\r\n" % (name, value) for name, value in every if name not in left_out)
 
 
 def _named(connection: bytes | None) -> frozenset[bytes]:

@@ -265,11 +265,11 @@ class FarEnd(asyncio.Protocol):
         """Bytes of a response other than 101."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        made = self._transport = cast(asyncio.Transport, transport)
-        made.set_write_buffer_limits(_MAX_UNSENT_BYTES)
-        take_little(made)
-        self._direction = TunnelDirection(self._shared.turns, made, self._tunnel.write, self._tunnel.weigh)
-        made.write(self._hello)
+        node_transport = self._transport = cast(asyncio.Transport, transport)
+        node_transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
+        take_little(node_transport)
+        self._direction = TunnelDirection(self._shared.turns, node_transport, self._tunnel.write, self._tunnel.weigh)
+        node_transport.write(self._hello)
         self._hello = b""
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -51,7 +51,7 @@ async def _send(ctx: RpcContext, raw: bytes) -> GraphqlReply:
 
 
 async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
-    wanted = _call_of(ask)
+    arguments = _call_of(ask)
     try:
         place = _place(ctx, ask.block)
     except MissingStateError:
@@ -60,8 +60,8 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
         return GraphqlReply.nothing()
     state, env, gas_limit = place
     if ask.kind == "estimate":
-        return GraphqlReply.gas(await run_estimate(ctx, state, env, gas_limit, wanted, None))
-    request = wanted.request(gas_for(ctx, wanted, gas_limit))
+        return GraphqlReply.gas(await run_estimate(ctx, state, env, gas_limit, arguments, None))
+    request = arguments.request(gas_for(ctx, arguments, gas_limit))
     outcome = await ctx.lanes.read.run(lambda: call(state, env, request, (), ctx.limits.timeout_s))
     return _called(outcome)
 

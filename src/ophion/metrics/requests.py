@@ -32,7 +32,7 @@ class RequestMetrics:
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self.times: Timer = registry.timer(
-            Category.RPC, "request_time", "Seconds from request to answer of JSON-RPC methods.", "methodName"
+            Category.RPC, "request_time", "Seconds from request to response of JSON-RPC methods.", "methodName"
         )
         self.errors: Counter = registry.counter(
             Category.RPC, "errors_total", "JSON-RPC requests answered with an error.", "methodName", "code"
@@ -118,7 +118,7 @@ class _Timed(Struct):
     began: float
     durations: Durations
     failed: Callable[[BaseException], None]
-    is_told: bool = False
+    is_recorded: bool = False
 
     @property
     def raws(self) -> Sequence[bytes]:
@@ -137,8 +137,8 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_told:  # `Intake` may report a failure after the response
-            self.is_told = True
+        if not self.is_recorded:  # `Intake` may report a failure after the response
+            self.is_recorded = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:
                 self.failed(error)

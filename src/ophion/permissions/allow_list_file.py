@@ -123,8 +123,8 @@ class RulesFile(Generic[T]):
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
             if added:
                 after = self._found(after).with_added([vocabulary.write(item) for item in added])
-            wanted = (set(present) - set(removed)) | set(added)
-            if not self._differs_only_in_list(table, tomllib.loads(after), wanted):
+            expected = (set(present) - set(removed)) | set(added)
+            if not self._differs_only_in_list(table, tomllib.loads(after), expected):
                 raise ValueError("the changed text would say something else")
             rewrite(self.path, after)
             if content_of(self.path) != after.encode():
@@ -153,9 +153,9 @@ class RulesFile(Generic[T]):
                 return value
         return None
 
-    def _differs_only_in_list(self, old: dict[str, Any], new: dict[str, Any], wanted: set[T]) -> bool:
+    def _differs_only_in_list(self, old: dict[str, Any], new: dict[str, Any], expected: set[T]) -> bool:
         texts = self._texts(new)
-        if texts is None or {self.vocabulary.read(text) for text in texts} != wanted:
+        if texts is None or {self.vocabulary.read(text) for text in texts} != expected:
             return False
         keys = self.vocabulary.keys
         rest = [{key: value for key, value in table.items() if key not in keys} for table in (old, new)]

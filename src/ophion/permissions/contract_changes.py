@@ -64,8 +64,8 @@ class ContractChanges:
     def may_be_in(self, block: ChainBlock) -> bool:
         """Whether a block may contain a change."""
         bloom = block.header.header.logs_bloom
-        wanted = (*self._ingresses.values(), *_ADMIN_EVENTS)
-        return block.body.transaction_count > 0 and any(in_bloom(bloom, one) for one in wanted)
+        items = (*self._ingresses.values(), *_ADMIN_EVENTS)
+        return block.body.transaction_count > 0 and any(in_bloom(bloom, one) for one in items)
 
     def of(self, block: ChainBlock) -> list[dict[str, Any]]:
         """Return a record of each transaction that changed rules. Reads the database: do not call on the event loop."""

@@ -77,13 +77,13 @@ class TomlList(Struct, frozen=True):
 
     def without(self, is_removed: Callable[[str], bool]) -> str:
         """Return the text without some entries. Removes the whole line, with its comment, of a single entry."""
-        kept = [entry for entry in self.entries if not is_removed(entry.value)]
+        remaining = [entry for entry in self.entries if not is_removed(entry.value)]
         cuts = [self._cut(entry) for entry in self.entries if is_removed(entry.value)]
-        if kept and kept[-1].comma is not None and self.entries[-1].comma is None:
-            end = kept[-1].comma + 1
+        if remaining and remaining[-1].comma is not None and self.entries[-1].comma is None:
+            end = remaining[-1].comma + 1
             while self.text[end] == " ":
                 end += 1
-            cuts.append((kept[-1].comma, end if self.text[end] in "\"'" else kept[-1].comma + 1))
+            cuts.append((remaining[-1].comma, end if self.text[end] in "\"'" else remaining[-1].comma + 1))
         text, at, parts = self.text, 0, []
         for start, end in sorted(cuts):
             parts.append(text[at:start])

@@ -52,7 +52,7 @@ class Rejected(Struct, frozen=True):
 Admission: TypeAlias = Admitted | Rejected
 
 
-def taken(admissions: list[Admission]) -> Hash32:
+def hash_or_raise(admissions: list[Admission]) -> Hash32:
     """Return the hash of a single transaction, or raise the error of its refusal."""
     (admission,) = admissions
     if isinstance(admission, Admitted):

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
-from ophion.pool.events import Admission, taken
+from ophion.pool.events import Admission, hash_or_raise
 from ophion.primitives.types import Hash32
 from ophion.runtime.decoding import Decoded, Decoding
 
@@ -60,7 +60,7 @@ class Sending(_Waiting[Hash32]):
         if self.done():
             return
         try:
-            self.set_result(taken(admissions))
+            self.set_result(hash_or_raise(admissions))
         except PoolRejected as error:
             self.fail(error)
 

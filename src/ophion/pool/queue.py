@@ -307,15 +307,15 @@ class Queue:
         return [item for item in self.by_hash.values() if condition(item)]
 
 
-def _ordered(kept: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
+def _ordered(order: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
     """Return the existing eviction order, or a new one when it is missing or mostly stale."""
-    if kept is not None and not _is_stale(kept, count):
-        return kept
-    made = list(entries)
-    heapify(made)
-    return made
+    if order is not None and not _is_stale(order, count):
+        return order
+    fresh = list(entries)
+    heapify(fresh)
+    return fresh
 
 
-def _is_stale(kept: list[T] | None, count: int) -> bool:
+def _is_stale(order: list[T] | None, count: int) -> bool:
     """Whether most entries of an eviction order have left the pool."""
-    return kept is not None and len(kept) > 2 * count + 64
+    return order is not None and len(order) > 2 * count + 64

@@ -83,9 +83,9 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def nodes(self) -> tuple[PlannedNode, ...]:
         """Return the RPC node, then the validators, then the nodes with private transactions."""
-        makers = "minernode" if self.consensus is Consensus.DEV else "validator{}"
+        name_format = "minernode" if self.consensus is Consensus.DEV else "validator{}"
         numbers = range(1, self.validators + 1)
-        members = [PlannedNode(makers.format(number), Role.VALIDATOR, number) for number in numbers]
+        members = [PlannedNode(name_format.format(number), Role.VALIDATOR, number) for number in numbers]
         private = range(1, MEMBERS + 1) if self.has_privacy else ()
         members += [PlannedNode(f"member{number}", Role.MEMBER, number) for number in private]
         return (PlannedNode(RPC_NODE, Role.RPC, 1), *members)

@@ -132,19 +132,19 @@ def lay_out(
 
     Raises `CommandError` if a requested port is in use. `take` claims a port and returns whether it succeeded.
     """
-    taken: set[int] = set()
+    used: set[int] = set()
     # claim the requested port first, because nodes accept any other port
     if plan.port and not take(plan.port):
         raise CommandError(f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one.")
-    taken.update((plan.port,) if plan.port else ())
+    used.update((plan.port,) if plan.port else ())
     preferred = {node.name: _table(node) for node in plan.nodes}
     proxy, preferred_tools = (_PROXY_PORT if plan.port is None else 0), _TOOL_PORTS
     if last is not None:
         preferred |= {name: astuple(ports) for name, ports in last.nodes.items() if name in preferred}
         proxy, preferred_tools = last.proxy, preferred_tools | dict(last.tools)
-    nodes = {name: NodePorts(*(_port(port, taken, take) for port in ports)) for name, ports in preferred.items()}
-    proxy = plan.port or _port(proxy, taken, take)
-    return Layout(nodes, proxy, {tool: _port(preferred_tools[tool], taken, take) for tool in tools})
+    nodes = {name: NodePorts(*(_port(port, used, take) for port in ports)) for name, ports in preferred.items()}
+    proxy = plan.port or _port(proxy, used, take)
+    return Layout(nodes, proxy, {tool: _port(preferred_tools[tool], used, take) for tool in tools})
 
 
 def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
@@ -157,11 +157,11 @@ def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
     return 30310 + number, 21000 + number, 22000 + number, 23000 + number, 9550 + number
 
 
-def _port(wanted: int, taken: set[int], take: Callable[[int], bool]) -> int:
-    if not wanted or wanted in taken or not take(wanted):
-        wanted = spare_port(lambda port: port not in taken and take(port))
-    taken.add(wanted)
-    return wanted
+def _port(port: int, used: set[int], take: Callable[[int], bool]) -> int:
+    if not port or port in used or not take(port):
+        port = spare_port(lambda spare: spare not in used and take(spare))
+    used.add(port)
+    return port
 
 
 def spare_port(take: Callable[[int], bool]) -> int:
