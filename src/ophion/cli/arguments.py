@@ -27,7 +27,7 @@ class Basics(Options):
     """General."""
 
     help: bool = option(
-        "--help", "-h", default=False, metavar="", help="Show this help, or that of the command, and exit."
+        "--help", "-h", default=False, metavar="", help="Show this help, or the help of the command, and exit."
     )
     version: bool = option("--version", "-V", default=False, metavar="", help="Show the version and exit.")
     config_file: Path | None = option(

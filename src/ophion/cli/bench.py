@@ -42,19 +42,19 @@ class BenchOptions(Options):
         help="Key of an account that pays, where transactions cost something."
         " (default: that of a published test account, which has funds on networks of the quickstart and of `dev`)",
     )
-    token_file: Path | None = option("--token-file", default=None, help="File with the token that the node asks for.")
+    token_file: Path | None = option("--token-file", default=None, help="File with the token that the node requires.")
     step_s: float = option(
-        "--step-seconds", default=5.0, check=at_least(1), metavar="SECONDS", help="How long each rate is tried."
+        "--step-seconds", default=5.0, check=at_least(1), metavar="SECONDS", help="Seconds to try each rate."
     )
     budget_s: float = option(
         "--search-seconds",
         default=120.0,
         check=at_least(1),
         metavar="SECONDS",
-        help="After so long no further rate is tried; the best one is still confirmed.",
+        help="Time limit of the search in seconds; the best rate is still confirmed afterwards.",
     )
     most: int | None = option(
-        "--max-rate", default=None, check=at_least(1), help="Transactions a second that are never exceeded."
+        "--max-rate", default=None, check=at_least(1), help="Maximum rate to try, in transactions per second."
     )
     target: Path | None = option(
         "--to", default=None, metavar="DIRECTORY", help="Write report.json and report.html into this directory."

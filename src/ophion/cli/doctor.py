@@ -38,7 +38,7 @@ class DoctorOptions(Options):
         "--token-file", default=None, help="File with a token, for nodes with authentication."
     )
     wait_s: float = option(
-        "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="How long to wait for a new block."
+        "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="Seconds to wait for a new block."
     )
 
     def problems(self) -> Iterator[str]:

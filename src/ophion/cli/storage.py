@@ -59,13 +59,13 @@ class BackupOptions(Options):
     target: Path = option(
         "--to",
         metavar="DIRECTORY",
-        help="Data path to make; it must not exist yet. Restoring is using it, or a copy of it.",
+        help="Data path to create; it must not exist. To restore, start a node with it or with a copy of it.",
     )
     max_rate: int = option(
-        "--max-rate", default=64, check=at_least(0), help="MiB to copy in a second at most; 0 for no limit."
+        "--max-rate", default=64, check=at_least(0), help="Maximum MiB to copy per second; 0 for no limit."
     )
     checks: bool = option(
-        "--check", default=True, help="Check the copy as `storage check` does before it gets its name."
+        "--check", default=True, help="Check the copy like `storage check` before giving it its final name."
     )
 
 
