@@ -33,7 +33,7 @@ class Found(Struct):
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
     """The step with the highest sustained rate, or None."""
-    limit: str = "Nothing gave way: the highest rate that was to be tried is not the limit."
+    limit: str = "No bottleneck found: the network sustained the highest allowed rate (--max-rate)."
     is_confirmed: bool = True
     """Whether a long step confirmed the rate."""
 

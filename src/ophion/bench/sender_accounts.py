@@ -61,7 +61,7 @@ class Senders:
         price *= 2  # the base fee may rise during the run
         if funder is None:
             raise CommandError(
-                "Transactions cost something on this network: name the key of an account that pays (--key-file)."
+                "Transactions cost something on this network: set the key of an account that pays (--key-file)."
             )
         await _fund(node, funder, [key.address for key in keys], chain_id, price, clock)
         return cls(first, chain_id, price, spare)
@@ -98,7 +98,7 @@ async def _fund(
     cost = price * TRANSFER_GAS
     each = min((balance - cost * len(accounts)) // (2 * len(accounts)), cost * _TRANSFERS_EACH)
     if each < cost:
-        raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for a load.")
+        raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for the benchmark.")
     nonce = int(await node.call("eth_getTransactionCount", data(funder.address), "pending"), 16)
     for offset, account in enumerate(accounts):
         raw = _transfer(funder, nonce + offset, account, each, chain_id, price)
@@ -107,7 +107,7 @@ async def _fund(
     while int(await node.call("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
         if clock.monotonic() > until:
             raise CommandError(
-                f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network make blocks?"
+                f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network produce blocks?"
             )
         await asyncio.sleep(0.1)
 

@@ -257,7 +257,7 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
         except HexError as error:
             raise entry.invalid(f"validators[{index}]", value, error.problem) from error
     if not addresses or len(set(addresses)) != len(addresses):
-        raise entry.invalid("validators", values, "at least one is needed, and none twice")
+        raise entry.invalid("validators", values, "at least one is needed, without duplicates")
     return tuple(addresses)
 
 

@@ -148,7 +148,7 @@ def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:
-        raise top.invalid("excessBlobGas", excess, f"makes a price beyond all money; at most {most - 1}")
+        raise top.invalid("excessBlobGas", excess, f"makes the blob price too high; at most {most - 1}")
     return excess
 
 
@@ -264,5 +264,5 @@ def check_stored(given: Hash32, stored: Hash32) -> None:
         raise GenesisError(
             "Supplied genesis block does not match stored chain data. "
             f"Supplied: 0x{given.hex()}, stored: 0x{stored.hex()}. "
-            "Use another data path (--data-path) or the genesis file the data was made with (--genesis-file)."
+            "Use another data path (--data-path) or the original genesis file (--genesis-file)."
         )

@@ -43,7 +43,7 @@ SYSTEM_CONTRACTS: Final = (
         ),
     ),
     SystemContract(
-        "Withdrawals asked for by contracts (EIP-7002).",
+        "Withdrawals requested by contracts (EIP-7002).",
         Milestone.PRAGUE,
         bytes.fromhex("00000961ef480eb55e80d19ad83579a64c007002"),
         bytes.fromhex(
@@ -61,7 +61,7 @@ SYSTEM_CONTRACTS: Final = (
         ),
     ),
     SystemContract(
-        "Consolidations asked for by contracts (EIP-7251).",
+        "Consolidations requested by contracts (EIP-7251).",
         Milestone.PRAGUE,
         bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a590007251"),
         bytes.fromhex(

@@ -147,7 +147,7 @@ def _write(file: Path, content: bytes) -> None:
 COMMANDS = (
     Command(
         "bench",
-        "Find the highest rate of transactions that a network takes steadily, and what limits it.",
+        "Find the highest transaction rate that a network sustains, and its bottleneck.",
         bench,
         BenchOptions,
         examples=(

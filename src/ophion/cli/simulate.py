@@ -68,7 +68,7 @@ class SimulateOptions(Options):
     def problems(self) -> Iterator[str]:
         """Yield a message for each pair of contradicting values."""
         if self.byzantine is not None and self.byzantine >= self.validators:
-            yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
+            yield f"--byzantine={self.byzantine} leaves no honest validator of {self.validators}"
         if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:
             yield "--block-period has no effect with --protocol=clique, whose period is 1 second"
 
@@ -142,7 +142,7 @@ def replay_command(seed: int, options: SimulateOptions) -> str:
 COMMANDS = (
     Command(
         "simulate",
-        "Play consensus networks under faults, decided by a seed, and check that no rule breaks.",
+        "Simulate consensus networks with faults and check their invariants; a seed determines each run.",
         simulate,
         SimulateOptions,
         examples=(

@@ -67,11 +67,11 @@ def _difference(listed: AllowList[Any]) -> str | None:
     try:
         found = listed.file.read()
     except RulesError as error:
-        return f"{error.message}. The list in force stays as it is."
+        return f"{error.message}. The list in force stays unchanged."
     more, fewer = len(found.keys() - entries.keys()), len(entries.keys() - found.keys())
     if not more and not fewer:
         return None
     return (
         f"{more} more and {fewer} fewer {listed.file.vocabulary.one}s than in force;"
-        " perm_reloadPermissionsFromFile takes them over."
+        " perm_reloadPermissionsFromFile applies them."
     )

@@ -92,4 +92,4 @@ class PermissionConfig(Options):
         )
         for address, is_enabled, flag in pairs:
             if address is not None and not is_enabled:
-                yield f"{flag}-address is set but {flag}-enabled is not: the contract is not asked."
+                yield f"{flag}-address is set but {flag}-enabled is not: the contract is not used."

@@ -136,7 +136,7 @@ class TxPool:
             try:
                 arrival.answer(answer)
             except Exception:  # a failing caller must not keep the others from their results
-                log.exception("caller failed to take its answer")
+                log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
         self, transaction: Transaction, raw: bytes, is_local: bool, now: float, batch: Batch

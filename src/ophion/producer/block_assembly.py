@@ -211,7 +211,7 @@ class Assembler:
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(
-                "clock is behind the head: no block is made until it catches up number=%d behind_s=%.0f",
+                "clock is behind the head: no block is produced until it catches up number=%d behind_s=%.0f",
                 head.number,
                 behind_s,
             )

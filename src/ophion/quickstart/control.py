@@ -56,7 +56,7 @@ def send_command(directory: Path, do: str, process: str | None = None) -> str:
             answer: Any = json.loads(one.makefile("rb").readline(_MAX_BYTES))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"The quickstart in {directory} does not take orders: {reason}.") from None
+        raise CommandError(f"The quickstart in {directory} does not accept commands: {reason}.") from None
     finally:
         os.chdir(here)
     if "error" in answer:

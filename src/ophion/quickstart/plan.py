@@ -72,7 +72,7 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
         if not 1 <= self.validators <= MAX_VALIDATORS:
             yield f"--validators must be between 1 and {MAX_VALIDATORS}, not {self.validators}."
         if self.consensus is Consensus.DEV and self.validators != 1:
-            yield "--validators has no meaning with --consensus=dev: one node makes the blocks."
+            yield "--validators has no meaning with --consensus=dev: one node produces the blocks."
         if self.period_s < (0 if self.consensus is Consensus.DEV else 1):
             yield f"--block-period must be at least one second, not {self.period_s}; 0 is for --consensus=dev."
         if self.has_permissions and self.consensus is Consensus.DEV:
@@ -111,6 +111,6 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
         if reason:
             raise CommandError(
                 f"{path} does not describe a network ({reason.rstrip('.')}): put it back as it was,"
-                f" or delete {path.parent} to make another there."
+                f" or delete {path.parent} to create another there."
             )
         return plan

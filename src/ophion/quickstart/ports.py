@@ -84,9 +84,9 @@ class Layout(Struct, frozen=True):
         except OSError as error:
             raise CommandError(f"Unable to read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CommandError(f"{path} does not say where a network listens: {error}") from None
+            raise CommandError(f"{path} is not a valid list of ports: {error}") from None
         if not all(type(port) is int and 0 < port < 1 << 16 for port in ports):
-            raise CommandError(f"{path} does not say where a network listens: not all of it are ports")
+            raise CommandError(f"{path} is not a valid list of ports: an entry is not a port")
         return layout
 
 
@@ -135,7 +135,7 @@ def lay_out(
     used: set[int] = set()
     # claim the requested port first, because nodes accept any other port
     if plan.port and not take(plan.port):
-        raise CommandError(f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one.")
+        raise CommandError(f"Port {plan.port} is in use: choose another --port, omit it, or use 0 for a free one.")
     used.update((plan.port,) if plan.port else ())
     preferred = {node.name: _table(node) for node in plan.nodes}
     proxy, preferred_tools = (_PROXY_PORT if plan.port is None else 0), _TOOL_PORTS

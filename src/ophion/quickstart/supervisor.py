@@ -121,7 +121,7 @@ class NetworkSupervisor:
 
     def _last_words(self, name: str) -> str:
         """Return the last output of a process that failed to start."""
-        return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'it said nothing'}"
+        return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'no output'}"
 
     def _last_line(self, name: str) -> str:
         """Return the end of a log. Empty if the log is missing."""
@@ -154,7 +154,7 @@ class NetworkSupervisor:
             return "stopping"
         child = self._children.get(name or "")
         if child is None:
-            raise CommandError(f"There is no {name} in this network, but {', '.join(self._children)}.")
+            raise CommandError(f"There is no {name} in this network. Its processes: {', '.join(self._children)}.")
         if self._stop.is_set():
             raise CommandError("The network is being stopped.")
         if do == "kill":
@@ -164,11 +164,11 @@ class NetworkSupervisor:
             return f"{name} is killed."
         if do == "start":
             if child.pid is not None:
-                raise CommandError(f"{name} runs already (process {child.pid}).")
+                raise CommandError(f"{name} already runs (process {child.pid}).")
             child.start()
             self._ended.discard(child.name)
             self._record()
-            return f"{name} is started (process {child.pid})."
+            return f"{name} started (process {child.pid})."
         raise CommandError(f"Unknown order: {do}")
 
     async def _shut_down(self) -> None:

@@ -240,7 +240,7 @@ def _refuse_others(path: Path, folders: Mapping[str, tuple[str, ...]]) -> None:
             inside = sorted(name for name in os.listdir(entry) if not _is_of(name, folders[entry.name]))
             other = f"{entry.name}/{inside[0]}" if inside else None
         if other is not None:
-            raise CommandError(f"{path} holds no network but something else ({other}): choose another.")
+            raise CommandError(f"{path} contains other files ({other}): choose another directory.")
 
 
 def _sweep(path: Path) -> None:
@@ -258,11 +258,11 @@ def _is_of(name: str, files: tuple[str, ...]) -> bool:
 def _missing(path: Path) -> str:
     """Explain why the directory has no network."""
     if not (path / UNFINISHED).exists():
-        return f"There is no network in {path}: `ophion quickstart up{where(path)}` makes one."
+        return f"There is no network in {path}: `ophion quickstart up{where(path)}` creates one."
     if (maker := holder(path)) is not None:
-        return f"The network in {path} is being made (process {maker.pid}): wait until it is."
+        return f"The network in {path} is being created (process {maker.pid}): wait until it is finished."
     return (
-        f"The network in {path} was not finished: `ophion quickstart up{where(path)}` makes it anew,"
+        f"The network in {path} was not finished: `ophion quickstart up{where(path)}` creates it again,"
         f" `ophion quickstart remove{where(path)}` takes it away."
     )
 
