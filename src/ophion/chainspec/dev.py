@@ -170,7 +170,7 @@ def dev_document(fork: str = DEFAULT_DEV_FORK) -> dict[str, Any]:
 
 
 def check_network(name: str) -> None:
-    """Raise an error unless the network is built in. The message names public networks."""
+    """Raise `GenesisError` unless the network is built in."""
     folded = name.lower()
     if folded == DEV_NETWORK:
         return

@@ -16,7 +16,7 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 _PIECE_CPU_S: Final = 20e-6
 _BYTE_CPU_S: Final = 0.6e-9
-"""CPU seconds of copying one byte. Most of it is spent in socket calls of the event loop, where it is not measured."""
+"""CPU seconds to copy one byte. An estimate, because most of it is spent in socket calls that are not measured."""
 
 
 class TunnelDirection:

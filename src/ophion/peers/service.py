@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S: Final = 2.0
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons after which a redial may succeed: the nodes need not be incompatible."""
+"""Disconnect reasons that do not show an incompatible node, so that a redial may succeed."""
 _MAX_LEAVING: Final = 128
 """Limit of ended connections that wait for the remote node to close. Each needs a file descriptor."""
 _RULES_BURST_S: Final = 0.2

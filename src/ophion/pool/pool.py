@@ -179,7 +179,7 @@ class TxPool:
         return self._queue.best(base_fee, self._floor.min_gas_price)
 
     def run_from(self, item: PooledTransaction, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield a transaction and the following ones of its sender. Prices as for `best`."""
+        """Yield a transaction and its sender's following ones, as long as they pay the prices of `best`."""
         return self._queue.run_from(item, base_fee, self._floor.min_gas_price)
 
     @property

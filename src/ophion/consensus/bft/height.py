@@ -412,7 +412,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose the prepared block of the certificate in a later round at once, or a new block without one."""
+        """Propose in a later round at once: the prepared block of the certificate, or a new block if it has none."""
         if certificate.block is None:
             self._build(certificate, int(now))
         else:
