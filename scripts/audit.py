@@ -1,9 +1,8 @@
-"""Known faults of what Ophion is built from: make audit
+"""Checks the dependencies for known vulnerabilities: make audit
 
-Two tools look at the lock files: cargo-deny at the crates (advisories, licences, origins: native/deny.toml), pip-audit
-at the Python packages. Neither is a part of the project, and both need data from elsewhere. What could not be looked at
-is said in one line each, so that silence is never taken for a clean bill. Exits with 1 when there is something to fix,
-with 2 when there is not but something could not be looked at.
+Two tools read the lock files: cargo-deny checks the crates (advisories, licences, sources: native/deny.toml), pip-audit
+checks the Python packages. Both are installed separately and need data from the network. The script prints one line for
+each check that could not run. Exit codes: 1 if there is something to fix, 2 if a check could not run, otherwise 0.
 """
 
 from __future__ import annotations
@@ -27,38 +26,38 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it says nothing"])[-1].strip()
+    return (text.strip().splitlines() or ["no output"])[-1].strip()
 
 
-class Unseen(NamedTuple):
-    """Something that could not be looked at."""
+class SkippedCheck(NamedTuple):
+    """A check that could not run."""
 
     what: str
     why: str
 
 
-def crates() -> Iterator[str | Unseen]:
-    """What is wrong with the crates."""
+def crates() -> Iterator[str | SkippedCheck]:
+    """Yield the problems of the crates."""
     if shutil.which("cargo-deny") is None:
-        yield Unseen("crates", "cargo-deny is not installed (cargo install --locked cargo-deny)")
+        yield SkippedCheck("crates", "cargo-deny is not installed (cargo install --locked cargo-deny)")
         return
-    wanted = ["bans", "licenses", "sources"]
+    checks = ["bans", "licenses", "sources"]
     fetched = run(*CRATES, "fetch", "db")
     if fetched.returncode:
-        yield Unseen("advisories of crates", f"they cannot be reached: {last_line(fetched.stderr)}")
+        yield SkippedCheck("advisories of crates", f"not available: {last_line(fetched.stderr)}")
     else:
-        wanted.append("advisories")
-    done = run(*CRATES, "--offline", "check", *wanted)
+        checks.append("advisories")
+    done = run(*CRATES, "--offline", "check", *checks)
     if done.returncode:
         yield done.stderr + done.stdout
     else:
-        print(f"crates: nothing against them ({', '.join(wanted)})")
+        print(f"crates: no problems ({', '.join(checks)})")
 
 
-def packages() -> Iterator[str | Unseen]:
-    """What is wrong with the Python packages."""
+def packages() -> Iterator[str | SkippedCheck]:
+    """Yield the problems of the Python packages."""
     if shutil.which("pip-audit") is None:
-        yield Unseen("Python packages", "pip-audit is not installed (pipx install pip-audit)")
+        yield SkippedCheck("Python packages", "pip-audit is not installed (pipx install pip-audit)")
         return
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.json"
@@ -66,33 +65,33 @@ def packages() -> Iterator[str | Unseen]:
         form = ("--format", "json", "--output", str(found), "--progress-spinner", "off")
         done = run("pip-audit", "--require-hashes", "--disable-pip", *form, *locks)
         if not found.exists():
-            yield Unseen("Python packages", f"their advisories cannot be reached: {last_line(done.stderr)}")
+            yield SkippedCheck("Python packages", f"advisories not available: {last_line(done.stderr)}")
             return
         seen = json.loads(found.read_text())["dependencies"]
-    # a package without data is no error for pip-audit: it says that no vulnerabilities are known
+    # pip-audit reports no vulnerabilities for a package without data, so list such packages
     skipped = [one["name"] for one in seen if "skip_reason" in one]
     if skipped:
-        yield Unseen(
-            f"{len(skipped)} of {len(seen)} Python packages", f"no advisories can be had for {skipped[0]} and so on"
+        yield SkippedCheck(
+            f"{len(skipped)} of {len(seen)} Python packages", f"no advisories available, for example for {skipped[0]}"
         )
     for one in seen:
         for fault in one.get("vulns", ()):
             fixed = ", ".join(fault.get("fix_versions", ())) or "no version yet"
             yield f"{one['name']} {one['version']}: {fault['id']}, fixed in {fixed}"
     if len(skipped) < len(seen):
-        print(f"Python packages: {len(seen) - len(skipped)} looked at")
+        print(f"Python packages: {len(seen) - len(skipped)} checked")
 
 
 def main() -> int:
-    faults = unseen = 0
+    faults = skipped_checks = 0
     for found in (*crates(), *packages()):
-        if isinstance(found, Unseen):
-            unseen += 1
-            print(f"{found.what}: NOT looked at: {found.why}")
+        if isinstance(found, SkippedCheck):
+            skipped_checks += 1
+            print(f"{found.what}: NOT checked: {found.why}")
         else:
             faults += 1
             print(found, file=sys.stderr)
-    return 1 if faults else 2 if unseen else 0
+    return 1 if faults else 2 if skipped_checks else 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 // Compiles the contracts of a folder (see FOLDERS) and writes compiled.json beside them, or to standard output with
 // --print FOLDER. The compiler is the npm package `solc` (npm install solc@0.8.37 somewhere, NODE_PATH=.../node_modules).
 //
-// For the oldest instruction set that has static calls, so that the contracts run on every network; without the trailer
-// of metadata, so that the bytes depend on the sources alone.
+// Compiles for the oldest EVM version with static calls, so that the contracts run on every network. Omits the metadata
+// trailer, so that the bytes depend only on the sources.
 
 const fs = require("fs");
 const path = require("path");

@@ -1,7 +1,7 @@
-"""Write the generated pages of docs/ and the table of methods in the README, or say which of them are out of date.
+"""Writes the generated pages of docs/ and the table of methods in the README, or lists outdated ones.
 
-python scripts/documents.py           write
-python scripts/documents.py --check   exit 1 and name the pages that differ
+python scripts/documents.py           write the pages
+python scripts/documents.py --check   list the pages that differ, and exit with 1
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERATED = "Generated from the source; `make docs` writes this page."
 
 
 def options_page() -> str:
-    """Every option of the node."""
+    """Return the page of all node options."""
     introduction = f"""# Options
 
 {GENERATED}
@@ -35,14 +35,14 @@ An option is set by a flag (`--data-path=data`), by a variable (`OPHION_DATA_PAT
 over the file, the file over the default. Booleans take `=true` and `=false` or stand alone; lists are separated by
 commas or given again; names are read in any case. What is wrong with them is reported together, before anything starts.
 """
-    # --help and --version have no value, so they only make sense on the command line
+    # --help and --version have no value, so they are only useful on the command line
     every = (*(spec for spec in specs_of(Basics) if spec.metavar), *specs_of(NodeConfig))
     shown = [spec for spec in every if not spec.declaration.hidden]
     return f"{introduction}\n{markdown(shown)}"
 
 
 def commands_page() -> str:
-    """Every command with its own options and examples."""
+    """Return the page of all commands with their options and examples."""
     lines = [
         "# Commands",
         "",
@@ -74,40 +74,40 @@ def _command_lines(family: Family, command: Command) -> list[str]:
 
 
 def readme() -> str:
-    """The README with its table of methods."""
+    """Return the README with its table of methods."""
     before, _, rest = (ROOT / "README.md").read_text().partition(TABLE)
     _, _, after = rest.partition(TABLE)
     return f"{before}{TABLE}\n{table(all_methods(), 'docs/rpc')}{TABLE}{after}"
 
 
 def documents() -> dict[Path, str]:
-    """Every generated page by its path."""
+    """Return every generated page by its path."""
     methods = {Path("docs/rpc") / name: text for name, text in pages(all_methods()).items()}
     docs = {Path("docs/options.md"): options_page(), Path("docs/commands.md"): commands_page()}
     return {Path("README.md"): readme(), **docs, **methods}
 
 
 def stale() -> list[Path]:
-    """Pages that differ from what would be written, and pages of methods that are no longer there."""
-    wanted = documents()
+    """Return the pages that differ from the generated text, and pages of methods that no longer exist."""
+    expected = documents()
     differing = [
-        path for path, text in wanted.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text
+        path for path, text in expected.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text
     ]
     every = (path.relative_to(ROOT) for path in (ROOT / "docs/rpc").glob("*.md"))
-    left_over = [path for path in every if path not in wanted]
+    left_over = [path for path in every if path not in expected]
     return sorted(differing + left_over)
 
 
 def main() -> int:
-    """Write or check."""
+    """Write or check the pages."""
     if "--check" in sys.argv[1:]:
         for path in stale():
             print(f"{path} is out of date: run make docs")
         return 1 if stale() else 0
-    wanted = documents()
+    expected = documents()
     for path in stale():
         (ROOT / path).unlink(missing_ok=True)
-    for path, text in wanted.items():
+    for path, text in expected.items():
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text)
     return 0

@@ -1,11 +1,11 @@
-"""Write the hashes of every locked Python package into the lock files: make lock INDEX=URL
+"""Writes the hashes of every locked Python package into the lock files: make lock INDEX=URL
 
     python scripts/lock.py [--index=URL] [FILE ...]
 
-A lock names exact versions, one per line; to raise one, edit that line and run this script. What the index says about
-the files of each version (its simple page, HTML or JSON) goes behind it: the hashes of all wheels that a supported
-Python can use, on whatever platform. No address is written down: a file is known by what is in it, wherever it comes
-from. Source packages are left out, since building one runs tools that no lock names.
+A lock file lists exact versions, one per line. To raise a version, edit its line and run this script. The script reads
+the simple page of each package (HTML or JSON) from the index. It writes the hashes of all wheels that a supported
+Python can use, on any platform. It writes no URL, because the hash identifies a file. Source packages are left out,
+because building them runs tools that are not locked.
 
 Exits with 1 and one line when a version has no wheel, or the index cannot be reached.
 """
@@ -32,11 +32,11 @@ ACCEPTED = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 ANSWER_LIMIT_S = 60.0
 
 Hashes = dict[str, str]
-"""SHA-256 by the name of a file."""
+"""Maps file names to SHA-256 hashes."""
 
 
 class Links(HTMLParser):
-    """The files of a simple page in HTML: the hash of each stands behind its address."""
+    """Parses the files of a simple page in HTML. The URL of each file ends with its hash."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Links(HTMLParser):
 
 
 def files_of(index: str, name: str) -> Hashes:
-    """Every file that the index has of a package."""
+    """Return the files of a package in the index, with their hashes."""
     request = Request(f"{index.rstrip('/')}/{canonicalize_name(name)}/", headers={"Accept": ACCEPTED})
     with urlopen(request, timeout=ANSWER_LIMIT_S) as answer:
         content = answer.read().decode()
@@ -61,7 +61,7 @@ def files_of(index: str, name: str) -> Hashes:
 
 
 def is_usable(tag: Tag) -> bool:
-    """Whether a wheel with this tag can be used by a Python that is new enough."""
+    """Whether a supported Python can use a wheel with this tag."""
     version = re.fullmatch(r"(py|cp)(\d)(\d*)", tag.interpreter)
     if version is None or version[2] != "3":
         return False
@@ -70,13 +70,13 @@ def is_usable(tag: Tag) -> bool:
 
 
 def wheels_of(index: str, name: str, version: str) -> list[str]:
-    """The hashes of the wheels of one version; `SystemExit` when there is none."""
+    """Return the hashes of the wheels of one version. Raises `SystemExit` when there is none."""
     found = []
     for file, digest in files_of(index, name).items():
         try:
             _, of, _, tags = parse_wheel_filename(file)
         except InvalidWheelFilename:
-            continue  # a source package, or something older than wheels
+            continue  # a source package, or a format older than wheels
         if str(of) == version and any(map(is_usable, tags)):
             found.append(digest)
     if not found:
@@ -85,7 +85,7 @@ def wheels_of(index: str, name: str, version: str) -> list[str]:
 
 
 def locked(content: str, index: str) -> str:
-    """A lock file with the hashes of today."""
+    """Return the lock file with current hashes."""
     lines = []
     for line in content.splitlines():
         if line.startswith("    --hash="):

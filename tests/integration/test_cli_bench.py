@@ -18,7 +18,7 @@ def test_a_rate_is_found_and_reported(tmp_path: Path) -> None:
     ) as node:
         url = f"http://127.0.0.1:{node.ports['json-rpc']}"
         done = ophion("bench", f"--rpc={url}", f"--to={tmp_path / 'report'}", *QUICK).succeeded()
-        assert "transactions a second, steadily (" in done.out
+        assert "transactions per second, sustained (" in done.out
         assert "What limits it: " in done.out
         report = json.loads((tmp_path / "report" / "report.json").read_text())
         best = report["best"]
@@ -47,7 +47,7 @@ def test_the_payer_must_be_named_and_funded(tmp_path: Path) -> None:
         tmp_path / "data", "--rpc-ws-port=0", "--graphql-http-port=0", "--min-gas-price=1000", command=("dev",)
     ) as node:
         url = f"http://127.0.0.1:{node.ports['json-rpc']}"
-        ophion("bench", f"--rpc={url}", f"--key-file={key}", *QUICK).failed("has 0 wei: too little for a load.")
+        ophion("bench", f"--rpc={url}", f"--key-file={key}", *QUICK).failed("has 0 wei: too little for the benchmark.")
     ophion("bench", f"--rpc={url}", *QUICK).failed("cannot be reached")
     ophion("bench", "--rpc=nowhere").failed("expected http://HOST:PORT but was 'nowhere'")
     ophion("bench").failed("Missing required option: '--rpc=URL'")

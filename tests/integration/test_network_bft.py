@@ -42,7 +42,7 @@ def test_a_network_takes_turns_carries_transactions_and_does_without_one(tmp_pat
             if member["address"] == "0x" + network.keys[1].address.hex()
         ]
         assert (gone["isConnected"], gone["isPassedOver"], gone["client"]) == (False, True, None)
-        assert "passed over" in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
+        assert "offline and skipped" in ophion("doctor", f"--rpc={asked}", "--wait=20").succeeded().out
         nodes[1].start()
         network.wait(lambda: network.height(1) >= network.height(0) - 1, 60, "the killed one catching up")
         network.grow(4, 60)

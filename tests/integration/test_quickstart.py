@@ -217,10 +217,10 @@ def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> 
     )
     assert quickstart(network, "kill", "validator2").returncode == 1
     assert "down" in next(line for line in succeeded(network, "list").splitlines() if "validator2" in line)
-    assert succeeded(network, "start", "validator2").startswith("validator2 is started (process ")
+    assert succeeded(network, "start", "validator2").startswith("validator2 started (process ")
     wait_for(lambda: call(url, "eth_blockNumber") is not None, LIMIT_S, "it answers again")
     refused = quickstart(network, "start", "validator2")
-    assert (refused.returncode, "validator2 runs already" in refused.stderr) == (1, True)
+    assert (refused.returncode, "validator2 already runs" in refused.stderr) == (1, True)
     os.kill(running(network).processes["validator2"], signal.SIGTERM)
     wait_for(lambda: "validator2" not in running(network).processes, LIMIT_S, "it stops by itself")
     *_, killed, ended = (network / "logs" / "quickstart.log").read_text().splitlines()
@@ -235,7 +235,7 @@ def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("kill", "validator9"), "There is no validator9 in this network, but rpcnode, validator1"),
+        (("kill", "validator9"), "There is no validator9 in this network. Its processes: rpcnode, validator1"),
         (("kill",), "Name the process to kill: one of rpcnode, validator1"),
         (("logs", "node9"), "There is no node9 in this network"),
         (("up",), "A network runs in "),
@@ -377,7 +377,7 @@ def test_a_port_in_use_is_reported_before_anything_is_created(tmp_path: Path) ->
         one.listen()
         port = one.getsockname()[1]
         done = quickstart(tmp_path / "network", "up", f"--port={port}")
-    assert (done.returncode, f"Port {port} is taken" in done.stderr) == (1, True)
+    assert (done.returncode, f"Port {port} is in use" in done.stderr) == (1, True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -390,7 +390,7 @@ def test_every_command_says_what_to_do_about_a_damaged_description(tmp_path: Pat
         done = quickstart(tmp_path, *words.split())
         assert done.returncode == 1
         assert done.stderr.startswith(f"{tmp_path}/network.json does not describe a network (")
-        assert done.stderr.endswith(f"or delete {tmp_path} to make another there.\n")
+        assert done.stderr.endswith(f"or delete {tmp_path} to create another there.\n")
     assert (tmp_path / "validator1").is_dir()
 
 

@@ -24,6 +24,10 @@ REPLACED = {
     r"mend(s|ed|ing)?": "fix",
     r"time-outs?": "timeout",
     r"second[- ]day": "operations",
+    r"(comes?|came) back|(gives?|gave) way": "returns, reconnects, is evicted",
+    r"(breaks?|broke) off|(is|are) said to": "fails, is reported as",
+    r"so many seconds": "N seconds, a limit with its unit",
+    r"dialects?": "protocol variant",
     r"MOST_\w+|LEAST_\w+": "MAX_…, MIN_…",
 }
 ALLOWED: dict[tuple[str, str], str] = {

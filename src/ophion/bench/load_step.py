@@ -17,7 +17,7 @@ from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
 
 _LOOK_S: Final = 0.02
 _KNOWN: Final = ("known transaction", "already known")
-"""Error texts for a known transaction: it was sent before and counts as accepted."""
+"""Error texts for a known transaction. It was sent before, so it counts as accepted."""
 
 
 class Shape(Struct, frozen=True):
@@ -45,11 +45,11 @@ class Step(Struct):
     mined_s: list[float] = field(default_factory=list)
     """Seconds from the scheduled time until the block was seen, in sending order."""
     answer_s: list[float] = field(default_factory=list)
-    """Seconds until a request was answered."""
+    """Seconds until a request got its response."""
     late_s: float = 0.0
-    """Lag of this program behind its schedule at the end."""
+    """Seconds by which this program was behind its schedule at the end."""
     drained_s: float | None = None
-    """Seconds from the last send until all were mined; None when some never were."""
+    """Seconds from the last send until all transactions were mined. None if some never were."""
     blocks: list[Block] = field(default_factory=list)
 
     @property
@@ -58,7 +58,7 @@ class Step(Struct):
 
 
 class Block(Struct, frozen=True):
-    """A block made during the step."""
+    """A block produced during the step."""
 
     seen_s: float
     transactions: int
@@ -98,12 +98,12 @@ class Load:
         except BaseException:
             watching.cancel()
             raise
-        # not cancelled: its connection is used again
+        # not cancelled, because its connection is used again
         watch.is_over = True
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
-        # a mined transaction of an earlier step, resent in this one
+        # ignore refusals of mined transactions: an earlier step had sent them already
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.is_waiting(refusals):
             self._senders.move_on()
@@ -185,15 +185,15 @@ class Watch:
 
     @property
     def missing(self) -> int:
-        """Transactions that no block contains yet."""
+        """Number of transactions that no block contains yet."""
         return len(self.due) - len(self.mined)
 
     def is_waiting(self, refusals: Mapping[str, str]) -> bool:
-        """Whether accepted transactions are not mined yet."""
+        """Whether some accepted transactions are not mined yet."""
         return self.missing > sum(hash not in self.mined for hash in refusals)
 
     async def begin(self) -> None:
-        """Start with the next block."""
+        """Start watching with the next block."""
         self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:

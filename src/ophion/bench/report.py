@@ -35,7 +35,7 @@ svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12p
 
 
 class Subject(Struct, frozen=True):
-    """A measurement."""
+    """Description of the measured network and run."""
 
     url: str
     client: str
@@ -48,14 +48,14 @@ def summary(found: Found, subject: Subject) -> str:
     """Return a short text."""
     lines = [f"{subject.client}, chain {subject.chain_id}, at {subject.url}", ""]
     if found.best is None:
-        lines.append("No rate was found that the network kept up with.")
+        lines.append("The network sustained none of the tried rates.")
     else:
         best = _row(found.best)
         lines += [
-            f"  {best['rate']:>10,.0f}  transactions a second, steadily ({found.best.shape})",
+            f"  {best['rate']:>10,.0f}  transactions per second, sustained ({found.best.shape})",
             f"  {_seconds(best['mined_p50_s']):>10}  until mined, median",
-            f"  {_seconds(best['mined_p99_s']):>10}  until mined, 99 of 100",
-            f"  {_seconds(best['answer_p99_s']):>10}  until answered, 99 of 100",
+            f"  {_seconds(best['mined_p99_s']):>10}  until mined, 99th percentile",
+            f"  {_seconds(best['answer_p99_s']):>10}  until answered, 99th percentile",
             f"  {_seconds(best['block_period_s']):>10}  between blocks",
         ]
         if not found.is_confirmed:
@@ -64,7 +64,7 @@ def summary(found: Found, subject: Subject) -> str:
 
 
 def as_json(found: Found, subject: Subject) -> dict[str, Any]:
-    """Return everything as plain values."""
+    """Return all results as plain values."""
     return {
         "url": subject.url,
         "client": subject.client,
@@ -84,7 +84,7 @@ def as_html(found: Found, subject: Subject) -> str:
     times = (
         ""
         if best is None
-        else f"<p>Until mined: {_seconds(best['mined_p50_s'])} (median), {_seconds(best['mined_p99_s'])} (99 of 100);"
+        else f"<p>Until mined: {_seconds(best['mined_p50_s'])} (median), {_seconds(best['mined_p99_s'])} (p99);"
         f" a block every {_seconds(best['block_period_s'])}; {escape(str(found.best and found.best.shape))}.</p>"
     )
     note = "" if found.best is None or found.is_confirmed else f"<p>{escape(_unconfirmed(found.best))}</p>"
@@ -113,7 +113,7 @@ block was seen.</p>
 
 def _unconfirmed(best: Step) -> str:
     seconds = f"{best.seconds:g} s"
-    return f"Not confirmed: it was kept for {seconds}, and after too much load the network did not keep it longer."
+    return f"Not confirmed: the network sustained it for {seconds}, but not longer after the overload."
 
 
 def _row(step: Step) -> dict[str, Any]:
@@ -195,5 +195,5 @@ def _chart(steps: Sequence[Step]) -> str:
         f'<text x="{_WIDTH - _EDGE}" y="{floor + 18}" text-anchor="end">{most_rate:,.0f} tx/s</text>'
         f'<text x="{left}" y="{floor + 18}">0</text>'
     )
-    label = "Time until mined over transactions a second: dots are medians, rings 99 of 100"
+    label = "Time until mined over transactions per second: dots are medians, rings are 99th percentiles"
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">{axis}{"".join(marks)}{labels}</svg>'

@@ -18,7 +18,7 @@ SHAPES: Final = (Shape(1, 8), Shape(1, 64), Shape(16, 8), Shape(128, 4))
 _FIRST: Final = 100.0
 _SLOWEST: Final = 1.0
 _CLOSE: Final = 1.08
-"""The search ends when the lowest failed rate is at most this factor above the highest good one."""
+"""Factor between the lowest failed and the highest sustained rate at which the search ends."""
 _CONFIRMED: Final = 3
 """Duration of the confirming step, as a multiple of a normal step."""
 _STEP_BACK: Final = 0.9
@@ -32,10 +32,10 @@ class Found(Struct):
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
-    """The step with the highest sustained rate; None when there was none."""
-    limit: str = "Nothing gave way: the highest rate that was to be tried is not the limit."
+    """The step with the highest sustained rate, or None."""
+    limit: str = "No bottleneck found: the network sustained the highest allowed rate (--max-rate)."
     is_confirmed: bool = True
-    """Whether a long step confirmed it."""
+    """Whether a long step confirmed the rate."""
 
 
 class Search:
@@ -64,7 +64,7 @@ class Search:
         return self._found
 
     async def _raise(self) -> tuple[float | None, float | None]:
-        """Highest good rate, and lowest failed one."""
+        """Raise the rate until a step fails. Returns the highest sustained and the lowest failed rate."""
         good: float | None = None
         rate = min(_FIRST, self._most or _FIRST)
         while True:
@@ -93,7 +93,7 @@ class Search:
         return holds
 
     async def _holds_otherwise(self, rate: float) -> bool:
-        """Try another way of sending, and keep it if it helps."""
+        """Try other batch sizes and connections at this rate. Returns whether one of them sustains it."""
         previous, limit = self._shape, ""
         for shape in SHAPES[SHAPES.index(previous) + 1 :]:
             if not self._has_time():
@@ -114,10 +114,10 @@ class Search:
                 break
             refused, rate = rate, rate * _STEP_BACK
         else:
-            kept = (step for step in self._found.steps if step.rate < refused and kept_up(step))
-            self._found.best = max(kept, key=lambda step: step.rate, default=None)
+            sustained = (step for step in self._found.steps if step.rate < refused and kept_up(step))
+            self._found.best = max(sustained, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
-        # the first bottleneck says more than the reason of a rate just below it
+        # keep the first bottleneck, which is clearer than the one at a slightly lower rate
         self._found.limit = known or self._found.limit
 
     def _has_time(self) -> bool:

@@ -1,4 +1,4 @@
-"""Sender accounts: created for the run, and funded where transactions cost something."""
+"""Sender accounts: created for the run, and funded if transactions cost something."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ophion.wallet.unsigned import LEGACY, UnsignedTransaction
 TRANSFER_GAS: Final = 21_000
 _SENDERS: Final = 128
 _GROUPS: Final = 4
-"""Accounts in one group: after a lost transaction its sender cannot send any more."""
+"""Number of account groups. After a lost transaction its sender cannot send any more."""
 _RECEIVER: Final = bytes(18) + b"\xbe\x11"
 _FUNDING_LIMIT_S: Final = 60.0
 _TRANSFERS_EACH: Final = 100_000
-"""Transfers that the funds of an account should cover, if there are enough."""
+"""Number of transfers that the funds of an account should cover, if there is enough."""
 
 
 class Signed(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Senders:
     def __init__(
         self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
     ) -> None:
-        """`spare`: more accounts, used when some are stuck."""
+        """`spare` are more accounts, used when some are stuck."""
         self._keys = keys
         self._spare = deque(spare)
         self._nonces = [0] * len(keys)
@@ -51,8 +51,7 @@ class Senders:
 
     @classmethod
     async def make(cls, node: JsonRpcConnection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
-        """Create accounts that can pay. Raises `CommandError` when transactions cost something and no funder is
-        given."""
+        """Create accounts that can pay. Raises `CommandError` if transactions cost something and no funder is given."""
         chain_id = int(await node.call("eth_chainId"), 16)
         price = int(await node.call("eth_gasPrice"), 16)
         keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS * _GROUPS)]
@@ -62,24 +61,24 @@ class Senders:
         price *= 2  # the base fee may rise during the run
         if funder is None:
             raise CommandError(
-                "Transactions cost something on this network: name the key of an account that pays (--key-file)."
+                "Transactions cost something on this network: set the key of an account that pays (--key-file)."
             )
         await _fund(node, funder, [key.address for key in keys], chain_id, price, clock)
         return cls(first, chain_id, price, spare)
 
     def sign(self, count: int) -> list[Signed]:
-        """Yield the next transfers, each from another account than the one before."""
+        """Sign the next transfers. Consecutive transfers have different senders."""
         return [self._next() for _ in range(count)]
 
     def move_on(self) -> None:
-        """Switch to spare accounts: the network accepted and then lost a transaction of these."""
+        """Switch to spare accounts after the network accepted and then lost a transaction of the current ones."""
         if self._spare:
             self._keys = self._spare.popleft()
             self._nonces = [0] * len(self._keys)
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Continue from the nonces on the chain: refused transactions are created again, byte for byte."""
+        """Continue from the nonces on the chain, so that refused transactions are created again, byte for byte."""
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 
@@ -99,7 +98,7 @@ async def _fund(
     cost = price * TRANSFER_GAS
     each = min((balance - cost * len(accounts)) // (2 * len(accounts)), cost * _TRANSFERS_EACH)
     if each < cost:
-        raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for a load.")
+        raise CommandError(f"The account {data(funder.address)} has {balance} wei: too little for the benchmark.")
     nonce = int(await node.call("eth_getTransactionCount", data(funder.address), "pending"), 16)
     for offset, account in enumerate(accounts):
         raw = _transfer(funder, nonce + offset, account, each, chain_id, price)
@@ -108,7 +107,7 @@ async def _fund(
     while int(await node.call("eth_getBalance", data(accounts[-1]), "latest"), 16) == 0:
         if clock.monotonic() > until:
             raise CommandError(
-                f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network make blocks?"
+                f"The senders had no funds after {_FUNDING_LIMIT_S:.0f} s: does the network produce blocks?"
             )
         await asyncio.sleep(0.1)
 

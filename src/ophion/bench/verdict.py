@@ -1,4 +1,4 @@
-"""Whether a network sustained a load, and its bottleneck otherwise."""
+"""Whether a network sustained a load, and otherwise its bottleneck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROWTH: Final = 1.5
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the value at this share of the sorted values; None when there are none."""
+    """Return the value at this share of the sorted values, or None if there are none."""
     if not values:
         return None
     ordered = sorted(values)
@@ -25,7 +25,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def period_of(step: Step) -> float:
-    """Return the seconds between blocks."""
+    """Return the average seconds between blocks."""
     if len(step.blocks) < 2:
         return step.seconds
     return (step.blocks[-1].seen_s - step.blocks[0].seen_s) / (len(step.blocks) - 1)

@@ -1,4 +1,4 @@
-"""Ancestor hashes for the BLOCKHASH instruction, latest first, as `BlockEnv` takes them."""
+"""Ancestor hashes for the BLOCKHASH instruction, newest first, in the form that `BlockEnv` expects."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import HASH_LENGTH, Hash32
 
 MAX_ANCESTORS: Final = 256
-"""How many ancestors BLOCKHASH can name (Yellow Paper, appendix H)."""
+"""Number of ancestors that BLOCKHASH can return (Yellow Paper, appendix H)."""
 MAX_BYTES: Final = MAX_ANCESTORS * HASH_LENGTH
 
 
 def ancestor_hashes(store: Store, header_of: Callable[[Hash32], HashedHeader | None], parent: HashedHeader) -> bytes:
     """Return the hashes of `parent` and of the blocks before it.
 
-    `header_of` also finds headers that are not committed. From the first canonical block on the store has the hashes.
+    `header_of` also finds uncommitted headers. Hashes from the first canonical block down come from the store.
     """
     hashes = [parent.hash]
     cursor = parent

@@ -1,7 +1,7 @@
 """Remembers blocks that broke a rule.
 
-A bad block is executed only once, its descendants are refused by their parent hash, and operators can list the last
-ones. The list is bounded: a peer that invents bad blocks only evicts older entries.
+A bad block is executed only once, its descendants are refused by their parent hash, and operators can list the last bad
+blocks. The list is bounded: a peer that invents bad blocks only evicts older entries.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
-_KEPT: Final = 128
+_MAX_BAD_BLOCKS: Final = 128
 
 
 class BadBlock(Struct, frozen=True):
     """A block and the rule it broke.
 
-    Keeps the arguments of the error, not the raised error: its traceback would keep the execution of the block alive.
+    Stores the arguments of the error instead of the error, because its traceback would keep the execution in memory.
     """
 
     header: HashedHeader
@@ -47,11 +47,11 @@ class BadBlocks:
     def add(self, header: HashedHeader, body: Body, error: InvalidBlock) -> None:
         """Remember a block."""
         self._known[header.hash] = BadBlock(header, body, type(error), error.rule, error.got, error.expected)
-        if len(self._known) > _KEPT:
+        if len(self._known) > _MAX_BAD_BLOCKS:
             self._known.popitem(last=False)
 
     def get(self, block_hash: Hash32) -> BadBlock | None:
-        """Return what is known about a bad block."""
+        """Return the entry of a bad block, or None."""
         return self._known.get(block_hash)
 
     def recent(self) -> list[BadBlock]:

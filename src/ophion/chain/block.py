@@ -38,7 +38,7 @@ def peek_header(raw: bytes, engine: Engine, start: int = 0, end: int | None = No
 
 
 def empty_body(header: Header) -> Body | None:
-    """Return the body of a block without transactions, ommers and withdrawals; None for any other."""
+    """Return the body of a block without transactions, ommers and withdrawals. None if the block has any."""
     if header.transactions_root != EMPTY_TRIE_ROOT or header.ommers_hash != EMPTY_OMMERS_HASH:
         return None
     if header.withdrawals_root is None:

@@ -1,6 +1,6 @@
 """Creates the `BlockEnv` of a block from its header.
 
-Import, building, calls and traces all use it, so that a call sees what a transaction in the same block would see.
+Import, building, calls and traces all use it, so a call sees the same values as a transaction in the same block.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ophion.primitives.types import Address, Hash32
 
 
 class EnvOverrides(Struct, frozen=True):
-    """Header fields that a simulated call replaces; None keeps a field."""
+    """Header fields that a simulated call replaces. None keeps the field."""
 
     number: int | None = None
     timestamp: int | None = None
     gas_limit: int | None = None
     beneficiary: Address | None = None
     mix_hash: Hash32 | None = None
-    """PREVRANDAO after the merge."""
+    """Value of PREVRANDAO after the merge."""
     base_fee: int | None = None
     blob_base_fee: int | None = None
 
@@ -32,9 +32,9 @@ _NOTHING = EnvOverrides()
 
 
 def chain_rules(spec: ChainSpec, is_relaxed: bool = False) -> ChainRules:
-    """The part of the environment that all blocks of a network share.
+    """Return the part of the environment that all blocks of a network share.
 
-    `is_relaxed`: a development chain, on which senders may have code and no cap limits a transaction's gas.
+    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap.
     """
     return ChainRules(
         chain_id=spec.chain_id,
@@ -56,8 +56,9 @@ def block_env(
 ) -> BlockEnv:
     """Return the environment of a block.
 
-    `beneficiary` earns the fees; the engine names it, because under Clique it is not the header's coinbase.
-    `block_hashes` are those of the ancestors, newest first, for a block off the canonical chain; None looks them up.
+    `beneficiary` earns the fees. The engine names it, because under Clique it is not the header's coinbase.
+    `block_hashes` are the hashes of the ancestors, newest first, for a block off the canonical chain. None looks them
+    up.
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
@@ -87,8 +88,7 @@ def block_env(
 
 
 def excess_for_fee(fee: int, blobs: BlobParameters) -> int:
-    """Return the least excess blob gas at which the blob base fee reaches `fee`, for calls with a price of their
-    own."""
+    """Return the smallest excess blob gas at which the blob base fee reaches `fee`, for calls that set a price."""
     low, high = 0, 1
     while blob_base_fee(high, blobs.fee_fraction) < fee and high < 2**40:
         low, high = high, high * 2

@@ -14,7 +14,7 @@ _CHUNK: Final = 1 << 20
 
 
 def file_size(path: Path) -> int:
-    """Return the size of a file to import; raises `CommandError` when it does not exist."""
+    """Return the size of a file to import. Raises `CommandError` when it does not exist."""
     try:
         return path.stat().st_size if path.is_file() else _missing(path)
     except OSError as error:
@@ -26,7 +26,7 @@ def _missing(path: Path) -> int:
 
 
 def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, RLP) of each block; `DecodeError` names file and offset of a truncated or malformed block.
+    """Yield (offset, RLP) of each block. `DecodeError` names file and offset of a truncated or malformed block.
 
     Only decodes the outermost length of each block.
     """
@@ -36,9 +36,9 @@ def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
     offset = 0  # position of the next block in the file
     while offset < size:
         place = f"{path} at byte {offset}"
-        wanted = min(rlp.MAX_HEAD, size - offset)
-        if len(buffer) - position < wanted:
-            buffer, position = _refilled(file, buffer[position:], wanted, place), 0
+        needed = min(rlp.MAX_HEAD, size - offset)
+        if len(buffer) - position < needed:
+            buffer, position = _refilled(file, buffer[position:], needed, place), 0
         try:
             length = rlp.item_end(buffer, position) - position
         except RlpError as error:
@@ -52,13 +52,13 @@ def split_blocks(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
         offset += length
 
 
-def _refilled(file: BinaryIO, rest: bytes, wanted: int, place: str) -> bytes:
-    """Return `rest` and the bytes after it in the file, at least `wanted` in total."""
+def _refilled(file: BinaryIO, rest: bytes, needed: int, place: str) -> bytes:
+    """Return `rest` and the bytes after it in the file, at least `needed` in total."""
     pieces = [rest]
     have = len(rest)
-    while have < wanted:
+    while have < needed:
         try:
-            piece = file.read(max(_CHUNK, wanted - have))
+            piece = file.read(max(_CHUNK, needed - have))
         except OSError as error:
             raise DecodeError(f"cannot be read: {error.strerror}", place) from error
         if not piece:

@@ -1,4 +1,4 @@
-"""`BlockProducers`: the addresses that may make the next block."""
+"""`BlockProducers`: the addresses that may produce the next block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 class BlockProducers:
-    """The validators or signers after the head; empty where every node may make blocks or they are unknown."""
+    """The validators or signers after the head. Empty if they are unknown or every node may produce blocks."""
 
     __slots__ = ("_at", "_chain", "_found")
 
@@ -21,13 +21,13 @@ class BlockProducers:
         return address in self.of_head()
 
     def of_head(self) -> frozenset[Address]:
-        """All of them; worked out once for each head."""
+        """Return all addresses. Computed once per head."""
         head = self._chain.head
         if head.hash != self._at:
             try:
                 self._found = frozenset(self._chain.engine.members(head, self._chain))
             except OphionError:
-                # a contract that names no validators: the producer reports it
+                # the contract lists no validators; the producer logs this error
                 self._found = frozenset()
             self._at = head.hash
         return self._found

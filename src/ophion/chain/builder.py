@@ -2,7 +2,7 @@
 
 The engine prepares the header, Rust executes the transactions, and the results complete the header. A block is filled
 at once (`fill`), or stays open and takes transactions as they arrive (`open`, then `DraftBlock.take` and
-`DraftBlock.complete`). The execution stays with the block, so that its commit executes nothing again.
+`DraftBlock.complete`). The block holds its execution result, so that its commit executes nothing again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class BuiltBlock(Struct, frozen=True):
     """A block without its seal."""
 
     header: Header
-    """Complete except for what the seal adds."""
+    """Complete except for the fields that the seal adds."""
     body: Body
     execution: Execution
     env: BlockEnv
     skipped: tuple[tuple[int, str], ...] = ()
-    """Positions of candidates that no block can hold now, with the reason; only for `fill`."""
+    """Positions of candidates that no block can include now, with the reason. Set by `fill` only."""
 
     @property
     def state(self) -> State:
@@ -49,7 +49,7 @@ class Builder:
         self._keeps_revert_data = keeps_revert_data
 
     def draft(self, parent: HashedHeader, wishes: BlockPreferences) -> Header:
-        """Return the header of the next block: gas limit and base fee are known, roots are not."""
+        """Return the header of the next block. Gas limit and base fee are set, roots are not."""
         return self._chain.engine.prepare(parent, wishes, self._chain)
 
     def fill(
@@ -62,14 +62,14 @@ class Builder:
     ) -> BuiltBlock:
         """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
 
-        `beneficiary` earns the fees where that is not the header's coinbase. A transaction that runs when time is up
-        waits for the next block; one that used the whole time alone is skipped for good.
+        `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running when time is up
+        waits for the next block. If it has used the whole time alone, it is skipped permanently.
         """
         block = self.open(draft, state, beneficiary)
-        taken = block.take(candidates, deadline_s)
-        skipped = tuple(taken.skipped)
-        if taken.unfinished is not None and not taken.included:
-            skipped += ((taken.unfinished, TOO_LONG),)
+        result = block.take(candidates, deadline_s)
+        skipped = tuple(result.skipped)
+        if result.unfinished is not None and not result.included:
+            skipped += ((result.unfinished, TOO_LONG),)
         return replace(block.complete(draft), skipped=skipped)
 
     def open(
@@ -77,7 +77,7 @@ class Builder:
     ) -> DraftBlock:
         """Open an empty block that takes transactions later. Blocks the thread: call it in a lane.
 
-        `block_hashes` are those of the ancestors, newest first, where the parent is not committed yet.
+        `block_hashes` are the hashes of the ancestors, newest first, for a parent that is not committed yet.
         """
         chain = self._chain
         earner = draft.coinbase if beneficiary is None else beneficiary
@@ -86,7 +86,7 @@ class Builder:
 
 
 class DraftBlock:
-    """A block that takes transactions. Belongs to one thread at a time; every method blocks."""
+    """A block that takes transactions. Only one thread may use it at a time; every method blocks."""
 
     def __init__(self, chain: Chain, env: BlockEnv, block: OpenBlock) -> None:
         self._chain = chain
@@ -94,16 +94,15 @@ class DraftBlock:
         self._block = block
 
     def take(self, candidates: Sequence[Transaction], deadline_s: float) -> TakeResult:
-        """Execute candidates after those in the block, until gas or time is used up."""
+        """Execute candidates after the transactions in the block, until gas or time is used up."""
         return self._block.take(candidates, deadline_s)
 
     def settle(self) -> None:
-        """Hash the changes so far, which leaves less for `complete`."""
+        """Hash the changes so far, so that `complete` has less to do."""
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
-        """Complete the block under this header, which may differ from the first in fields that execution does not
-        read."""
+        """Complete the block under this header. It may differ from the first in fields that execution does not read."""
         withdrawals = None if draft.withdrawals_root is None else ()
         rewards = self._chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
         body, execution = self._block.seal(withdrawals, rewards)

@@ -1,6 +1,6 @@
 """`Chain`: the committed chain of one network, with its database, rules and head.
 
-Reads go to the database. The head is the last published one, so that a listener sees the head of its event.
+Reads go to the database. `head` is the last published head, so a listener sees the head of its event.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ophion.runtime.topic import Topic
 
 
 class Chain:
-    """Database, rules and head of one network; also the `HeaderReader` of committed blocks."""
+    """Database, rules and head of one network. Implements `HeaderReader` for committed blocks."""
 
     def __init__(self, store: Store, spec: ChainSpec, engine: Engine, genesis: HashedHeader) -> None:
-        """Use `Chain.open`, which checks the genesis of the database."""
+        """Called by `Chain.open`, which checks the genesis of the database."""
         self.store = store
         self.spec = spec
         self.engine = engine
@@ -48,10 +48,10 @@ class Chain:
 
     @classmethod
     def open(cls, store: Store, genesis: Genesis, engine: Engine) -> Chain:
-        """Open the chain in this database; an empty one starts with `genesis`.
+        """Open the chain in this database. An empty database starts with `genesis`.
 
-        Raises `GenesisError` when the database belongs to another genesis, with both hashes, or when other rules made
-        its blocks.
+        Raises `GenesisError` if the database has another genesis (with both hashes), or if its blocks were produced
+        under other rules.
         """
         accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
         with translated():
@@ -108,22 +108,22 @@ class Chain:
         return () if body is None else ommers_of(body)
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return what the engine has stored about a block."""
+        """Return the checkpoint that the engine has stored for a block, or None."""
         return self.store.meta(checkpoint_key(block_hash))
 
     # --- states ---
 
     def keeps_state(self, number: int) -> bool:
-        """Whether the state of this block number is kept."""
+        """Whether the node keeps the state of this block number."""
         return number == 0 or number >= self.oldest_state
 
     @property
     def oldest_state(self) -> int:
-        """The first block from which on all states are kept; the genesis state is kept as well."""
+        """The first block from which on all states are kept. The genesis state is always kept."""
         return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:
-        """Return the state after a committed block; raises `MissingStateError` when it is pruned."""
+        """Return the state after a committed block. Raises `MissingStateError` when it is pruned."""
         if not self.keeps_state(header.number):
             raise MissingStateError(f"The state of block {header.number} is not kept (--state-history).")
         try:
@@ -132,7 +132,7 @@ class Chain:
             raise as_ophion_error(error) from error
 
     def root_after(self, header: Header) -> Hash32:
-        """Root of the state that the next block builds upon: the header's, unless a development node has edited it."""
+        """Return the state root for the next block: the header's, unless a development node has edited the state."""
         if not self.edited_roots:
             return header.state_root
         return self.edited_roots.get((header.number, header.state_root), header.state_root)
@@ -144,7 +144,7 @@ class Chain:
     # --- events ---
 
     def advance(self, change: HeadChange, bodies: dict[Hash32, Body]) -> ChainEvent | None:
-        """Move the head after a commit and publish the event; `bodies` are already decoded, others are read.
+        """Move the head after a commit and publish the event. Bodies that are not in `bodies` are read and decoded.
 
         Returns the event, or None without listeners.
         """
@@ -161,9 +161,9 @@ class Chain:
         return event
 
     def rewind(self, tip: Tip) -> None:
-        """Make a committed block the head and announce it; for development nodes, after `Store.rewind`.
+        """Make a committed block the head and announce it. For development nodes, after `Store.rewind`.
 
-        With the tip that the chain has already, announces that the state of the head has changed.
+        If `tip` is already the head, announces that the state of the head has changed.
         """
         self._tip = tip
         self.events.publish(Rewound((), tip.header))
@@ -175,7 +175,7 @@ class Chain:
         return ChainBlock(header, body)
 
     def _keep_rules(self) -> None:
-        """Refuse rules that the stored blocks were not made with; store them for later blocks."""
+        """Refuse rules other than those under which the stored blocks were produced, then store the current rules."""
         rules = lasting_rules(self.spec)
         stored, given = self.store.meta(RULES_KEY), encode_rules(rules)
         if stored:
@@ -193,5 +193,5 @@ class Chain:
 
 
 def checkpoint_key(block_hash: Hash32) -> str:
-    """Key of `Chain.checkpoint` values in the database; the block hash identifies everything."""
+    """Return the database key of a checkpoint. The block hash is enough, because it identifies the chain before it."""
     return f"checkpoint:{block_hash.hex()}"

@@ -19,7 +19,7 @@ class ChainBlock(Struct, frozen=True):
 
     header: HashedHeader
     body: Body
-    """Decoded, with senders."""
+    """Decoded body with recovered senders."""
 
 
 class Extended(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Reorged(Struct, frozen=True):
 
 
 class Rewound(Extended, frozen=True):
-    """A development node has set the head back, or has edited the state of the head. No block has joined the chain.
+    """A development node has set the head back, or has edited the state of the head. The chain has no new block.
 
     `blocks` is empty, so listeners that collect blocks have nothing to do.
     """

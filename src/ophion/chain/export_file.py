@@ -17,9 +17,9 @@ def export_blocks(
     end: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write blocks `start` (default 0) up to, but excluding, `end` (default: after the head); returns the count.
+    """Write blocks `start` (default 0) to before `end` (default: after the head). Returns their number.
 
-    With a `start` the file is appended to, otherwise overwritten. `on_progress` receives (done, total).
+    With `start`, appends to the file; otherwise overwrites it. `on_progress` receives (done, total).
     """
     first, stop = _bounds(store, start, end)
     try:

@@ -19,9 +19,9 @@ _KEPT_REWARDS = 4096
 _KEPT_HISTORIES = 64
 """Short histories that are kept until the head changes; clients ask the same one before each transaction."""
 _HORIZON_BLOCKS = 8
-"""A suggestion stays valid for this many blocks, even if all are empty and the base fee falls."""
+"""Number of blocks for which a suggested price stays valid, even if all are empty and the base fee falls."""
 _FEW_BLOCKS = 32
-"""Up to this many blocks are read without a thread, if they hold few transactions."""
+"""Up to this many blocks with few transactions are read on the event loop."""
 _RLP_LONG_LIST = 0xF7
 _RLP_LONG_STRING = 0xA0
 _RLP_STRING = 0x80
@@ -46,7 +46,7 @@ class FeeHistory(Struct):
 
 
 class FeeOracle:
-    """Suggests prices from recent blocks and the node's minimum."""
+    """Suggests prices from recent blocks and the node's minimum prices."""
 
     def __init__(self, queries: Queries, floor: FeeFloor, sampling: PriceSampling, lanes: Lanes) -> None:
         self._queries = queries
@@ -60,7 +60,7 @@ class FeeOracle:
         self._histories_head: Hash32 | None = None
 
     async def gas_price(self) -> int:
-        """Return the median of recent gas prices, capped, and at least the minimum gas price and the next base fee."""
+        """Return the capped median of recent gas prices, but at least the minimum gas price and the next base fee."""
         if self.suggested_tip is not None:
             return (self._queries.next_base_fee() or 0) + self.suggested_tip
         median, _ = await self._medians()
@@ -68,7 +68,7 @@ class FeeOracle:
         return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
 
     async def max_priority_fee(self) -> int:
-        """Return the median of recent priority fees, and at least what the pool requires."""
+        """Return the median of recent priority fees, but at least the fee that the pool requires."""
         if self.suggested_tip is not None:
             return self.suggested_tip
         _, median = await self._medians()
@@ -77,7 +77,7 @@ class FeeOracle:
     def _required_tip(self) -> int:
         """Return the priority fee with which the pool admits a transaction now and in the next few blocks.
 
-        Clients add it to the base fee of the newest or the next block, so the lower of the two counts.
+        Clients add it to the base fee of the newest or of the next block. So it must suffice with the lower of the two.
         """
         queries = self._queries
         following = queries.next_base_fee()
@@ -86,7 +86,7 @@ class FeeOracle:
         newest = queries.head.header.base_fee_per_gas
         lowest = following if newest is None else min(newest, following)
         for _ in range(_HORIZON_BLOCKS):
-            lowest -= lowest // 8  # EIP-1559: an empty block lowers it by an eighth
+            lowest -= lowest // 8  # EIP-1559: an empty block lowers the base fee by an eighth
         return self._floor.required_tip(lowest)
 
     async def _medians(self) -> tuple[int | None, int | None]:
@@ -99,8 +99,8 @@ class FeeOracle:
     async def fee_history(self, count: int, newest: HashedHeader, percentiles: Sequence[float] | None) -> FeeHistory:
         """Return prices of `count` blocks (fewer near genesis) up to `newest`, a canonical block.
 
-        Clients derive priority fees from the rewards of a history that ends at the head, so these are never lower than
-        the pool requires. Older histories are exact.
+        Clients derive priority fees from a history that ends at the head. In such a history, rewards are raised to the
+        fee that the pool requires. Older histories are exact.
         """
         head = self._queries.head_hash
         if self._histories_head != head:
@@ -173,7 +173,7 @@ class FeeOracle:
         return known
 
     def _compute_rewards(self, header: HashedHeader, percentiles: tuple[float, ...]) -> list[int]:
-        """Return the effective tips of a block at these percentiles of its gas; 0 for a block without transactions."""
+        """Return the effective tips of a block at these percentiles of its gas. 0 for a block without transactions."""
         store = self._queries.store
         body = store.body(header.hash)
         receipts = store.raw_receipts(header.hash)
@@ -189,7 +189,7 @@ class FeeOracle:
 
 
 def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequence[float]) -> list[int]:
-    """Return the tip at which the running sum of gas reaches each percentile; `tips` is sorted (tip, gas)."""
+    """Return the tip at which the running sum of gas reaches each percentile. `tips` is a sorted list of (tip, gas)."""
     found = [0] * len(percentiles)
     position = 0
     running = tips[0][1]
@@ -203,8 +203,8 @@ def rewards_at(tips: Sequence[tuple[int, int]], gas_used: int, percentiles: Sequ
 
 
 def cumulative_gas(receipt: bytes) -> int:
-    """Return the second field of an encoded receipt without decoding the rest."""
-    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skips the transaction type
+    """Return the cumulative gas, the second field of an encoded receipt, without decoding the rest."""
+    at = 0 if receipt[0] > _RLP_LONG_STRING else 1  # skip the transaction type
     at += 1 + max(receipt[at] - _RLP_LONG_LIST, 0)
     at += 33 if receipt[at] == _RLP_LONG_STRING else 1
     first = receipt[at]

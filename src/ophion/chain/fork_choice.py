@@ -13,9 +13,9 @@ class HeadChange(Struct, frozen=True):
     """Path from the old head to the new one."""
 
     removed: tuple[HashedHeader, ...]
-    """Blocks that leave the canonical chain, old head first; empty when it only grows."""
+    """Blocks that leave the canonical chain, old head first. Empty when the chain is only extended."""
     added: tuple[HashedHeader, ...]
-    """Blocks that enter it, oldest first; the last is the new head."""
+    """Blocks that enter the canonical chain, oldest first. The last one is the new head."""
     tip: Tip
     """The new head."""
 

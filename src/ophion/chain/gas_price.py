@@ -1,6 +1,6 @@
 """Minimum prices of this node, and price statistics of recent blocks.
 
-`FeeFloor` holds the node's minimum prices: the miner methods change them, and pool, builder and `FeeOracle` read them.
+`FeeFloor` holds the node's minimum prices. The miner methods change them; pool, builder and `FeeOracle` read them.
 Suggestions are medians over the transactions of the last hundred blocks (json-rpc.md 5.3, 7.1). Each block is
 summarised once as counts by price; a result is cached until the head changes.
 """
@@ -27,12 +27,12 @@ class FeeFloor(Struct):
     min_priority_fee: int = 0
 
     def required_tip(self, base_fee: int) -> int:
-        """Return the least priority fee that the pool admits at this base fee; `FeeOracle` suggests no less."""
+        """Return the minimum priority fee that the pool admits at this base fee. `FeeOracle` suggests no less."""
         return max(self.min_priority_fee, self.min_gas_price - base_fee, 0)
 
 
 class PriceSampling(Struct, frozen=True):
-    """Blocks that suggestions come from, percentile and cap."""
+    """Settings of price suggestions: number of blocks, percentile and cap."""
 
     blocks: int = 100
     percentile: int = 50
@@ -40,12 +40,12 @@ class PriceSampling(Struct, frozen=True):
 
 
 class BlockPrices(Struct, frozen=True):
-    """Prices offered in one block, with their counts."""
+    """Prices offered in one block, with the number of transactions at each price."""
 
     gas_prices: Mapping[int, int]
-    """Of transactions that name a gas price (types 0 and 1)."""
+    """Prices of transactions with a gas price (types 0 and 1)."""
     priority_fees: Mapping[int, int]
-    """Of transactions that name a priority fee (types 2 and later)."""
+    """Prices of transactions with a priority fee (types 2 and later)."""
 
 
 _NO_PRICES = BlockPrices({}, {})
@@ -66,7 +66,7 @@ def prices_of(body: Body) -> BlockPrices:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """Return element floor(n x share) of the sorted prices; None when there are none."""
+    """Return element floor(n x share) of the sorted prices, or None if there are none."""
     total = sum(counts.values())
     position = min(int(total * share), total - 1)
     for price in sorted(counts):
@@ -79,8 +79,8 @@ def percentile(counts: Mapping[int, int], share: float) -> int | None:
 class PriceSamples:
     """Prices of recent blocks.
 
-    Reading many bodies takes long: callers check `is_warm` and otherwise use a lane. Two callers at once only read
-    twice.
+    Reading many bodies takes long, so callers check `is_warm` and use a lane if it is False. Concurrent callers are
+    safe but repeat the reads.
     """
 
     def __init__(self, store: Store, sampling: PriceSampling) -> None:
@@ -96,7 +96,7 @@ class PriceSamples:
         return sum(block not in self._known for block in self._sampled(number)) <= _INLINE_BLOCKS
 
     def medians(self, head: Hash32, number: int) -> tuple[int | None, int | None]:
-        """Return the median gas price and priority fee of the last blocks; None where no transaction has one."""
+        """Return the median gas price and priority fee of the last blocks. None if no transaction has one."""
         if self._answer is not None and self._answer[0] == head:
             return self._answer[1]
         gas_prices: Counter[int] = Counter()

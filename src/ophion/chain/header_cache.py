@@ -1,8 +1,8 @@
 """Cache of decoded headers by hash.
 
 Verification reads the same few hundred headers repeatedly (parents, ancestors for ommers, Clique snapshots), and
-decoding one costs as much as thirty lookups. Several threads may read it: `lru_cache` is thread-safe and headers are
-immutable.
+decoding one costs as much as thirty lookups. Several threads may read the cache, because `lru_cache` is thread-safe and
+headers are immutable.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ophion.native.store import Store
 from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
-_KEPT: Final = 1024
-"""About three kilobytes each, which every node of a long chain holds."""
+_MAX_HEADERS: Final = 1024
+"""Limit of cached headers. Each takes about three kilobytes."""
 
 
 class HeaderCache:
@@ -23,7 +23,7 @@ class HeaderCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._load = lru_cache(maxsize=_KEPT)(self._read)
+        self._load = lru_cache(maxsize=_MAX_HEADERS)(self._read)
 
     def get(self, block_hash: Hash32) -> HashedHeader | None:
         """Return the header of a block on any branch."""
@@ -35,6 +35,6 @@ class HeaderCache:
     def _read(self, block_hash: Hash32) -> HashedHeader:
         raw = self._store.header(block_hash)
         if raw is None:
-            # raised, so that the cache does not remember a missing header
+            # `lru_cache` does not cache exceptions, so a missing header is looked up again
             raise KeyError(block_hash)
         return HashedHeader(Header.decode(raw), block_hash)

@@ -1,15 +1,15 @@
 """Verifies, executes and commits blocks: the only way into the chain. Synchronous; one thread at a time.
 
-There are two steps, so that many blocks share one write transaction, and a proposal is checked before it is committed:
+There are two steps. So many blocks can share one write transaction, and a proposal can be checked before its commit:
 
-    stage    all rules, execution included; writes nothing. Later blocks can build on staged ones.
+    stage    all rules, including execution; writes nothing. Later blocks can build on staged ones.
     commit   fork choice over everything staged, one `store.commit`, and the resulting change of the head.
 
-A continuous import overlaps both: `detach` moves what is staged into a `Batch`, another thread writes it (`write`), and
+A continuous import overlaps both: `detach` moves staged blocks into a `Batch`, another thread writes it (`write`), and
 further blocks are staged on it. One batch at a time is written.
 
 `stage` raises `InvalidBlock` for a block that breaks a rule, and remembers it. `UnknownParent` and transient errors
-mean that the block cannot be judged yet.
+mean that the validity of the block is not known yet.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ HeaderCheck: TypeAlias = Callable[[HashedHeader, HashedHeader, HeaderReader, int
 """Signature of `Engine.verify`: header, parent, chain, now."""
 
 SenderCheck: TypeAlias = Callable[[HashedHeader, State, Body], None]
-"""Raises `InvalidBlock` when a block on this parent, with this state, contains a transaction that account rules
-forbid."""
+"""Raises `InvalidBlock` if the account rules in this state forbid a transaction of the block on this parent."""
 
 
 class Staged(Struct, frozen=True):
@@ -67,9 +66,9 @@ class Batch(Struct, frozen=True):
     blocks: tuple[NewBlock, ...]
     checkpoints: tuple[tuple[str, bytes], ...]
     change: HeadChange | None
-    """Change of the head; None when it stays."""
+    """Change of the head. None if the head stays."""
     before: Tip
-    """The head on disk."""
+    """The head on disk before the batch."""
 
 
 class ImportCore:
@@ -78,7 +77,7 @@ class ImportCore:
     def __init__(
         self, chain: Chain, clock: Clock, keeps_revert_data: bool = False, check_senders: SenderCheck | None = None
     ) -> None:
-        """`check_senders` judges every non-empty block of other nodes before its execution."""
+        """`check_senders` checks every non-empty block of other nodes before its execution."""
         self.chain = chain
         self._check_senders = check_senders
         self.bad_blocks = BadBlocks()
@@ -86,12 +85,12 @@ class ImportCore:
         self._keeps_revert_data = keeps_revert_data
         # the head after the batch that is being written; `chain.head` follows when the change is published
         self._tip = chain.tip
-        # the head after everything staged is committed
+        # the head after all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
-        # detached, and perhaps not written yet
+        # detached blocks, which may not be written yet
         self._writing: dict[Hash32, Staged] = {}
-        # hashes of the ancestors of the block after `_window_end`, newest first, for `BlockEnv`
+        # ancestor hashes of the block after `_window_end`, newest first, for `BlockEnv`
         self._window = b""
         self._window_end: Hash32 = b""
         self._has_rewound = False
@@ -104,7 +103,7 @@ class ImportCore:
         return staged.header if staged is not None else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """Return an uncommitted block; checked before the database, which has it afterwards."""
+        """Return an uncommitted block. Checked before the database, which has the block after the commit."""
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
@@ -122,18 +121,18 @@ class ImportCore:
         return staged.ommers if staged is not None else self.chain.ommers(block_hash)
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return what the engine has stored about a block."""
+        """Return the checkpoint that the engine has stored for a block, or None."""
         return self.chain.checkpoint(block_hash)
 
-    # --- the two steps ---
+    # --- stage and commit ---
 
     def is_known(self, block_hash: Hash32) -> bool:
-        """Whether the block is committed or staged; one that a development node has taken off counts as new."""
+        """Whether the block is committed or staged. A block that a development node has rewound counts as new."""
         found = self.header(block_hash)
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
     def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
-        """Verify and execute a block and keep it for `commit`; reuses an `execution` of the builder."""
+        """Verify and execute a block and hold it for `commit`. Reuses an `execution` of the builder."""
         staged = self.check(header, body, execution)
         self._staged[header.hash] = staged
         if self.chain.engine.prefers(staged.tip, self._best, self):
@@ -141,7 +140,7 @@ class ImportCore:
         return staged
 
     def adopt(self, header: HashedHeader, body: Body, execution: Execution) -> None:
-        """Keep an empty block of a development node, made just now on the best one, for `commit`. Checks no rule."""
+        """Stage an empty block that a development node has just built on the best block. Checks no rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
         staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, ())
         self._best = staged.tip
@@ -154,9 +153,9 @@ class ImportCore:
         verify: HeaderCheck | None = None,
         limit_s: float | None = None,
     ) -> Staged:
-        """Do everything of `stage` without keeping the block.
+        """Do the same as `stage` without holding the block for `commit`.
 
-        `verify` replaces the engine's check, for a proposal without its seal; `limit_s` limits the execution time.
+        `verify` replaces the engine's check, for a proposal without seals. `limit_s` limits the execution time.
         """
         bad = self.bad_blocks.get(header.hash)
         if bad is not None:
@@ -169,14 +168,14 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # a BFT hash excludes the seals: bad seals do not condemn the block with this hash
+            # a BFT hash excludes the seals: after bad seals, the block with this hash may still be valid
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error
         try:
             validation.check_belongs(header.header, body)
         except InvalidBlock as error:
-            # not remembered: the right body for this header may still arrive
+            # not added to `bad_blocks`: the right body for this header may still arrive
             raise error.at(header.number, header.hash) from error
         try:
             return self._checked(header, parent, body, execution, limit_s)
@@ -237,7 +236,7 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # depends on this machine and its limit
+            raise InvalidBlock(str(error), transient=True) from error  # another machine may be faster
         except NativeError as error:
             raise as_ophion_error(error) from error
 
@@ -249,7 +248,7 @@ class ImportCore:
         return self.chain.store.state(self.chain.root_after(parent.header))
 
     def _ancestor_hashes(self, parent: HashedHeader) -> bytes | None:
-        """Return the hashes of the ancestors of a block on `parent`; None when all are canonical."""
+        """Return the ancestor hashes of a block on `parent`. None when all ancestors are canonical."""
         if not self._staged and not self._writing and parent.hash == self._tip.header.hash:
             return None
         if self._window_end != parent.parent_hash or not self._window:
@@ -260,7 +259,7 @@ class ImportCore:
         return self._window
 
     def commit(self) -> HeadChange | None:
-        """Write everything staged in one transaction; returns the change of the head, or None when it stays.
+        """Write all staged blocks in one transaction. Returns the change of the head, or None if it stays.
 
         The caller passes the change to `Chain.advance` on the thread of the chain's listeners.
         """
@@ -271,7 +270,7 @@ class ImportCore:
         return batch.change
 
     def detach(self) -> Batch | None:
-        """Move everything staged into a batch; None when there is nothing. The previous batch must be written."""
+        """Move all staged blocks into a batch. Returns None without blocks. The previous batch must be written."""
         assert not self._writing, "one batch at a time"
         if not self._staged:
             return None
@@ -285,7 +284,7 @@ class ImportCore:
         return batch
 
     def write(self, batch: Batch) -> None:
-        """Commit a batch, in any thread. On failure, drop it and everything staged on it."""
+        """Commit a batch, in any thread. On failure, drops the batch and all blocks staged on it."""
         change = batch.change
         try:
             with translated():
@@ -303,7 +302,7 @@ class ImportCore:
         self._writing = {}
 
     def _checkpoints(self) -> Iterator[tuple[str, bytes]]:
-        """Return what the engine stores about the staged blocks, as named values of the database."""
+        """Yield the engine's checkpoints of the staged blocks, as named values of the database."""
         for header in (staged.header for staged in self._staged.values()):
             if header.number % CHECKPOINT_DISTANCE == 0:
                 record = self.chain.engine.checkpoint(header, self)
@@ -311,13 +310,13 @@ class ImportCore:
                     yield checkpoint_key(header.hash), record
 
     def rewind(self, tip: Tip) -> None:
-        """Go on from another committed block; for development nodes, after `Store.rewind`."""
+        """Continue from another committed block. For development nodes, after `Store.rewind`."""
         self._tip = tip
         self._has_rewound = True
         self.discard()
 
     def discard(self) -> None:
-        """Drop everything staged."""
+        """Drop all staged blocks."""
         self._staged.clear()
         self._best = self._tip
         self._window_end = b""

@@ -1,9 +1,9 @@
 """Imports RLP blocks, of files or of another source, with three threads.
 
-The reader splits the file into blocks, decodes them and recovers all senders on all cores, a bounded number of
-transactions ahead. The caller's thread verifies and executes each block on the state of the one before. The writer
-commits batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of chunks
-and batches bound the memory. A killed process loses at most two batches and continues from there.
+The reader splits the file into blocks, decodes them and recovers senders on all cores. It stays a bounded number of
+transactions ahead. The caller's thread verifies and executes each block on the state of its parent. The writer commits
+batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of chunks and
+batches bound the memory. A killed process loses at most two batches and continues from there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ImportProgress(Struct):
     """Progress of an import."""
 
     blocks: int = 0
-    """Blocks imported, without those already known."""
+    """Imported blocks, without known ones."""
     known: int = 0
     """Blocks skipped because they are known."""
     outside: int = 0
@@ -57,7 +57,7 @@ class ImportProgress(Struct):
 
 
 class _Ready(Struct, frozen=True):
-    """A block with recovered senders, or one to skip (`block` is None)."""
+    """A block with recovered senders, or None for a block to skip."""
 
     block: ChainBlock | None
     number: int
@@ -85,8 +85,10 @@ class BlockFileImport:
         last: int | None = None,
         on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Skips blocks outside `first` to `last` (inclusive). Calls `on_progress` after each block and `on_commit`
-        after each batch."""
+        """Skips blocks outside `first` to `last` (inclusive).
+
+        Calls `on_progress` after each block and `on_commit` after each batch.
+        """
         self._core = core
         self._clock = clock
         self._on_progress = on_progress
@@ -101,7 +103,7 @@ class BlockFileImport:
         self._writing: tuple[Batch, Future[None]] | None = None
 
     def run(self, paths: Sequence[Path]) -> ImportProgress:
-        """Import the files; blocks before a failing one stay.
+        """Import the files. Blocks before a failing block stay.
 
         Raises `InvalidBlock`, `UnknownParent`, `DecodeError` with file and offset, `CommandError` or `StorageError`.
         """
@@ -177,7 +179,7 @@ class BlockFileImport:
             self._flush()
 
     def _flush(self) -> None:
-        """Pass what is staged to the writer, once it has written the previous batch."""
+        """Wait until the writer has written the previous batch, then pass it the staged blocks."""
         self._await_writer()
         batch = self._core.detach()
         if batch is not None:
@@ -215,7 +217,7 @@ class BlockFileImport:
                     yield _Chunk(blocks, None, is_last=False)
                     blocks, transactions, size = [], 0, 0
         except OphionError as error:
-            # blocks before it are imported first
+            # first import the blocks before the error
             yield _Chunk(blocks, error, is_last=True)
             return
         yield _Chunk(blocks, None, is_last=True)
@@ -253,7 +255,7 @@ class BlockFileImport:
             stored = chain.store.block(block_hash)
         if stored is None:
             return False
-        # headers of one hash may differ in their seals; a different body means a damaged file
+        # headers with one hash may differ in their seals, but a different body means a damaged file
         if _after_header(stored) != _after_header(raw):
             raise DecodeError(f"the body does not belong to block {number}, which is known already")
         return True
@@ -280,5 +282,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # the generator returns nothing after its end; the result is unused
+    # returns an unused default after the last chunk
     return next(chunks, _Chunk([], None, is_last=True))

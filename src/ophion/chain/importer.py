@@ -1,8 +1,8 @@
-"""`Importer`: `ImportCore` in the write lane, events on the event loop.
+"""`Importer`: runs `ImportCore` in the write lane and publishes events on the event loop.
 
-Every block of a running node passes through it: from a peer, from a validator, or built here. The lane admits one at a
-time, so the core needs no lock. The head moves, and listeners are called, after the commit has returned. A cancelled
-caller does not change that: a block on its way to disk is finished and published.
+Every block of a running node passes through it: from a peer, from a validator, or built here. The lane runs one block
+at a time, so the core needs no lock. The head moves, and listeners are called, after the commit. Cancelling a caller
+does not stop that: a block that is being written is finished and published.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Outcome(Enum):
     """Result of importing a valid block."""
 
     HEAD = "head"
-    """It is the new head."""
+    """The block is the new head."""
     SIDE = "side"
-    """It is on a branch that is not the best."""
+    """The block is on a branch that is not the best."""
     KNOWN = "known"
-    """It was known already."""
+    """The block was known already."""
 
 
 class Imported(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Imported(Struct, frozen=True):
     header: HashedHeader
     outcome: Outcome
     change: HeadChange | None = None
-    """Change of the canonical chain; None when it did not change."""
+    """Change of the canonical chain, or None."""
 
 
 class ImportedBatch(Struct, frozen=True):
@@ -57,7 +57,7 @@ class ImportedBatch(Struct, frozen=True):
     """Number of new blocks."""
     change: HeadChange | None
     failure: OphionError | None
-    """Error of the block after them: `InvalidBlock` or `UnknownParent`."""
+    """Error of the first block that was not imported: `InvalidBlock` or `UnknownParent`."""
 
 
 class Importer:
@@ -81,7 +81,7 @@ class Importer:
         return self._core.bad_blocks
 
     def state_after(self, header: HashedHeader) -> State:
-        """Return the state after a block, also while it is being written; raises `MissingState` when it is pruned."""
+        """Return the state after a block, even while it is being written. Raises `MissingState` when it is pruned."""
         return self._core.state_after(header)
 
     async def check(
@@ -89,7 +89,7 @@ class Importer:
     ) -> Execution:
         """Verify and execute a block without committing it, as a validator does with a proposal.
 
-        `verify` replaces the engine's check of sealed headers; an execution longer than `limit_s` is refused.
+        `verify` replaces the engine's check of sealed headers. A block that executes longer than `limit_s` is refused.
         """
         staged = await self._lanes.write.run(
             lambda: self._core.check(block.header, block.body, verify=verify, limit_s=limit_s)
@@ -97,18 +97,18 @@ class Importer:
         return staged.execution
 
     async def import_block(self, block: ChainBlock) -> Imported:
-        """Verify, execute and commit a block; raises `InvalidBlock`, `UnknownParent` or `StorageError`."""
+        """Verify, execute and commit a block. Raises `InvalidBlock`, `UnknownParent` or `StorageError`."""
         return await self._import(block.header, block.body, None)
 
     async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> Imported:
-        """Like `import_block`, for a block that was built or checked here: reuses its execution."""
+        """Import a block that was built or checked here, like `import_block`, and reuse its execution."""
         return await self._import(header, body, execution)
 
     async def import_batch(self, blocks: Sequence[ChainBlock]) -> ImportedBatch:
-        """Verify and execute blocks, each on the one before, and commit them together.
+        """Verify and execute blocks, each on the previous one, and commit them together.
 
-        Commits the blocks before a failing one and reports the failure with the result. For sync: many blocks share one
-        write transaction and one disk flush.
+        Commits the blocks before a failing block and returns the failure with the result. For synchronisation: many
+        blocks share one write transaction and one disk flush.
         """
         return await self._in_write_lane(
             lambda: self._stage_all(blocks),
@@ -177,7 +177,7 @@ class Importer:
         try:
             change = core.commit()
         finally:
-            # a failed commit (a full disk) must leave nothing that a later one would write
+            # a failed commit (a full disk) must leave no blocks that a later commit would write
             core.discard()
         if change is None:
             return Imported(header, Outcome.SIDE)

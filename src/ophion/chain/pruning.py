@@ -1,10 +1,10 @@
 """Deletes old states on a node that keeps the states of some blocks only.
 
-A round forgets the roots of old states, marks the trie nodes that the others need, and deletes the rest (`Pruning` in
-the extension, decision 110). Marking visits every remaining node, so a round starts when enough was written since the
-last one. The cost per written node is then constant, whatever the size of the state.
+A round removes the roots of old states, marks the trie nodes that the other states need, and deletes the rest
+(`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only when enough
+nodes were written since the last one. So the cost per written node is constant, whatever the size of the state.
 
-Clients never see the difference: `Chain.state` refuses an old state whether it is deleted or not.
+Clients see no difference: `Chain.state` refuses an old state whether it is deleted or not.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ophion.runtime.topic import WhenFull
 log = logging.getLogger(__name__)
 
 _LEAST: Final = 10_000
-"""Minimum of nodes written since the last round; some megabytes."""
+"""Minimum number of nodes written between two rounds, about some megabytes."""
 _SHARE: Final = 12
-"""Or one for so many that stayed: garbage never exceeds this share of the state."""
+"""A round also needs one written node per this many remaining nodes. This bounds garbage to a share of the state."""
 _STATES_A_STEP: Final = 1_000
 _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500
-"""Each step takes one or two milliseconds, for which a block may have to wait."""
+"""Nodes deleted in one step. A step takes one or two milliseconds, for which a block may have to wait."""
 _LOOKED_FOR: Final = 64
-"""States sampled along the chain to detect whether some were deleted."""
+"""Number of states sampled along the chain to detect whether some were deleted."""
 _REST: Final = 4
-"""Pause after a step, as a multiple of its duration: leaves four fifths of a core and of the writer to others."""
+"""Pause after a step, as a multiple of its duration. Leaves four fifths of a core and of the writer to other work."""
 
 
 class Step:
-    """A part of a round, repeated until it has nothing more to do."""
+    """A part of a round, repeated until nothing is left to do."""
 
     def __init__(self, writes: bool, part: Callable[[int], bool], most: int) -> None:
         self.writes = writes
@@ -65,7 +65,7 @@ class Dropped(Struct):
     sweeps: int = 0
     """Rounds that reached deletion."""
     marked: int = 0
-    """Trie nodes kept, over all rounds."""
+    """Trie nodes marked as needed, over all rounds."""
     freed: int = 0
     """Trie nodes deleted."""
     states: int = 0
@@ -78,7 +78,7 @@ class PruningRounds:
     """Decides when a round is due, and runs its steps."""
 
     def __init__(self, store: Store, keep: int) -> None:
-        """Keeps the states of the head and of `keep` blocks before it."""
+        """Keep the states of the head and of `keep` blocks before it."""
         self._store = store
         store.write_changes()
         self.keep = keep
@@ -87,7 +87,7 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether enough can be deleted; unknown at the first check after a start, so that one is tried."""
+        """Whether a round would delete enough. At the first check after a start this is unknown, so it returns True."""
         if head <= self.keep:
             return False
         if self._written_before is None:
@@ -95,7 +95,7 @@ class PruningRounds:
         return self._store.nodes_written() - self._written_before > max(_LEAST, self._stayed // _SHARE)
 
     def steps(self, head: int) -> Iterator[Step]:
-        """Yield the steps of one round; blocks may be written between them."""
+        """Yield the steps of one round. Blocks may be written between them."""
         written = self._store.nodes_written()
         begun: list[Pruning] = []
 
@@ -103,7 +103,7 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # reads as many headers as states are kept
+        yield Step(False, begin, head - self.keep)  # this step reads as many headers as states are kept
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states
@@ -123,7 +123,7 @@ class PruningRounds:
         log.info("pruned old states states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
     def catch_up(self, head: int) -> None:
-        """Run a whole round at once if one is due, for a command."""
+        """Run a whole round at once if one is due. For commands."""
         if self.is_due(head):
             for step in self.steps(head):
                 step.take()
@@ -132,8 +132,8 @@ class PruningRounds:
 def has_dropped_states(store: Store) -> bool:
     """Whether this database was ever used with a limited state history.
 
-    Roots are forgotten in no order of blocks, and an interrupted round has forgotten some. The check samples roots
-    along the chain, from the first that differs from the genesis (no state occurs twice).
+    An interrupted round has removed only some roots, in no order of blocks. So the check samples roots along the chain,
+    from the first that differs from the genesis (no state occurs twice).
     """
     head = store.head()
     if head is None:
@@ -179,7 +179,7 @@ class StatePruner:
             blocks.close()
 
     async def _round(self) -> None:
-        """Run one round that leaves most of the time to others."""
+        """Run one round, with pauses that leave most of the time to other work."""
         dropped = self.rounds.dropped
         dropped.is_running = True
         try:
@@ -189,7 +189,7 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # the chain does not depend on it: a real problem stops the next commit, or the storage check names it
+            # only logged, because the chain does not depend on pruning; a damaged database also fails the next commit
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

@@ -1,6 +1,6 @@
 """Resolves block references to header, state and environment, for JSON-RPC and GraphQL.
 
-Everything about the head is a plain attribute, set once per head: `head`, `head_number`, `head_hash`, `head_state`,
+All values of the head are plain attributes, set once per head: `head`, `head_number`, `head_hash`, `head_state`,
 `head_env`. A committed block that is not announced yet stays hidden, so clients never see more than `eth_blockNumber`.
 
 Results: `None` for an absent block, `UnknownBlock` for a tag without meaning on this network, `MissingStateError` for a
@@ -29,11 +29,11 @@ from ophion.primitives.types import ZERO_ADDRESS, Address, BlockRef, BlockTag, H
 from ophion.runtime.clock import Clock
 
 SHORT_GAS: Final = 2_000_000
-"""Blocks up to this gas are rendered within a few milliseconds at worst (a block full of logs)."""
+"""Gas up to which a block is rendered within a few milliseconds, even if it is full of logs."""
 
 
 class UnknownBlock(OphionError):
-    """A tag without a block on this network: `safe` and `finalized` without finality."""
+    """Raised for a tag without a block on this network: `safe` and `finalized` without finality."""
 
     def __init__(self, tag: BlockTag) -> None:
         self.tag = tag
@@ -43,7 +43,7 @@ class UnknownBlock(OphionError):
 class BlockView:
     """A block with its state and environment, each resolved at first use.
 
-    The pending block has no hash and otherwise behaves like any other.
+    The pending block has no hash and otherwise behaves like any other block.
     """
 
     __slots__ = ("_chain", "_env", "_free_env", "_pending", "_state", "hash", "header")
@@ -59,21 +59,21 @@ class BlockView:
 
     @property
     def state(self) -> State:
-        """The state after the block; raises `MissingStateError` when it is pruned."""
+        """The state after the block. Raises `MissingStateError` when it is pruned."""
         if self._state is None:
             self._state = self._chain.state(self.header)
         return self._state
 
     @property
     def env(self) -> BlockEnv:
-        """Environment of the block's transactions, also for calls at this block."""
+        """Environment of the block's transactions and of calls at this block."""
         if self._env is None:
             self._env = self.env_with(EnvOverrides())
         return self._env
 
     @property
     def free_env(self) -> BlockEnv:
-        """Environment of calls without a price: the base fee is 0."""
+        """Environment of calls without a gas price: the base fee is 0."""
         if self._free_env is None:
             has_base_fee = self.header.base_fee_per_gas is not None
             self._free_env = self.env_with(EnvOverrides(base_fee=0)) if has_base_fee else self.env
@@ -100,7 +100,7 @@ class BlockView:
 
 
 class NextBlock(Struct, frozen=True):
-    """Header and environment of the block after the head, before it has transactions."""
+    """Header and environment of the block after the head, without transactions."""
 
     header: Header
     env: BlockEnv
@@ -148,7 +148,7 @@ class Queries:
     # --- references -----------------------------------------------------------------------------
 
     def header(self, ref: BlockRef) -> HashedHeader | None:
-        """Return the header of a reference; for `pending` the head, because that block has no hash."""
+        """Return the header of a reference. For `pending`, returns the head, because the pending block has no hash."""
         if isinstance(ref, BlockTag):
             if ref is BlockTag.EARLIEST:
                 return self.chain.canonical(0)
@@ -165,14 +165,14 @@ class Queries:
         return None if found is None or self._is_ahead(found) else found
 
     def _final(self, tag: BlockTag) -> HashedHeader:
-        """Under BFT a committed block is final; after the merge and on the development network so is the head."""
-        is_still = self.engine.finality is Finality.IMMEDIATE or self.spec.is_dev
-        if is_still or self.spec.terminal_total_difficulty is not None:
+        """Return the `safe` or `finalized` block: the head under BFT, after the merge and on development networks."""
+        is_immediate = self.engine.finality is Finality.IMMEDIATE or self.spec.is_dev
+        if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head
         raise UnknownBlock(tag)
 
     def _is_ahead(self, header: HashedHeader) -> bool:
-        """Whether a block is committed as canonical and not announced yet."""
+        """Whether a block is committed as canonical but not announced yet."""
         return header.number > self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def is_canonical(self, header: HashedHeader) -> bool:
@@ -180,7 +180,7 @@ class Queries:
         return header.number <= self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def view(self, ref: BlockRef) -> BlockView | None:
-        """Return a block with state and environment; `pending` needs `find` or `pending`."""
+        """Return a block with state and environment. For `pending`, use `find` or `pending`."""
         if ref is BlockTag.LATEST:
             return self.latest
         header = self.header(ref)
@@ -189,7 +189,7 @@ class Queries:
         return self.latest if header.hash == self.head_hash else BlockView(self.chain, header.header, header.hash)
 
     async def find(self, ref: BlockRef) -> BlockView | None:
-        """Like `view`, with the real pending block for `pending`."""
+        """Do the same as `view`, and return the real pending block for `pending`."""
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
@@ -209,9 +209,9 @@ class Queries:
             self._building = None
 
     async def pending(self) -> BlockView:
-        """Return the block that would be built now; callers share one build.
+        """Return the block that would be built now. Concurrent callers share one build.
 
-        One build runs and one waits, however often the pool changes.
+        At most one build runs and one waits, however often the pool changes.
         """
         if self.pending_now is not None:
             return self.pending_now
@@ -248,26 +248,26 @@ class Queries:
         return self._next
 
     def next_base_fee(self) -> int | None:
-        """Return the base fee of the next block; None before London."""
+        """Return the base fee of the next block, or None before London."""
         return self.next_block().header.base_fee_per_gas
 
     def next_blob_base_fee(self) -> int | None:
-        """Return the blob base fee of the next block; None before Cancun."""
+        """Return the blob base fee of the next block, or None before Cancun."""
         return self.blob_base_fee(self.next_block().header)
 
     def blob_base_fee(self, header: Header) -> int | None:
-        """Return the blob base fee of a block; None before Cancun."""
+        """Return the blob base fee of a block, or None before Cancun."""
         blobs = self.spec.fork_of(header).blobs
         if blobs is None or header.excess_blob_gas is None:
             return None
         return blob_base_fee(header.excess_blob_gas, blobs.fee_fraction)
 
     def max_blob_gas(self, header: Header) -> int:
-        """Return the maximum blob gas of a block; 0 before Cancun."""
+        """Return the maximum blob gas of a block. 0 before Cancun."""
         blobs = self.spec.fork_of(header).blobs
         return 0 if blobs is None else blobs.max * GAS_PER_BLOB
 
-    # --- objects by hash, not before their block is announced -----------------------------------
+    # --- objects of announced blocks, by hash ---------------------------------------------------
 
     def transaction_position(self, hash: Hash32) -> tuple[Hash32, int, int] | None:
         """Return (block hash, block number, index) of a mined transaction."""
@@ -275,7 +275,7 @@ class Queries:
         return None if position is None or position[1] > self.head_number else position
 
     def receipt_json(self, hash: Hash32, with_revert_reason: bool, max_bytes: int | None = None) -> bytes | None:
-        """Return the receipt object of a mined transaction; raises when it exceeds `max_bytes` in the database."""
+        """Return the receipt object of a mined transaction. Raises if it exceeds `max_bytes` in the database."""
         if self.transaction_position(hash) is None:
             return None
         return self.store.receipt_json(hash, with_revert_reason, max_bytes)
@@ -286,5 +286,5 @@ class Queries:
 
 
 def _beneficiary(chain: Chain, header: HashedHeader) -> Address:
-    """Return the account that earned the fees; None for the genesis block, which has no seal."""
+    """Return the account that earned the fees. The genesis block has no seal and returns its coinbase."""
     return header.header.coinbase if header.number == 0 else chain.engine.beneficiary(header)

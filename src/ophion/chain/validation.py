@@ -1,7 +1,7 @@
 """Checks a block's body and results against its header.
 
-The engine has verified the header. Rust checks single transactions (`execute` raises and names one); the rules here
-concern the block as a whole.
+The engine has verified the header, and Rust checks single transactions (`execute` raises an error that names one). The
+rules here concern the block as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_BLOCK_SIZE: Final = 8 * 2**20
 def check_belongs(header: Header, body: Body) -> None:
     """Check that the body matches the header.
 
-    A wrong body does not condemn the block: its hash stands for another body.
+    A wrong body does not make the block itself invalid, because its hash belongs to another body.
     """
     _same("ommers hash", body.ommers_hash, header.ommers_hash)
     _same("transactions root", body.transactions_root, header.transactions_root)
@@ -42,7 +42,7 @@ def check_results(header: Header, execution: Execution) -> None:
     _same("gas used", execution.gas_used, header.gas_used)
     _same("receipts root", execution.receipts_root, header.receipts_root)
     if execution.logs_bloom != header.logs_bloom:
-        # two blooms of 256 bytes would make the message unreadable
+        # do not print both blooms: 256 bytes each would make the message unreadable
         raise InvalidBlock("logs bloom", "another bloom than the logs give")
     if header.requests_hash is not None:
         _same("requests hash", execution.requests_hash, header.requests_hash)

@@ -1,7 +1,7 @@
-"""Rules that existing blocks were made with; a genesis file may change them for later blocks only.
+"""Rules under which existing blocks were produced. A genesis file may change them only for later blocks.
 
 The genesis hash does not cover most of `config`: another chain id or fork block gives the same first block. A database
-continued under such a file would hold blocks that cannot be executed again, so it stores these rules
+continued under such a file would hold blocks that cannot be executed again. So the database stores these rules
 (`docs/decisions/0142-genesis-configuration-check.md`).
 """
 
@@ -26,20 +26,20 @@ RULES_KEY: Final = "rules"
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
 _FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"
-"""With either one, base fees of headers are not checked: it may be switched on later, but not off."""
+"""With one of these options, base fees of headers are not checked. It may be switched on later, but not off."""
 
 Value = int | str | bool | list[Any] | None
 
 
 class Rule(Struct, frozen=True):
-    """A value of a genesis, and the first block or second it affects; None: none so far."""
+    """A value of a genesis, with the first block or second that it affects. None: it affects no block yet."""
 
     value: Value
     block: int | None = 1
     time: int | None = None
 
     def has_begun(self, head: Header) -> bool:
-        """Whether a block up to this one depends on it."""
+        """Whether a block up to `head` depends on this rule."""
         return (self.block is not None and self.block <= head.number) or (
             self.time is not None and self.time <= head.timestamp
         )
@@ -51,7 +51,7 @@ _NOT_SET: Final = Rule(None, None)
 
 
 def lasting_rules(spec: ChainSpec) -> Rules:
-    """Rules that blocks depend on, by their names in a genesis file."""
+    """Return the rules that blocks depend on, by their names in a genesis file."""
     return {"chainId": Rule(spec.chain_id), "consensus": Rule(spec.engine.value), **dict(_forks(spec)), **_engine(spec)}
 
 
@@ -62,11 +62,11 @@ def encode_rules(rules: Rules) -> bytes:
 
 
 def check_rules(record: bytes, given: Rules, head: Header) -> None:
-    """Refuse rules that differ from those of the blocks up to this one."""
+    """Raise an error if the given rules differ from the stored rules for the blocks up to `head`."""
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # a rule that only one side has was added by another version; only transitions come and go
+    # compare all transitions, but other rules only if both sides have them: another version may have other rules
     names = [
         name
         for name in dict.fromkeys((*given, *stored))
@@ -91,7 +91,7 @@ def _shown(rule: Rule) -> str:
 
 
 def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
-    """Return where each fork begins, named or implied by a later one; files may name more or fewer."""
+    """Yield where each fork begins. Includes forks that a later fork implies, because files may omit them."""
     schedule = spec.forks
     has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
     times: dict[Milestone, int | None] = {}
@@ -121,7 +121,7 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
 
 
 def _engine(spec: ChainSpec) -> Rules:
-    """Return what all nodes must agree on; periods, timeouts and limits may change at any time."""
+    """Return the engine rules that all nodes must share. Periods, timeouts and limits may change at any time."""
     if spec.engine is EngineKind.CLIQUE:
         return _epoch("clique", spec.clique or CliqueParameters(), 1)
     rules: dict[str, Rule] = {}
@@ -155,7 +155,7 @@ def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> R
             "validatorselectionmode": None if selection is None else selection.value,
             "validatorcontractaddress": _text(transition.validator_contract),
             "blockreward": transition.block_reward,
-            # a blank one clears it
+            # an empty beneficiary clears the earlier one
             "miningbeneficiary": (_text(transition.mining_beneficiary) or "")
             if transition.sets_mining_beneficiary
             else None,

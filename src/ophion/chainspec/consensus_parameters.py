@@ -1,7 +1,7 @@
 """Parameters of the consensus engines in a genesis file.
 
-They are data; the engine decides what a transition means and when it applies. The spelling `duplicateMesageLimit` of
-the Besu documentation is accepted beside the correct one.
+They are plain data. The engine decides what a transition means and when it applies. The spelling `duplicateMesageLimit`
+of the Besu documentation is accepted too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DEFAULT_EPOCH_LENGTH: Final = 30_000
 
 
 BFT_MIX_HASH: Final = b"ctical byzantine fault tolerance"
-"""Marks headers of IBFT 2.0 and QBFT."""
+"""The mix hash of IBFT 2.0 and QBFT headers."""
 
 
 class EngineKind(Enum):
-    """Consensus engine of a genesis, in order of precedence when it names several."""
+    """Consensus engine of a genesis. If a genesis names several, the first in this order applies."""
 
     ETHASH = "ethash"
     IBFT2 = "ibft2"
@@ -33,14 +33,14 @@ class EngineKind(Enum):
 
 
 class EthashParameters(Struct, frozen=True):
-    """Proof of work."""
+    """Parameters of proof of work."""
 
     fixed_difficulty: int | None = None
-    """Difficulty of every block; None: the formulas of the main network."""
+    """Difficulty of every block. None uses the formulas of the main network."""
 
 
 class CliqueTransition(Struct, frozen=True):
-    """A change of Clique parameters at a block; None keeps a value."""
+    """A change of Clique parameters at a block. None keeps the previous value."""
 
     block: int
     period_s: int | None
@@ -48,12 +48,12 @@ class CliqueTransition(Struct, frozen=True):
 
 
 class CliqueParameters(Struct, frozen=True):
-    """Proof of authority (EIP-225)."""
+    """Parameters of Clique, proof of authority (EIP-225)."""
 
     period_s: int = 15
-    """Minimum seconds between blocks; 0 (geth only) seals when there are transactions."""
+    """Minimum seconds between blocks. With 0 (geth only), blocks are sealed when there are transactions."""
     epoch_length: int = DEFAULT_EPOCH_LENGTH
-    """Blocks between checkpoints, which reset votes and list the signers."""
+    """Blocks between epoch blocks, which reset votes and list the signers."""
     create_empty_blocks: bool = True
     transitions: tuple[CliqueTransition, ...] = ()
 
@@ -85,56 +85,56 @@ class HeaderForm(Enum):
     """Fields after the base fee in BFT headers from Shanghai on; see `consensus.header_form`."""
 
     FULL = "full"
-    """Those of the forks."""
+    """All fields of the forks."""
     SHORT = "short"
-    """None."""
+    """No fields after the base fee."""
     SHORT_BLOBS = "short-blobs"
-    """None in Shanghai, blob gas used and excess blob gas from Cancun on."""
+    """No fields in Shanghai; blob gas used and excess blob gas from Cancun on."""
 
 
 class BftTransition(Struct, frozen=True):
-    """A change of BFT parameters; None keeps a value."""
+    """A change of BFT parameters. None keeps the previous value."""
 
     block: int
-    """Block number, or a timestamp near time-based forks (consensus.md 5.5)."""
+    """Block number, or a timestamp if the nearest earlier fork is by time (consensus.md 5.5)."""
     validators: tuple[Address, ...] | None = None
     block_period_s: int | None = None
     block_period_ms: int | None = None
     empty_block_period_s: int | None = None
     block_reward: int | None = None
     sets_mining_beneficiary: bool = False
-    """Whether the entry names a beneficiary; a blank one clears it."""
+    """Whether the transition sets a beneficiary. An empty one clears it."""
     mining_beneficiary: Address | None = None
     validator_selection: ValidatorSelection | None = None
     validator_contract: Address | None = None
 
 
 class BftParameters(Struct, frozen=True):
-    """IBFT 2.0 and QBFT."""
+    """Parameters of IBFT 2.0 and QBFT."""
 
     block_period_s: int = 1
     epoch_length: int = DEFAULT_EPOCH_LENGTH
     request_timeout_s: int = 1
-    """Timeout of round 0; each further round doubles it."""
+    """Timeout of round 0 in seconds. Each further round doubles it."""
     message_queue_limit: int = 1000
     duplicate_message_limit: int = 100
     future_messages_limit: int = 1000
     future_messages_max_distance: int = 10
     gossiped_history_limit: int = 1000
     block_reward: int = 0
-    """In wei."""
+    """Block reward in wei."""
     mining_beneficiary: Address | None = None
-    """Receives fees and reward instead of the proposer."""
+    """Address that receives fees and reward instead of the proposer."""
     block_period_ms: int = 0
-    """Tests only: replaces the period in seconds when above 0."""
+    """Block period in milliseconds, for tests. Replaces the period in seconds when above 0."""
     empty_block_period_s: int = 0
-    """QBFT: seconds between empty blocks; 0: as for other blocks."""
+    """Seconds between empty blocks in QBFT. 0 means the same period as for other blocks."""
     validator_contract: Address | None = None
-    """QBFT: contract that lists the validators."""
+    """Contract that lists the validators of a QBFT network."""
     start_block: int = 0
-    """QBFT: first block after a migration from IBFT 2.0; 0: none."""
+    """First QBFT block after a migration from IBFT 2.0. 0 means no migration."""
     header_form: HeaderForm | None = None
-    """Form of the first header from Shanghai on; None: not specified."""
+    """Form of the first header from Shanghai on. None: not specified."""
     transitions: tuple[BftTransition, ...] = ()
 
 
@@ -144,10 +144,10 @@ def read_ethash(members: Members) -> EthashParameters:
 
 
 def read_clique(members: Members, transitions: list[Members]) -> CliqueParameters:
-    """Read `config.clique`, also with geth's spellings `period` and `epoch`."""
+    """Read `config.clique`. Accepts geth's spellings `period` and `epoch`."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
-    # only geth has period 0: a block whenever there are transactions
+    # only geth allows period 0, which produces a block whenever there are transactions
     geth_period = members.number("period", bits=31)
     geth_epoch = members.number("epoch", bits=63, minimum=1)
     if period is not None and geth_period is not None and period != geth_period:
@@ -257,12 +257,12 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
         except HexError as error:
             raise entry.invalid(f"validators[{index}]", value, error.problem) from error
     if not addresses or len(set(addresses)) != len(addresses):
-        raise entry.invalid("validators", values, "at least one is needed, and none twice")
+        raise entry.invalid("validators", values, "at least one is needed, without duplicates")
     return tuple(addresses)
 
 
 def _by_block(transitions: list[Members]) -> list[Members]:
-    """Return the entries by block, which must be present, positive and unique."""
+    """Return the entries sorted by block. The block must be present, positive and unique."""
     seen: set[int] = set()
     keyed: list[tuple[int, Members]] = []
     for entry in transitions:
@@ -278,5 +278,5 @@ def _by_block(transitions: list[Members]) -> list[Members]:
 
 
 def _first(*values: int | None) -> int:
-    """Return the first value that is set; the last always is."""
+    """Return the first value that is set. The last value is always set."""
     return next(value for value in values if value is not None)

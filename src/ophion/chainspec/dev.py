@@ -4,8 +4,8 @@
 difficulty 100, three funded accounts. By default all forks to Osaka are active from the start, and the ten accounts of
 other development nodes are funded as well.
 
-The base fee starts at 7 wei and stays there: an eighth of it is 0 in whole wei, and no block fills half of the gas
-limit. Libraries would take a base fee of 0 for a chain without EIP-1559.
+The base fee starts at 7 wei and stays there, because an eighth of it is 0 in whole wei and no block fills half of the
+gas limit. It is not 0, because libraries would then assume a chain without EIP-1559.
 
 The keys of the accounts are public, for tests only.
 """
@@ -126,11 +126,11 @@ MNEMONIC_ACCOUNTS: Final = tuple(
 """The first ten accounts of the mnemonic of other development nodes, at m/44'/60'/0'/0/n."""
 
 DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
-"""All accounts in the order of `eth_accounts`: tools use the first, which elsewhere is the mnemonic's."""
+"""All accounts in the order of `eth_accounts`. Tools use the first one, so the mnemonic's accounts come first."""
 
 _BASE_FEE: Final = 7
 
-# (value of --dev-fork, configuration key of the latest fork at genesis)
+# maps the value of --dev-fork to the configuration key of the latest fork at genesis
 _FORK_KEYS: Final = {
     "frontier": None,
     "homestead": "homesteadBlock",
@@ -152,12 +152,12 @@ DEV_FORKS: Final = tuple(_FORK_KEYS)
 
 
 def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
-    """Return the funded accounts: up to Petersburg those of Pantheon 1.2."""
+    """Return the funded accounts. Up to Petersburg they are the accounts of Pantheon 1.2."""
     return DEV_ACCOUNTS if Milestone[fork.upper()] > Milestone.PETERSBURG else ORIGINAL_ACCOUNTS
 
 
 def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
-    """Return the development network with every fork up to the named one active from genesis.
+    """Return the development network with every fork up to `fork` active from genesis.
 
     `overrides` replace members of its `config`, such as the chain id.
     """
@@ -165,12 +165,12 @@ def dev_genesis(fork: str = DEFAULT_DEV_FORK, overrides: Iterable[tuple[str, int
 
 
 def dev_document(fork: str = DEFAULT_DEV_FORK) -> dict[str, Any]:
-    """The genesis file of the development network, for presets that change it."""
+    """Return the genesis file of the development network, for presets that change it."""
     return _document(fork.lower())
 
 
 def check_network(name: str) -> None:
-    """Whether a network is built in; public ones are refused by name."""
+    """Raise `GenesisError` unless the network is built in."""
     folded = name.lower()
     if folded == DEV_NETWORK:
         return
@@ -192,7 +192,7 @@ def _document(fork: str) -> dict[str, Any]:
         if name == fork:
             break
     if "eip158Block" in config:
-        config["eip155Block"] = 0  # no effect here; admin_nodeInfo shows it
+        config["eip155Block"] = 0  # has no effect here, but admin_nodeInfo shows it
     config["daoForkBlock"] = 0
     config["contractSizeLimit"] = 2147483647
     config["ethash"] = {"fixeddifficulty": 100}

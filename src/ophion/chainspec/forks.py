@@ -1,8 +1,8 @@
 """Forks of Ethereum from Frontier to Osaka, and their activation.
 
-A `Milestone` is a change of the rules; a `ForkSchedule` has its block or time on a network. A later milestone implies
-all earlier ones, so the active one is the latest that has begun. Glacier forks only change the difficulty bomb and BPO
-forks only blob parameters: the EVM gets the fork beneath them.
+A `Milestone` is a change of the rules. A `ForkSchedule` maps milestones to their block or time on a network. A later
+milestone implies all earlier ones, so the active one is the latest that has begun. Glacier forks only change the
+difficulty bomb, and BPO forks only change blob parameters. The EVM uses the previous fork for both.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _BOMB_DELAYS: Final = {
 
 
 class BlobParameters(Struct, frozen=True):
-    """Target and maximum of blobs per block, and the update rate of their price (EIP-4844, EIP-7840)."""
+    """Target and maximum of blobs per block, and the update rate of the blob price (EIP-4844, EIP-7840)."""
 
     target: int
     max: int
@@ -87,7 +87,7 @@ class Fork(Struct, frozen=True):
     bomb_delay: int
     """Delay of the difficulty bomb in blocks."""
     blobs: BlobParameters | None
-    """From Cancun on."""
+    """Blob parameters. None before Cancun."""
 
     def has(self, milestone: Milestone) -> bool:
         """Whether this milestone is active."""
@@ -95,12 +95,12 @@ class Fork(Struct, frozen=True):
 
 
 def evm_rules(milestone: Milestone) -> str:
-    """Return the EVM's name of a milestone."""
+    """Return the name that the EVM uses for a milestone."""
     return _EVM_RULES.get(milestone, milestone.name.lower())
 
 
 class ForkSchedule(Struct, frozen=True, dict=True):
-    """Activation block, or later time, of each milestone."""
+    """Activation block or time of each milestone. Later milestones activate by time."""
 
     blocks: dict[Milestone, int]
     times: dict[Milestone, int] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class ForkSchedule(Struct, frozen=True, dict=True):
     def at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
         """Return the rules of the block with this number and timestamp.
 
-        `merged`: the block comes after the merge, which neither number nor time shows.
+        `merged` says whether the block comes after the merge, which neither number nor time shows.
         """
         for time, milestone in self._by_time:
             if timestamp >= time:
@@ -134,7 +134,7 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return self._forks[Milestone.FRONTIER]
 
     def counts_time(self, value: int) -> bool:
-        """Whether an engine transition with this `block` is by time, like the nearest fork before it."""
+        """Whether the `block` of an engine transition is a timestamp, like that of the nearest earlier fork."""
         times = [time for time in self.times.values() if time <= value]
         blocks = [block for block in self.blocks.values() if block <= value]
         return bool(times) and max(times) >= max(blocks, default=0)
@@ -148,5 +148,5 @@ class ForkSchedule(Struct, frozen=True, dict=True):
 
 
 def _latest_first(begins: dict[Milestone, int]) -> tuple[tuple[int, Milestone], ...]:
-    """The latest is the one most often active."""
+    """Sort milestones latest first, because the latest is usually active."""
     return tuple((begins[milestone], milestone) for milestone in sorted(begins, reverse=True))

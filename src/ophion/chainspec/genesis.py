@@ -1,6 +1,6 @@
 """A genesis file: the rules of a network, its first header and its first accounts (operations.md 4.1).
 
-The extension computes the state root; `Genesis.header` receives it.
+The extension computes the state root, which callers pass to `Genesis.header`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GenesisAccount(Struct, frozen=True):
     balance: int
     code: bytes
     storage: tuple[tuple[Hash32, Hash32], ...]
-    """(slot, value), without zero values."""
+    """Storage as (slot, value), without zero values."""
 
 
 class Genesis(Struct, frozen=True):
@@ -64,10 +64,10 @@ class Genesis(Struct, frozen=True):
     parent_beacon_block_root: Hash32
     accounts: tuple[GenesisAccount, ...]
     warnings: tuple[str, ...] = ()
-    """Warnings for the operator: comments, unknown members."""
+    """Warnings for the operator, such as comments and unknown members."""
 
     def header(self, state_root: Hash32) -> Header:
-        """Return the first header; its fields depend on the forks active at its timestamp."""
+        """Return the first header. Its fields depend on the forks active at its timestamp."""
         fork = self.spec.fork_at(0, self.timestamp, self.difficulty == 0 and _merges(self.spec))
         is_cancun = fork.has(Milestone.CANCUN)
         return Header(
@@ -100,7 +100,7 @@ def _merges(spec: ChainSpec) -> bool:
 
 
 def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[tuple[str, int]] = ()) -> Genesis:
-    """Read a genesis file; `GenesisError` names the wrong member in one line.
+    """Read a genesis file. `GenesisError` names the wrong member in one line.
 
     `overrides` replace members of its `config`.
     """
@@ -119,7 +119,7 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
 
 
 def _unusual(genesis: Genesis) -> Iterator[str]:
-    """interface.md fixes three members of a BFT genesis; other clients may check them."""
+    """Yield warnings about three members that interface.md prescribes in a BFT genesis. Clients may check them."""
     if genesis.spec.engine not in (EngineKind.IBFT2, EngineKind.QBFT):
         return
     required = {
@@ -144,11 +144,11 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
-    """The price grows e-fold per fraction: beyond 88 of them it exceeds 127 bits."""
+    """Read the excess blob gas. Limited to 88 fee fractions, because the e-fold growth then exceeds 127 bits."""
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:
-        raise top.invalid("excessBlobGas", excess, f"makes a price beyond all money; at most {most - 1}")
+        raise top.invalid("excessBlobGas", excess, f"makes the blob price too high; at most {most - 1}")
     return excess
 
 
@@ -208,7 +208,7 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
         value = alloc.get(key)
         if not isinstance(value, Folded):
             raise alloc.invalid(key, value, "must be an object")
-        # not a child of alloc: accounts may have other members (privateKey, comment) without a warning
+        # a separate `Members`, so that other members of accounts (privateKey, comment) cause no warning
         accounts[address] = _read_account(address, Members(value, alloc.path(key)))
     return tuple(accounts.values())
 
@@ -259,10 +259,10 @@ def _word(value: Any) -> Hash32 | None:
 
 
 def check_stored(given: Hash32, stored: Hash32) -> None:
-    """Refuse a genesis that differs from the genesis block of the database."""
+    """Raise an error if a genesis differs from the genesis block of the database."""
     if given != stored:
         raise GenesisError(
             "Supplied genesis block does not match stored chain data. "
             f"Supplied: 0x{given.hex()}, stored: 0x{stored.hex()}. "
-            "Use another data path (--data-path) or the genesis file the data was made with (--genesis-file)."
+            "Use another data path (--data-path) or the original genesis file (--genesis-file)."
         )

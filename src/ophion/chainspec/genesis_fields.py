@@ -1,10 +1,10 @@
 """Genesis JSON as objects that are read by name.
 
-Keys are case-insensitive at every depth and folded to lower case here. A `Members` records the keys that were read; the
-rest are unknown. Every error has the path of the member.
+Keys are case-insensitive at every depth and converted to lower case here. `Members` records the keys that were read;
+other keys are unknown. Every error has the path of the member.
 
-JSON permits repeated keys, and people repeat comments. A repeated key is an error when it is read, because its value is
-ambiguous; otherwise a warning.
+JSON permits repeated keys, and files often repeat comments. A repeated key is an error when it is read, because its
+value is ambiguous; otherwise it is a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ophion.primitives.hexcodec import HexError, parse_data_lenient, strip_prefi
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 
 MAX_DEPTH: Final = 32
-"""Deeper JSON is refused before the parser reads it; a genesis needs far less."""
+"""Limit of nesting. Deeper JSON is refused before parsing; a genesis needs far less."""
 
 # an unterminated string or comment matches to the end, so that no text is scanned twice
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*|/\*(?:.*?\*/|.*)|[\[\]{}]', re.DOTALL)
@@ -33,7 +33,7 @@ _MAX_NAMED: Final = 5
 
 
 class Folded(dict[str, Any]):
-    """A JSON object with lower-case keys that records their spelling, and which are repeated."""
+    """A JSON object with lower-case keys. Records the original spelling and the repeated keys."""
 
     __slots__ = ("repeated", "spelling")
 
@@ -49,7 +49,7 @@ class Folded(dict[str, Any]):
             self.spelling[folded] = key
 
     def refuse_repeated(self, key: str) -> None:
-        """Raise `GenesisError` when a folded key has more than one value."""
+        """Raise `GenesisError` when a key has more than one value."""
         if key in self.repeated:
             raise GenesisError(
                 f"Invalid genesis file: member '{_shown(self.repeated[key])}' appears twice in one object (keys are "
@@ -59,9 +59,9 @@ class Folded(dict[str, Any]):
 
 
 def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
-    """Return the object of a genesis file, and warnings; `GenesisError` names line and column.
+    """Return the object of a genesis file, and warnings. `GenesisError` names line and column.
 
-    The warning about repeated members applies when none of them is read.
+    Repeated members cause only a warning, unless one of them is read.
     """
     if isinstance(text, bytes):
         try:
@@ -72,9 +72,9 @@ def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     repeated: dict[str, str] = {}
 
     def folded(pairs: list[tuple[str, Any]]) -> Folded:
-        made = Folded(pairs)
-        repeated.update(made.repeated)
-        return made
+        folded = Folded(pairs)
+        repeated.update(folded.repeated)
+        return folded
 
     try:
         value = json.loads(text, object_pairs_hook=folded, parse_constant=_refuse_constant, parse_int=_integer)
@@ -103,10 +103,10 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _without_comments(text: str) -> tuple[str, bool]:
-    """Return the text with comments blanked out (positions stay); refuses deep nesting."""
+    """Replace comments with blanks, so that positions stay. Raises an error for deep nesting."""
     depth = 0
     pieces: list[str] = []
-    kept = 0
+    copied = 0
     for match in _TOKENS.finditer(text):
         token = match[0]
         first = token[0]
@@ -121,12 +121,12 @@ def _without_comments(text: str) -> tuple[str, bool]:
         elif first in "}]":
             depth -= 1
         elif first == "/":
-            pieces.append(text[kept : match.start()])
+            pieces.append(text[copied : match.start()])
             pieces.append(re.sub(r"[^\n]", " ", token))
-            kept = match.end()
+            copied = match.end()
     if not pieces:
         return text, False
-    pieces.append(text[kept:])
+    pieces.append(text[copied:])
     return "".join(pieces), True
 
 
@@ -142,7 +142,7 @@ class Members:
         self._children: dict[str, Members] = {}
 
     def get(self, name: str) -> Any:
-        """Return the raw value; None when absent or null."""
+        """Return the raw value, or None if it is absent or null."""
         key = name.lower()
         self._asked.add(key)
         self._values.refuse_repeated(key)
@@ -157,7 +157,7 @@ class Members:
         return list(self._values)
 
     def unknown(self) -> list[str]:
-        """Return the paths of members that were not read, here and below, as the file spells them."""
+        """Return the paths of all members that were not read, including nested ones, in their original spelling."""
         own = [self.path(_shown(self._values.spelling[key])) for key in self._values if key not in self._asked]
         return own + [path for child in self._children.values() for path in child.unknown()]
 
@@ -186,7 +186,7 @@ class Members:
         return self._child(name, value)
 
     def children(self, name: str) -> list[Members]:
-        """Return a list of objects; empty when absent."""
+        """Return a list of objects. Empty when absent."""
         value = self.get(name)
         if value is None:
             return []
@@ -200,14 +200,14 @@ class Members:
         return result
 
     def _child(self, name: str, values: Folded) -> Members:
-        """Return the same object each time, so that its read keys are known at the end."""
+        """Return the same object each time, so that it records all keys that were read."""
         key = name.lower()
         if key not in self._children:
             self._children[key] = Members(values, self.path(name))
         return self._children[key]
 
     def number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """Read a JSON number, or text: hexadecimal after 0x, else decimal."""
+        """Read a JSON number or text: hexadecimal after 0x, otherwise decimal."""
         value = self.get(name)
         if value is None:
             return None
@@ -226,7 +226,7 @@ class Members:
         return self._bounded(name, value, number, bits, 0)
 
     def plain_number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """Read a JSON number: the only form of fork activations."""
+        """Read a JSON number. Fork activations have no other form."""
         value = self.get(name)
         if value is None:
             return None
@@ -235,7 +235,7 @@ class Members:
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def flag(self, name: str) -> bool:
-        """Read true or false; false when absent."""
+        """Read true or false. False when absent."""
         value = self.get(name)
         if value is None:
             return False
@@ -265,7 +265,7 @@ class Members:
             raise self.invalid(name, value, error.problem) from error
 
     def address(self, name: str) -> Address | None:
-        """Read an address; blank text counts as absent."""
+        """Read an address. Blank text counts as absent."""
         value = self.get(name)
         if isinstance(value, str) and not value.strip():
             return None
@@ -287,13 +287,13 @@ class Members:
 
 
 def parse_address_lenient(text: str) -> Address:
-    """Read an address with optional prefix; a shorter one is padded with zeros on the left, as Besu does."""
+    """Read an address with optional prefix. Pads a shorter one with zeros on the left, as Besu does."""
     digits = strip_prefix(text)
     return parse_data_lenient(digits.rjust(2 * ADDRESS_LENGTH, "0") if digits else text, ADDRESS_LENGTH)
 
 
 def as_number(value: Any) -> int | None:
-    """Return the integer of a JSON number or of its text form (0x hexadecimal, else decimal); None otherwise."""
+    """Return the integer of a JSON number or of text (0x hexadecimal, otherwise decimal). None for other values."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -307,7 +307,7 @@ def as_number(value: Any) -> int | None:
 
 
 def _shown(value: Any) -> str:
-    """Show a value in a message: one short line without control characters."""
+    """Format a value for a message: one short line without control characters."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

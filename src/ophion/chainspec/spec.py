@@ -1,7 +1,7 @@
 """`ChainSpec`: all rules of a network in one frozen value.
 
-`read_spec` reads it from `config` of a genesis file (keys of consensus.md 5.4). It refuses what a private network
-cannot use here, instead of failing at a later block.
+`read_spec` reads it from `config` of a genesis file (keys of consensus.md 5.4). It refuses rules that this node does
+not support, instead of failing at a later block.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TIME_FORKS: Final = (
     ("bpo5Time", Milestone.BPO5),
 )
 _UNSUPPORTED_FORKS: Final = ("amsterdamTime", "futureEipsTime", "experimentalEipsTime")
-# read by other clients only, or without effect: known, so that there is no warning
+# keys that only other clients read, or that have no effect: listed here to avoid a warning
 _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyPassed")
 
 
@@ -72,15 +72,15 @@ class ChainSpec(Struct, frozen=True):
     ibft2: BftParameters | None = None
     qbft: BftParameters | None = None
     terminal_total_difficulty: int | None = None
-    """Total difficulty that ends proof of work; None: the network never merges."""
+    """Total difficulty that ends proof of work. None: the network never merges."""
     dao_fork_block: int | None = None
-    """Block of the DAO fork; None: no such fork."""
+    """Block of the DAO fork. None: no such fork."""
     contract_size_limit: int | None = None
-    """Maximum code size of a contract; None: the limit of the fork (24,576 from Spurious Dragon on)."""
+    """Maximum code size of a contract. None: the limit of the fork (24,576 from Spurious Dragon on)."""
     zero_base_fee: bool = False
-    """The base fee is 0 in every block after genesis; headers are not checked for it."""
+    """Whether the base fee is 0 in every block after genesis. Headers are then not checked for it."""
     fixed_base_fee: bool = False
-    """The base fee is the node's minimum gas price; headers are not checked for it."""
+    """Whether the base fee is the node's minimum gas price. Headers are then not checked for it."""
     initial_base_fee: int = DEFAULT_BASE_FEE
     """Base fee of the first London block."""
     deposit_contract: Address | None = None
@@ -88,13 +88,13 @@ class ChainSpec(Struct, frozen=True):
     consolidation_request_contract: Address | None = None
     bootnodes: tuple[str, ...] = ()
     names_chain_id: bool = True
-    """Whether the genesis has a chain id; otherwise transactions and code use a default."""
+    """Whether the genesis has a chain id. Otherwise transactions and code use a default."""
     is_dev: bool = False
-    """The built-in development network, whose blocks need no proof of work."""
+    """Whether this is the built-in development network, whose blocks need no proof of work."""
     fork_blocks: tuple[int, ...] = ()
-    """Distinct fork blocks above 0, ascending: one half of the fork id (EIP-2124)."""
+    """Distinct fork blocks above 0 in ascending order. Part of the fork id (EIP-2124)."""
     fork_times: tuple[int, ...] = ()
-    """Distinct fork times above 0, ascending: the other half."""
+    """Distinct fork times above 0 in ascending order. Part of the fork id."""
     config: dict[str, Any] = field(default_factory=dict)
     """The `config` object as written, for display only."""
 
@@ -104,11 +104,11 @@ class ChainSpec(Struct, frozen=True):
         return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "config")
 
     def fork_at(self, number: int, timestamp: int, merged: bool = False) -> Fork:
-        """Return the rules of the block with this number and timestamp; see `ForkSchedule.at`."""
+        """Return the rules of the block with this number and timestamp. See `ForkSchedule.at`."""
         return self.forks.at(number, timestamp, merged)
 
     def fork_of(self, header: Header) -> Fork:
-        """Return the rules of a block. Difficulty is zero after the merge only."""
+        """Return the rules of a block. Difficulty zero means that the block is after the merge."""
         merged = header.difficulty == 0 and self.terminal_total_difficulty is not None
         return self.forks.at(header.number, header.timestamp, merged)
 
@@ -174,7 +174,7 @@ def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...
     numbers: list[tuple[str, int]] = []
     for key, milestone in BLOCK_FORKS:
         name = "constantinopleFixBlock" if key == "petersburgBlock" and not config.has(key) else key
-        # only the DAO fork may be negative, which means that there is none
+        # only the DAO fork may be negative, which means that the network has no DAO fork
         number = config.plain_number(name, minimum=-(2**63) if key == "daoForkBlock" else 0)
         if number is None or (key == "daoForkBlock" and (number <= 0 or config.get("daoForkSupport") is False)):
             continue

@@ -1,7 +1,7 @@
 """System contracts that the protocol calls in every block, as published in the EIPs.
 
-A network with these forks from the start has them in its genesis: calls to a missing contract have no effect. The
-built-in development network has them; other genesis files may.
+A genesis that starts with the forks of these contracts should contain them. Calls to a missing contract have no effect.
+The built-in development network contains them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SYSTEM_CONTRACTS: Final = (
         ),
     ),
     SystemContract(
-        "Withdrawals asked for by contracts (EIP-7002).",
+        "Withdrawals requested by contracts (EIP-7002).",
         Milestone.PRAGUE,
         bytes.fromhex("00000961ef480eb55e80d19ad83579a64c007002"),
         bytes.fromhex(
@@ -61,7 +61,7 @@ SYSTEM_CONTRACTS: Final = (
         ),
     ),
     SystemContract(
-        "Consolidations asked for by contracts (EIP-7251).",
+        "Consolidations requested by contracts (EIP-7251).",
         Milestone.PRAGUE,
         bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a590007251"),
         bytes.fromhex(

@@ -27,7 +27,7 @@ class Basics(Options):
     """General."""
 
     help: bool = option(
-        "--help", "-h", default=False, metavar="", help="Show this help, or that of the command, and exit."
+        "--help", "-h", default=False, metavar="", help="Show this help, or the help of the command, and exit."
     )
     version: bool = option("--version", "-V", default=False, metavar="", help="Show the version and exit.")
     config_file: Path | None = option(
@@ -130,7 +130,7 @@ class _Reader:
             elif self.result.command is not None:
                 self.result.problems.append(f"Unmatched argument: '{word}'")
             elif not self._has_unknown_word:
-                self._has_unknown_word = True  # later words belong to the unknown word
+                self._has_unknown_word = True  # do not report later words: they may belong to the unknown word
                 self.result.problems.append(_unknown(word, self._siblings))
 
     def _enter(self, chosen: Family | Command) -> None:

@@ -42,19 +42,19 @@ class BenchOptions(Options):
         help="Key of an account that pays, where transactions cost something."
         " (default: that of a published test account, which has funds on networks of the quickstart and of `dev`)",
     )
-    token_file: Path | None = option("--token-file", default=None, help="File with the token that the node asks for.")
+    token_file: Path | None = option("--token-file", default=None, help="File with the token that the node requires.")
     step_s: float = option(
-        "--step-seconds", default=5.0, check=at_least(1), metavar="SECONDS", help="How long each rate is tried."
+        "--step-seconds", default=5.0, check=at_least(1), metavar="SECONDS", help="Seconds to try each rate."
     )
     budget_s: float = option(
         "--search-seconds",
         default=120.0,
         check=at_least(1),
         metavar="SECONDS",
-        help="After so long no further rate is tried; the best one is still confirmed.",
+        help="Time limit of the search in seconds; the best rate is still confirmed afterwards.",
     )
     most: int | None = option(
-        "--max-rate", default=None, check=at_least(1), help="Transactions a second that are never exceeded."
+        "--max-rate", default=None, check=at_least(1), help="Maximum rate to try, in transactions per second."
     )
     target: Path | None = option(
         "--to", default=None, metavar="DIRECTORY", help="Write report.json and report.html into this directory."
@@ -84,7 +84,7 @@ async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | N
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
-    chain_id = int(await node.call("eth_chainId"), 16)  # its error explains why the node does not answer
+    chain_id = int(await node.call("eth_chainId"), 16)  # first call: its error explains why the node does not answer
     subject = Subject(
         options.url,
         await _client(node),
@@ -115,7 +115,7 @@ async def _client(node: JsonRpcConnection) -> str:
 
 
 async def _published(node: JsonRpcConnection) -> PrivateKey | None:
-    """Return a funded test account with a public key, or None if the network has none."""
+    """Return a funded test account whose private key is public, or None if the network has none."""
     account = ORIGINAL_ACCOUNTS[1]
     balance = int(await node.call("eth_getBalance", data(account.address), "latest"), 16)
     return PrivateKey(account.private_key) if balance else None
@@ -147,7 +147,7 @@ def _write(file: Path, content: bytes) -> None:
 COMMANDS = (
     Command(
         "bench",
-        "Find the highest rate of transactions that a network takes steadily, and what limits it.",
+        "Find the highest transaction rate that a network sustains, and its bottleneck.",
         bench,
         BenchOptions,
         examples=(

@@ -52,7 +52,7 @@ class BlockImportOptions(Options):
         "--format",
         default=BlockFormat.RLP,
         hidden=True,
-        help="RLP, or JSON: a description from which blocks are made, for tests.",
+        help="RLP blocks, or a JSON description of blocks to produce, for tests.",
     )
 
 
@@ -166,7 +166,7 @@ class BlockExportOptions(Options):
         "--start-block",
         default=None,
         check=at_least(0),
-        help="First block to export; with it the file is appended to instead of replaced. (default: 0)",
+        help="First block to export; with this option the command appends to the file. (default: 0)",
     )
     end_block: int | None = option(
         "--end-block", default=None, check=at_least(0), help="First block not to export. (default: after the head)"

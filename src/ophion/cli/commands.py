@@ -10,9 +10,9 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         Family("dev", "Start a development node with every service enabled.", "ophion.cli.dev"),
-        Family("bench", "Find the highest steady transaction rate of a network.", "ophion.cli.bench"),
+        Family("bench", "Find the highest transaction rate that a network sustains.", "ophion.cli.bench"),
         Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
-        Family("doctor", "Check the nodes of a network and report whether it makes blocks.", "ophion.cli.doctor"),
+        Family("doctor", "Check the nodes of a network and report whether it produces blocks.", "ophion.cli.doctor"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
         Family("migrate", "Move a chain of Besu, geth or GoQuorum to Ophion.", "ophion.cli.migrate"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),

@@ -22,18 +22,18 @@ class DevOptions(Options):
     preset: DevPreset | None = option(
         "--preset", default=None, help="Chain id, accounts, prices and name as Anvil or Hardhat's node have them."
     )
-    mnemonic: str | None = option("--mnemonic", "-m", default=None, metavar="WORDS", help="Words of the accounts.")
-    accounts: int | None = option("--accounts", "-a", default=None, help="How many accounts are derived.")
-    balance: float | None = option("--balance", default=None, metavar="ETHER", help="Ether of each account.")
+    mnemonic: str | None = option("--mnemonic", "-m", default=None, metavar="WORDS", help="Mnemonic of the accounts.")
+    accounts: int | None = option("--accounts", "-a", default=None, help="Number of accounts to derive.")
+    balance: float | None = option("--balance", default=None, metavar="ETHER", help="Balance of each account in ether.")
     derivation_path: str | None = option(
-        "--derivation-path", default=None, metavar="PATH", help="Path of the accounts; their number is added."
+        "--derivation-path", default=None, metavar="PATH", help="Derivation path of the accounts, without the index."
     )
     chain_id: int | None = option("--chain-id", default=None, help="Chain id; 31337 with a preset.")
     host: str | None = option("--host", default=None, help="Address on which JSON-RPC listens.")
     port: int | None = option("--port", "-p", default=None, help="Port of JSON-RPC over HTTP.")
-    no_mining: bool = option("--no-mining", "--no-mine", default=False, help="Make blocks only on demand.")
+    no_mining: bool = option("--no-mining", "--no-mine", default=False, help="Produce blocks only on demand.")
     block_time: float | None = option(
-        "--block-time", "-b", default=None, metavar="SECONDS", help="Make a block every so many seconds."
+        "--block-time", "-b", default=None, metavar="SECONDS", help="Seconds between blocks."
     )
     hardfork: str | None = option("--hardfork", default=None, metavar="FORK", help="Latest fork of the chain.")
     timestamp: int | None = option("--timestamp", default=None, help="Timestamp of the genesis block.")
@@ -41,18 +41,16 @@ class DevOptions(Options):
     base_fee: int | None = option(
         "--block-base-fee-per-gas", "--base-fee", default=None, metavar="WEI", help="Base fee of the genesis block."
     )
-    code_size_limit: int | None = option("--code-size-limit", default=None, help="Most bytes of a contract's code.")
-    is_unlimited: bool = option("--disable-code-size-limit", default=False, help="Let contracts have code of any size.")
+    code_size_limit: int | None = option("--code-size-limit", default=None, help="Maximum bytes of a contract's code.")
+    is_unlimited: bool = option("--disable-code-size-limit", default=False, help="Allow contract code of any size.")
     order: DevOrder | None = option("--order", default=None, help="Order of transactions in blocks.")
     auto_impersonate: bool = option(
-        "--auto-impersonate", default=False, help="Take transactions of all accounts unsigned."
+        "--auto-impersonate", default=False, help="Accept unsigned transactions of all accounts."
     )
-    state: Path | None = option(
-        "--state", default=None, help="File that is loaded at the start and written at the end."
-    )
-    load_state: Path | None = option("--load-state", default=None, help="File that is loaded at the start.")
-    dump_state: Path | None = option("--dump-state", default=None, help="File that is written at the end.")
-    config_out: Path | None = option("--config-out", default=None, help="JSON file that gets accounts and keys.")
+    state: Path | None = option("--state", default=None, help="State file, loaded at the start and written at the end.")
+    load_state: Path | None = option("--load-state", default=None, help="State file to load at the start.")
+    dump_state: Path | None = option("--dump-state", default=None, help="State file to write at the end.")
+    config_out: Path | None = option("--config-out", default=None, help="JSON file to write accounts and keys to.")
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
 
     def tokens(self) -> list[str]:

@@ -38,7 +38,7 @@ class DoctorOptions(Options):
         "--token-file", default=None, help="File with a token, for nodes with authentication."
     )
     wait_s: float = option(
-        "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="How long to wait for a new block."
+        "--wait", default=4.0, check=at_least(0), metavar="SECONDS", help="Seconds to wait for a new block."
     )
 
     def problems(self) -> Iterator[str]:
@@ -87,7 +87,7 @@ def examine(url: str, now: float, token: str | None = None) -> CheckedNode:
         checked.problem = escape_untrusted(error)
         return checked
     except (ValueError, LookupError, TypeError):
-        checked.problem = "its answers are not those of an Ethereum node"
+        checked.problem = "its responses are not those of an Ethereum node"
         return checked
     for method in _STATUS:
         try:
@@ -154,7 +154,7 @@ def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
                     f"The clock of validator {member.address} is about {abs(lead):.0f} s {word} others: set it right."
                 )
             elif member.is_passed_over:
-                line = f"Validator {member.address} is offline and passed over until it sends messages again."
+                line = f"Validator {member.address} is offline and skipped until it sends messages again."
             else:
                 continue
             if line not in shown:
@@ -168,7 +168,7 @@ def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
     if not statuses:
         yield (
             "These nodes do not report what consensus waits for: on networks with IBFT 2.0 or QBFT enable that API"
-            " group (--rpc-http-api). A development node may make blocks for transactions alone."
+            " group (--rpc-http-api). A development node may produce blocks only for transactions."
         )
         return
     for node, status in statuses:
@@ -186,7 +186,7 @@ def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
             f"Start or connect at least {first.quorum - present} of: {', '.join(sorted(missing))}."
         )
     else:
-        yield "Enough validators are connected: look again after a request timeout."
+        yield "Enough validators are connected: check again after a request timeout."
 
 
 def doctor(options: DoctorOptions, session: CommandSession) -> int:
@@ -216,7 +216,7 @@ def doctor(options: DoctorOptions, session: CommandSession) -> int:
 COMMANDS = (
     Command(
         "doctor",
-        "Check nodes and report whether their network makes blocks; exit code 1 when it does not.",
+        "Check nodes and report whether their network produces blocks. Exit code 1 if it does not.",
         doctor,
         DoctorOptions,
         examples=("ophion doctor --rpc=http://127.0.0.1:8545,http://127.0.0.1:8546",),

@@ -71,7 +71,7 @@ def _family_help(family: Family) -> str:
             usage(family, None),
             family.summary,
             "Commands:\n" + _table(commands),
-            f"`ophion {family.name} COMMAND --help` says more about one of them.",
+            f"`ophion {family.name} COMMAND --help` shows the help of one command.",
         ]
     )
 

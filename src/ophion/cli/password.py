@@ -21,8 +21,8 @@ class HashOptions(Options):
     password: str | None = option(
         "--password",
         default=None,
-        help="The password to hash; others on this machine may see it. Left out, it is asked for, or read from the "
-        "first line of standard input.",
+        help="The password to hash; other users of this machine may see it. (default: ask for it, or read the first "
+        "line of standard input)",
         metavar="TEXT",
     )
 

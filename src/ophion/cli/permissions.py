@@ -31,26 +31,26 @@ class GenesisOptions(Options):
     """Options."""
 
     admins: tuple[Address, ...] = option(
-        "--admin", parse=read_address, metavar="ADDRESS", help="Who may change the rules; several with commas between."
+        "--admin", parse=read_address, metavar="ADDRESS", help="Accounts that may change the rules, with commas."
     )
     source: Path | None = option("--from", default=None, help="Genesis file to read. (default: standard input)")
     target: Path | None = option(
         "--to", default=None, help="Genesis file to write, which may be the same. (default: standard output)"
     )
-    accounts: bool = option("--accounts", default=False, help="Rules for accounts. Without this and --nodes: both.")
-    nodes: bool = option("--nodes", default=False, help="Rules for nodes.")
+    accounts: bool = option("--accounts", default=False, help="Create account rules. Without it and --nodes: both.")
+    nodes: bool = option("--nodes", default=False, help="Create node rules.")
     nodes_version: int = option(
         "--nodes-contract-version",
         default=1,
         check=between(1, 2),
-        help="Interface of the rules for nodes: 1 knows nodes as numbers, 2 by their ids, hosts and ports as text.",
+        help="Interface of the node rules: 1 encodes nodes as numbers, 2 as text (id, host, port).",
     )
     permitted_accounts: tuple[Address, ...] = option(
         "--permitted-accounts",
         default=(),
         parse=read_address,
         metavar="ADDRESS",
-        help="Accounts that may send transactions from the start, beside administrators.",
+        help="Accounts that may send transactions from the start, in addition to administrators.",
     )
     permitted_nodes: tuple[Enode, ...] = option(
         "--permitted-nodes",
@@ -87,13 +87,13 @@ class ChangeOptions(NetworkOptions):
         "--key-file", default=None, help="Private key of an administrator, who pays the gas."
     )
     wait_s: int = option(
-        "--wait", default=60, check=at_least(1), metavar="SECONDS", help="How long to wait for the block of a change."
+        "--wait", default=60, check=at_least(1), metavar="SECONDS", help="Seconds to wait for the block of a change."
     )
     is_dry: bool = option(
-        "--dry-run", default=False, help="Say what would be changed and what would follow, and change nothing."
+        "--dry-run", default=False, help="Dry run: print the change and its consequences without making it."
     )
     is_forced: bool = option(
-        "--force", default=False, help="Also make a change that leaves the node with too few validators for a decision."
+        "--force", default=False, help="Make a change even if too few validators for a quorum stay connected."
     )
 
 

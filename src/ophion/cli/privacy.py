@@ -49,7 +49,7 @@ class SendOptions(NodeOptions):
 
     key_file: Path = option("--key-file", help="Private key of the account that sends.")
     private_for: tuple[bytes, ...] = option(
-        "--for", default=(), parse=read_key, metavar="KEY", help="Enclave keys of the recipients, with commas between."
+        "--for", default=(), parse=read_key, metavar="KEY", help="Enclave keys of the recipients, separated by commas."
     )
     group: bytes | None = option(
         "--group", default=None, parse=read_key, metavar="ID", help="A group instead of recipients."
@@ -58,20 +58,20 @@ class SendOptions(NodeOptions):
         "--from", default=None, parse=read_key, metavar="KEY", help="Enclave key of the sender. (default: the node's)"
     )
     to: Address | None = option(
-        "--to", default=None, parse=read_address, metavar="ADDRESS", help="Contract to call; none creates one."
+        "--to", default=None, parse=read_address, metavar="ADDRESS", help="Contract to call; without it, create one."
     )
-    data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="Code of a contract, or a call.")
+    data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="Contract code or call data.")
     wait_s: int = option(
-        "--wait", default=60, check=at_least(1), metavar="SECONDS", help="How long to wait for the block."
+        "--wait", default=60, check=at_least(1), metavar="SECONDS", help="Seconds to wait for the block."
     )
 
 
 class CallOptions(NodeOptions):
     """Options."""
 
-    group: bytes = option("--group", parse=read_key, metavar="ID", help="The group whose state is asked.")
-    to: Address = option("--to", parse=read_address, metavar="ADDRESS", help="The contract.")
-    data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="The call.")
+    group: bytes = option("--group", parse=read_key, metavar="ID", help="Id of the group whose state the call reads.")
+    to: Address = option("--to", parse=read_address, metavar="ADDRESS", help="Address of the contract.")
+    data: bytes = option("--data", default=b"", parse=_read_data, metavar="HEX", help="Call data.")
 
 
 def status(options: NodeOptions, session: CommandSession) -> int:
@@ -161,7 +161,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # clear the cursors first: if this is interrupted here, the node only requests payloads that it already has
+        # clear cursors before payloads: an interruption in between only makes the node request some payloads again
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])

@@ -19,16 +19,14 @@ class KeygenOptions(Options):
     """Options."""
 
     target: Path = option(
-        "--to", default=Path("nodeKey.key"), help="File of the private key; the public one is written beside it (.pub)."
+        "--to", default=Path("nodeKey.key"), help="File of the private key; the public key gets the suffix .pub."
     )
     asks: bool = option(
         "--password",
         default=False,
-        help="Put the private key behind a password (argon2id), which is asked for, or read from standard input.",
+        help="Encrypt the private key with a password (argon2id), typed or read from standard input.",
     )
-    password_file: Path | None = option(
-        "--password-file", default=None, help="The password is the first line of this file."
-    )
+    password_file: Path | None = option("--password-file", default=None, help="File whose first line is the password.")
 
 
 def keygen(options: KeygenOptions, session: CommandSession) -> int:

@@ -160,7 +160,7 @@ def _print_commands(work: Workdir) -> int:
     """Print the commands of a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:  # only to print the commands: nothing is started
+        with Claims() as claims:  # claims are needed only while choosing ports: nothing is started
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.furnish(layout)
     for node in work.plan.nodes:
@@ -231,7 +231,7 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
         _stopped(path)
         left = work.remove()
     if left:
-        print(f"Removed, but {path} stays: it holds something else ({', '.join(left[:3])}).")
+        print(f"Removed, but {path} stays: it contains other files ({', '.join(left[:3])}).")
     else:
         print(f"Removed {path}.")
     return 0
@@ -312,7 +312,7 @@ def proxy(options: ProxyOptions, session: CommandSession) -> int:
 COMMANDS = (
     Command(
         "up",
-        "Create a network and run it: validators, a node for clients, and one address with a web interface.",
+        "Create and run a network: validators, an RPC node, and one address with a web interface.",
         up,
         UpOptions,
         examples=(
@@ -323,14 +323,14 @@ COMMANDS = (
     ),
     Command(
         "list",
-        "Show the addresses of a network, and how its nodes are.",
+        "Show the addresses of a network and the status of its nodes.",
         show,
         PlaceOptions,
         examples=("ophion quickstart list",),
     ),
     Command(
         "stop",
-        "End the processes of a network; its files stay.",
+        "Stop the processes of a network; its files stay.",
         stop,
         PlaceOptions,
         examples=("ophion quickstart stop",),
@@ -344,14 +344,14 @@ COMMANDS = (
     ),
     Command(
         "remove",
-        "End the processes of a network and take its files away.",
+        "Stop the processes of a network and delete its files.",
         remove,
         PlaceOptions,
         examples=("ophion quickstart remove --directory=my-network",),
     ),
     Command(
         "logs",
-        "Show what the processes of a network say.",
+        "Show the logs of the processes of a network.",
         logs,
         LogOptions,
         words="[NODE]",
@@ -359,7 +359,7 @@ COMMANDS = (
     ),
     Command(
         "kill",
-        "End one node without a warning, to see what the others do.",
+        "Kill one node, to see how the others react.",
         kill,
         PlaceOptions,
         words="NODE",
@@ -367,7 +367,7 @@ COMMANDS = (
     ),
     Command(
         "start",
-        "Start a node again that has ended.",
+        "Start a stopped node again.",
         start,
         PlaceOptions,
         words="NODE",
@@ -375,7 +375,7 @@ COMMANDS = (
     ),
     Command(
         "proxy",
-        "Serve the nodes of a network at one address: what `up` runs beside them.",
+        "Serve the nodes of a network at one address. `up` starts it too.",
         proxy,
         ProxyOptions,
         examples=("ophion quickstart proxy --site=my-network/site.json --port=8080",),

@@ -31,35 +31,33 @@ class RunOptions(PlaceOptions):
     """Options."""
 
     detach: bool = option(
-        "--detach", "-d", default=False, help="Go on in the background, once every node has its first block."
+        "--detach", "-d", default=False, help="Run in the background; return when every node has a block."
     )
 
 
 class UpOptions(RunOptions):
     """Options."""
 
-    consensus: Consensus = option("--consensus", default=Consensus.QBFT, help="How blocks are made.")
+    consensus: Consensus = option("--consensus", default=Consensus.QBFT, help="Consensus of the network.")
     validators: int | None = option(
-        "--validators", "--nodes", default=None, help="How many make them. (default: 4, on the dev network 1)"
+        "--validators", "--nodes", default=None, help="Number of block producers. (default: 4, on the dev network 1)"
     )
     port: int | None = option(
         "--port",
         default=None,
         check=port,
-        help="Port of the one address; 0 takes a free one. (default: 8080, or a free one where that is taken)",
+        help="Port of the network's address; 0 uses a free port. (default: 8080, or a free port if that is in use)",
     )
     period_s: int = option(
-        "--block-period", default=DEFAULT_PERIOD_S, metavar="SECONDS", help="Seconds from block to block."
+        "--block-period", default=DEFAULT_PERIOD_S, metavar="SECONDS", help="Seconds between blocks."
     )
-    free_gas: bool = option("--free-gas", default=False, help="Transactions cost nothing.")
-    permissions: bool = option(
-        "--permissions", default=False, help="Only listed nodes connect, and only listed accounts send transactions."
-    )
+    free_gas: bool = option("--free-gas", default=False, help="Make gas free.")
+    permissions: bool = option("--permissions", default=False, help="Permit only listed nodes and accounts.")
     privacy: bool = option(
-        "--privacy", default=False, help="Three members with private transactions between them; gas is free then."
+        "--privacy", default=False, help="Add three members with private transactions; gas is then free."
     )
     print_commands: bool = option(
-        "--print-commands", default=False, help="Make the files, show the command of each process, and start nothing."
+        "--print-commands", default=False, help="Create the files and show the commands, but start no process."
     )
 
     @property
@@ -85,11 +83,11 @@ def _said_of_privacy() -> list[str]:
 class LogOptions(PlaceOptions):
     """Options."""
 
-    follow: bool = option("--follow", "-f", default=False, help="Go on with what comes, until Ctrl-C.")
+    follow: bool = option("--follow", "-f", default=False, help="Follow the log until Ctrl-C.")
 
 
 class ProxyOptions(Options):
     """Options."""
 
     site: Path = option("--site", help="Description of the network, as `up` writes it.")
-    port: int = option("--port", default=8080, check=port, help="Port to listen on; 0 takes a free one.")
+    port: int = option("--port", default=8080, check=port, help="Port to listen on; 0 uses a free port.")

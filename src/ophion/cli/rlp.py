@@ -126,7 +126,7 @@ COMMANDS = (
     ),
     Command(
         "decode",
-        "Show the validators that the extra data of a genesis block names.",
+        "Show the validators in the extra data of a genesis block.",
         decode,
         RlpOptions,
         examples=("ophion rlp decode --from=extra-data.txt --type=IBFT_EXTRA_DATA",),

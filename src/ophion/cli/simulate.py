@@ -37,38 +37,38 @@ class SimulateOptions(Options):
     protocol: SimulatedProtocol = option(
         "--protocol", default=SimulatedProtocol.IBFT2, help="Consensus protocol of the network."
     )
-    seed: int = option("--seed", default=0, check=at_least(0), help="The (first) seed; it decides everything.")
-    seeds: int = option("--seeds", default=1, check=at_least(1), help="How many seeds to play, counting up.")
-    validators: int = option("--validators", default=4, check=between(1, 100), help="Members of the network.")
+    seed: int = option("--seed", default=0, check=at_least(0), help="The first seed. A seed determines the whole run.")
+    seeds: int = option("--seeds", default=1, check=at_least(1), help="Number of seeds to run, counting up.")
+    validators: int = option("--validators", default=4, check=between(1, 100), help="Number of validators.")
     byzantine: int | None = option(
         "--byzantine",
         default=None,
         check=at_least(0),
-        help="Members that misbehave. Without it each seed draws as many as the protocol tolerates, or fewer.",
+        help="Number of misbehaving validators. (default: chosen by the seed, within the tolerance)",
     )
     storm: float = option(
-        "--storm", default=20.0, check=at_least(0), help="Seconds of faults before the network heals."
+        "--storm", default=20.0, check=at_least(0), help="Seconds of faults before the network recovers."
     )
     block_period: int = option("--block-period", default=1, check=at_least(1), help="Seconds between blocks.")
     request_timeout: float = option(
-        "--request-timeout", default=1.5, check=_positive, help="Seconds of round 0; each further round doubles it."
+        "--request-timeout", default=1.5, check=_positive, help="Timeout of round 0 in seconds; doubles every round."
     )
-    max_timeout: float = option("--max-timeout", default=6.0, check=_positive, help="Longest round, in seconds.")
+    max_timeout: float = option("--max-timeout", default=6.0, check=_positive, help="Maximum round timeout.")
     pass_over: bool = option(
-        "--pass-over", default=True, help="Ask for the next round at once where a proposer is known to be gone."
+        "--pass-over", default=True, help="Request the next round at once if the proposer is absent."
     )
     diagram: bool = option("--diagram", default=False, help="Draw the messages of the first seed as a sequence.")
     rows: int = option(
-        "--rows", default=_TRACED_ROWS, check=at_least(1), help="Rows of a diagram, counted from the end."
+        "--rows", default=_TRACED_ROWS, check=at_least(1), help="Maximum rows of a diagram; shows the last rows."
     )
     processes: int = option(
-        "--processes", default=0, check=at_least(0), help="Processes for many seeds; 0 takes one per processor."
+        "--processes", default=0, check=at_least(0), help="Number of processes; 0 uses one per processor."
     )
 
     def problems(self) -> Iterator[str]:
         """Yield a message for each pair of contradicting values."""
         if self.byzantine is not None and self.byzantine >= self.validators:
-            yield f"--byzantine={self.byzantine} leaves no honest member of {self.validators}"
+            yield f"--byzantine={self.byzantine} leaves no honest validator of {self.validators}"
         if self.protocol is SimulatedProtocol.CLIQUE and self.block_period != 1:
             yield "--block-period has no effect with --protocol=clique, whose period is 1 second"
 
@@ -142,7 +142,7 @@ def replay_command(seed: int, options: SimulateOptions) -> str:
 COMMANDS = (
     Command(
         "simulate",
-        "Play consensus networks under faults, decided by a seed, and check that no rule breaks.",
+        "Simulate consensus networks with faults and check their invariants; a seed determines each run.",
         simulate,
         SimulateOptions,
         examples=(

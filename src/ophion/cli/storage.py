@@ -59,13 +59,13 @@ class BackupOptions(Options):
     target: Path = option(
         "--to",
         metavar="DIRECTORY",
-        help="Data path to make; it must not exist yet. Restoring is using it, or a copy of it.",
+        help="Data path to create; it must not exist. To restore, start a node with it or with a copy of it.",
     )
     max_rate: int = option(
-        "--max-rate", default=64, check=at_least(0), help="MiB to copy in a second at most; 0 for no limit."
+        "--max-rate", default=64, check=at_least(0), help="Maximum MiB to copy per second; 0 for no limit."
     )
     checks: bool = option(
-        "--check", default=True, help="Check the copy as `storage check` does before it gets its name."
+        "--check", default=True, help="Check the copy like `storage check` before giving it its final name."
     )
 
 
@@ -81,7 +81,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
     print(f"{options.target} holds the chain up to block {copied.number} (0x{copied.hash.hex()}).")
     # the key may be in another place: this command does not read the node's --node-private-key-file
     key = data.key_file if data.key_file.exists() else "it"
-    print(f"The node's key is not part of it: keep {key} in a safe place of its own.")
+    print(f"The node's key is not part of it: store {key} separately in a safe place.")
     from ophion.enclave.key_loading import DEFAULT_KEY_FILE  # imported here, because few nodes have an enclave
 
     enclave_key = data.data_path / DEFAULT_KEY_FILE
@@ -134,21 +134,21 @@ def show_size(size: int) -> str:
 COMMANDS = (
     Command(
         "usage",
-        "Show the size of the database by table, also while the node runs.",
+        "Show the size of the database by table. Works while the node runs.",
         usage,
         uses=(DataConfig,),
         examples=("ophion storage usage --data-path=data",),
     ),
     Command(
         "check",
-        "Walk the chain and the head's state, re-hash everything and name what is damaged.",
+        "Check all hashes of the chain and of the head's state, and report damage.",
         check,
         uses=(DataConfig,),
         examples=("ophion storage check --data-path=data",),
     ),
     Command(
         "backup",
-        "Copy the database to a data path of its own, also while the node runs; the copy is checked.",
+        "Copy the database to a new data path and check the copy. Works while the node runs.",
         backup,
         BackupOptions,
         uses=(DataConfig,),
@@ -156,7 +156,7 @@ COMMANDS = (
     ),
     Command(
         "compact",
-        "Write the database anew without its free pages, to give the space back to the disk; the node must not run.",
+        "Rewrite the database without free pages to free disk space. The node must not run.",
         compact_database,
         uses=(DataConfig,),
         examples=("ophion storage compact --data-path=data",),

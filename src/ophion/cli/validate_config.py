@@ -98,7 +98,7 @@ def _checked_file(file: Path) -> Iterator[CheckedOption]:
 def _checked(name: str, row: BesuOption, value: object) -> CheckedOption:
     values = value if isinstance(value, list) else [value]
     if row.verdict is Verdict.REFUSED and row.accepted and {str(item).lower() for item in values} <= row.accepted:
-        return CheckedOption(name, Verdict.HONOURED.value, "the value that Ophion has anyway")
+        return CheckedOption(name, Verdict.HONOURED.value, "the default of Ophion")
     return CheckedOption(name, row.verdict.value, row.explanation)
 
 

@@ -120,7 +120,7 @@ class CliqueEngine:
         if not self._parameters.creates_empty_blocks_at(block.number) and block.transactions_root == EMPTY_TRIE_ROOT:
             raise InvalidHeader("block without transactions", "empty", "at least one transaction")
         self._check_against(self._snapshots.after(parent, chain), header)
-        # checked last: then a block that is too early is known to come from a signer
+        # checked last, so a block that is only too early is known to come from a signer
         rules.check_not_future(block, now, FUTURE_LEAD_S)
 
     def _check_constants(self, block: Header) -> None:

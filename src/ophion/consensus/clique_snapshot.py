@@ -75,7 +75,7 @@ class Snapshot(Struct, frozen=True):
         signers = list(self.signers)
         standing = sum(v.target == vote.target for v in votes)
         if standing > len(signers) // 2:
-            # the direction of the pending votes follows from the target's status
+            # all pending votes have the same direction: add if the target is not a signer, else remove
             if vote.target not in signers:
                 insort(signers, vote.target)
             else:

@@ -51,7 +51,7 @@ class BlockPreferences(Struct, frozen=True):
     """The randomness of the block after the merge."""
     parent_beacon_block_root: Hash32 = bytes(32)
     header_form: HeaderForm | None = None
-    """The header form of a BFT chain that does not determine one."""
+    """Form of the first BFT header after Shanghai. Later headers have the form of their parent."""
 
 
 class Tip(Struct, frozen=True):

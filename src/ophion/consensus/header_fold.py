@@ -73,7 +73,7 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # tried before the checkpoint: a new genesis file may restart the fold at a block that has a checkpoint
+            # before the checkpoint, which may be outdated if a new genesis file restarts the fold at this block
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)

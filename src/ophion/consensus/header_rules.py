@@ -35,7 +35,7 @@ _TAIL: Final = (
 )
 
 
-# --- place in the chain -------------------------------------------------------------------------
+# --- position in the chain ----------------------------------------------------------------------
 
 
 def check_follows(header: Header, parent: HashedHeader) -> None:

@@ -96,8 +96,7 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # A drain for a newer connection may have returned at once while this one ran: continue here in its
-                # place.
+                # stop only if no new connection has appeared: its own drain returned at once because of this one
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:

@@ -152,8 +152,7 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # Store here and at the recipients at the same time. A crash loses nothing: the marker is sent after this
-        # returns.
+        # store here and at the recipients at the same time; a crash loses nothing, because the marker is sent later
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -289,8 +288,6 @@ class EmbeddedEnclave:
                 for line in self._lines():
                     self._catch_up_soon(line)
 
-    # --- helpers ---------------------------------------------------------------------------------
-
     def _came(self, line: Line, key: bytes) -> None:
         """Deliver the outbox and fetch missed payloads after a connection has proven a key."""
         self._drain_soon(key)
@@ -362,7 +359,7 @@ class EmbeddedEnclave:
                 if BUDGET_EXCEEDED in refusals:  # keep the cursor, so that a later catch-up asks for them again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
-            # store no cursor for a peer without a payload of ours: any peer can make up such a listing
+            # store a cursor only for peers with a payload of ours, because any peer can invent a listing
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
                 await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
             if not listing.has_more or listing.last <= after:

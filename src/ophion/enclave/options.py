@@ -71,7 +71,7 @@ class EnclaveConfig(Options):
         "--privacy-delivery",
         default=DeliveryMode.ALL,
         needs=_SWITCH,
-        help="all: every recipient must have a payload before its marker is sent. queue: offline ones get it later.",
+        help="all: every recipient must have a payload before its marker is sent. queue: recipients may get it later.",
     )
     always_send_to: tuple[bytes, ...] = option(
         "--privacy-always-send-to",
@@ -103,7 +103,7 @@ class EnclaveConfig(Options):
         default=None,
         check=lambda port: None if port is None else valid_port(port),
         needs=_SWITCH,
-        help="Serve the embedded enclave on this port; 0 takes a free one. Every client of the port reads payloads.",
+        help="Serve the embedded enclave on this port; 0 uses a free one. Every client of the port can read payloads.",
     )
     peers: tuple[str, ...] = option(
         "--privacy-enclave-peers",
@@ -127,7 +127,7 @@ class EnclaveConfig(Options):
         default=None,
         check=lambda port: None if port is None else valid_port(port),
         needs=_SWITCH,
-        help="Port on which enclaves of nodes that are no peers reach this one; 0 takes a free one.",
+        help="Port for enclaves of nodes that are no peers; 0 uses a free port.",
     )
     tls_enabled: bool = option(
         "--privacy-tls-enabled", default=False, needs=_SWITCH, help="Use TLS to the remote enclave."

@@ -142,7 +142,7 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # write even without changes: a parcel acknowledged as known may still be waiting for its commit
+        # even without changes, wait for the commit of parcels that are already known
         await self._write(changes, records, made, arrived)
         return refusals
 
@@ -150,7 +150,7 @@ class Intake:
 
     async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
         if proven is not None:
-            # a shared secret is expensive and cached: compute none for a sender that has not proven its key
+            # check only senders that have proven their key: computing a shared secret is expensive
             records = [record if _sender(record) in proven else b"" for record in records]
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
@@ -234,7 +234,7 @@ class Intake:
         if len(members) > MAX_MEMBERS:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
-        # a key that gets copies by --privacy-always-send-to is not a member of the group
+        # this node is no member, but gets a copy through --privacy-always-send-to
         if not self._own.intersection(members):
             return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
         return self._add_foreign_group(group, changes, made)

@@ -190,8 +190,6 @@ class UnmarkedBudget:
             changes.append((UNMARKED, key, None))
         return changes
 
-    # --- helpers ---------------------------------------------------------------------------------
-
     def _account(self, sender: bytes) -> bytes:
         return sender if sender in self._known else _UNKNOWN
 

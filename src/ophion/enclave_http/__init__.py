@@ -7,7 +7,7 @@
     envelope           encrypted messages between two enclave keys
     open_requests      pending requests of either port
 
-Both are applications of `rpc.transport`, which handles connection limits, the host list and slow clients. A client of
-the port for tools can read and send as the node, so that port listens on loopback by default. A client of the port for
-enclaves may do what its key may do.
+Both ports use `rpc.transport`, which handles connection limits, the host list and slow clients. A client of the port
+for tools can read and send as the node, so that port listens on loopback by default. A client of the port for enclaves
+has only the rights of its key.
 """

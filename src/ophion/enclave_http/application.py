@@ -60,7 +60,7 @@ class EnclaveApplication:
         }
 
     def respond(self, request: Request) -> Result:
-        """Answer a GET at once, and a POST when its operation is done."""
+        """Respond to a GET at once, and to a POST when its operation is done."""
         if request.path in self._posts:
             if request.method != b"POST":
                 return Response(405, headers=b"Allow: POST\r\n")
@@ -156,7 +156,7 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
-        """A payload that a local key can open: any of them, or the one in the request."""
+        """Open a payload with any local key, or with the key in the request."""
         [opened] = self._enclave.open_many([key])
         if opened is None:
             raise _PAYLOAD_NOT_FOUND
@@ -178,7 +178,7 @@ class EnclaveApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 async with self._turn:
-                    # Opening or sealing a payload takes milliseconds on the event loop: one per iteration.
+                    # opening or sealing a payload takes milliseconds on the event loop: handle one per iteration
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadRequestBody as error:
@@ -195,7 +195,7 @@ class EnclaveApplication:
 def enclave_service(
     enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], shared: SharedResources | None = None
 ) -> HttpService:
-    """Build the HTTP service for tools and other nodes."""
+    """Build the HTTP service for tools."""
     return HttpService(
         "Enclave service",
         host,

@@ -1,9 +1,9 @@
 """Encrypted messages between two enclaves over HTTP.
 
-Each request and each response is a NaCl box between two of their keys. The box authenticates both ends and protects the
-content, so no certificates and no agreement beforehand are needed. Two keys give the same secret in both directions.
-Therefore the text in a box names sender, recipient and path, and a response names its request. A replayed request
-has no effect: its payloads are stored already, and only the owner of the key can open the response.
+Each request and each response is a NaCl box between one key of each enclave. The box authenticates both ends and
+protects the content, so no certificates and no prior agreement are needed. Two keys give the same secret in both
+directions. Therefore the text in a box names sender, recipient and path, and a response names its request. A replayed
+request has no effect: its payloads are stored already, and only the owner of the key can open the response.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Envelope(NamedTuple):
 
     @classmethod
     def decode(cls, body: bytes) -> Envelope:
-        """Raises `DecodeError` for anything that is not an envelope."""
+        """Decode JSON. Raises `DecodeError` if it is not an envelope."""
         try:
             members: Any = orjson.loads(body) if has_few_values(body, _MAX_VALUES) else None
             sender, recipient = read_key(members["from"]), read_key(members["to"])
@@ -57,12 +57,12 @@ class Envelope(NamedTuple):
 def seal_request(
     keyring: EnclaveKeyring, entropy: Entropy, sender: bytes, recipient: bytes, path: bytes, message: bytes
 ) -> Envelope:
-    """Seal a request from one of our keys; raises `DecodeError` when the other key is invalid."""
+    """Seal a request from one of our keys. Raises `DecodeError` when the other key is invalid."""
     return _sealed(keyring, entropy, sender, recipient, _REQUEST, bytes((len(path),)) + path + message)
 
 
 def open_request(keyring: EnclaveKeyring, path: bytes, envelope: Envelope) -> bytes | None:
-    """Open a request to one of our keys; None when it does not open or was made for another path."""
+    """Open a request to one of our keys. None if it does not open or has another path."""
     text = _opened(keyring, envelope, _REQUEST)
     asked = bytes((len(path),)) + path
     return text[len(asked) :] if text is not None and text.startswith(asked) else None
@@ -74,7 +74,7 @@ def seal_answer(keyring: EnclaveKeyring, entropy: Entropy, request: Envelope, me
 
 
 def open_answer(keyring: EnclaveKeyring, request: Envelope, answer: Envelope) -> bytes | None:
-    """Open the response to a request of ours; None when it does not open or belongs to another request."""
+    """Open the response to our request. None if it does not open or belongs to another request."""
     if (answer.sender, answer.recipient) != (request.recipient, request.sender):
         return None
     text = _opened(keyring, answer, _ANSWER)
@@ -94,7 +94,7 @@ def _sealed(
 def _opened(keyring: EnclaveKeyring, envelope: Envelope, tag: bytes) -> bytes | None:
     sender, recipient, nonce, boxed = envelope
     if recipient not in keyring.public_keys or sender in keyring.public_keys:
-        return None  # not for us, or from ourselves
+        return None  # the envelope is for another key, or comes from this enclave
     text = keyring.unbox(recipient, sender, nonce, boxed)
     expected = tag + sender + recipient
     return text[len(tag) + 2 * KEY_SIZE :] if text is not None and text.startswith(expected) else None

@@ -1,8 +1,8 @@
 """Connections to enclaves over HTTP: members whose nodes are no peers of this one (privacy.md 5.1, 15.2).
 
-Every URL of `--privacy-enclave-peers` is asked for its keys, and each key is proven by the first response in its box.
-Then the URL serves as a `Line`, as a devp2p session does: payloads and groups are pushed over it, and missed ones are
-listed and fetched. A URL that does not answer is retried after 0.5 s, with the pause doubling up to one minute.
+This node asks every URL of `--privacy-enclave-peers` for its keys. The first response in the box of a key proves that
+key. Then the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and groups over it, and lists
+and fetches missed ones. A URL that does not answer is retried after 0.5 s; the pause doubles up to one minute.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _TIMEOUT_S: Final = 20.0
 _JSON: Final = "application/json"
 _OK: Final = 200
 _ALL_SEEN: Final = 2**63 - 1
-"""Cursor after all arrivals."""
+"""A cursor behind all arrivals: nothing is listed after it."""
 
 T = TypeVar("T")
 
 
 class HttpEnclaveLine:
-    """One URL, from its first response to the first request that fails."""
+    """The connection to one URL, from its first response to the first failed request."""
 
     def __init__(
         self,
@@ -75,17 +75,17 @@ class HttpEnclaveLine:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Push a parcel; parcels share requests."""
+        """Push a parcel. Several parcels share a request."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """Parcels that arrived there for one of our keys."""
+        """List parcels that arrived there for one of our keys."""
         self._request_id += 1
         request = messages.encode_list(ListRequest(self._request_id, key, after))
         return (await self._ask(LIST, key, request, messages.read_listing))[1]
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Parcels by label, asked for with each of our keys until all are found."""
+        """Fetch parcels by label. Asks with each of our keys until all parcels are found."""
         missing = dict.fromkeys(labels[:MAX_LABELS])
         found: list[Parcel] = []
         for key in self._enclave.keys:
@@ -99,10 +99,10 @@ class HttpEnclaveLine:
                     found.append(parcel)
         return found
 
-    # --- lifetime --------------------------------------------------------------------------------
+    # --- connect and close -----------------------------------------------------------------------
 
     async def introduce(self) -> None:
-        """Ask for the keys, and have each new key proven; raises `LineLost`."""
+        """Request the keys of the enclave and a proof of each new key. Raises `LineLost`."""
         try:
             answer = await self._client.post(PARTYINFO, orjson.dumps({"keys": []}), _JSON)
             claimed = [read_key(key) for key in orjson.loads(answer.body)["keys"]] if answer.status == _OK else []
@@ -142,10 +142,10 @@ class HttpEnclaveLine:
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
                 if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
-                    self.lost.set()  # some acknowledgements are missing: do not wait for them
+                    self.lost.set()  # some acknowledgements are missing and will not come
 
     def _sender(self, parcel: Parcel) -> bytes:
-        """Our key that sends a parcel."""
+        """Return the local key that sends a parcel."""
         own = self._enclave.keys
         if parcel.label.kind is Kind.PAYLOAD:
             sender = read_sealed(parcel.body).sender
@@ -156,7 +156,7 @@ class HttpEnclaveLine:
     async def _ask(
         self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
     ) -> T:
-        """Send a request and open its response; raises `LineLost` for any failure."""
+        """Send a request and open its response. Raises `LineLost` for any failure."""
         keyring = self._enclave.keyring
         recipient = min(self.keys) if other is None else other
         try:

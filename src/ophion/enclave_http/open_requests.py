@@ -1,4 +1,4 @@
-"""Pending requests of other enclaves and of tools: a bounded number of tasks, which their clients can cancel."""
+"""Pending requests of other enclaves and of tools: a bounded number of tasks that clients can cancel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OpenRequests:
         return len(self._open) >= self._most
 
     def begin(self, work: Coroutine[Any, Any, Response]) -> Pending[Response]:
-        """Start a task; returns its pending response, which never fails."""
+        """Start a task. Returns its pending response, which never fails."""
         task = self._loop.create_task(work)
         pending: Pending[Response] = Pending(task.cancel)
         self._open.add(pending)

@@ -1,7 +1,7 @@
 """`PeerApplication`: serves requests of other enclaves on `--privacy-enclave-port`.
 
-Anyone may reach this port. A request has the rights of the key that sealed it, and the response is sealed for that key.
-All unknown senders share one rate limit. Enclaves that this node has itself found under one of its URLs have their own.
+The port is open to all senders. A request has the rights of the key that sealed it, and the response is sealed for that
+key. All unknown senders share one rate limit. Each enclave that this node has found under a configured URL has its own.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _TIMEOUT_S: Final = 15.0
 _BURST_BYTES: Final = 16 * 1024 * 1024
 _BYTES_A_SECOND: Final = 4 * 1024 * 1024
 _COST_BYTES: Final = 16 * 1024
-"""Charge of a request beside its bytes: a shared secret for a new key, and database lookups."""
+"""Bytes that a request counts in addition to its size, for a shared secret and database lookups."""
 _MEMBER_BYTES: Final = 4096
-"""Charge of each member of an unknown group: validating its key takes a tenth of a millisecond."""
+"""Bytes that each member of an unknown group counts. Validating its key takes a tenth of a millisecond."""
 _SHORT_BYTES: Final = 32 * 1024
 _UNKNOWN_SENDERS: Final = b""
 
@@ -77,7 +77,7 @@ class PeerApplication:
         }
 
     def respond(self, request: Request) -> Result:
-        """The keys of this enclave are public; all other requests and responses are sealed."""
+        """Respond with the public keys of this enclave, or handle a sealed request."""
         if request.path == b"/upcheck":
             return Response(200, (b"I'm up!",), TEXT)
         if request.path == PARTYINFO.encode():
@@ -106,8 +106,8 @@ class PeerApplication:
                 if asked is None:
                     return Response(403, (b"it does not open",), TEXT)
                 if is_known:
-                    # Charge a known sender only after its box opens: anyone can write a member's key on an envelope.
-                    # With a cached secret, opening is as cheap as decoding the envelope.
+                    # Charge a known sender only after its box opens, because any sender can write a member's key on an
+                    # envelope. With a cached secret, opening is as cheap as decoding the envelope.
                     await self._pay(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except TimeoutError:
@@ -124,7 +124,7 @@ class PeerApplication:
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     async def _pay(self, sender: bytes, amount: int) -> None:
-        """Wait until the rate limit admits a request. Senders outside the directory share one limit."""
+        """Wait until the rate limit admits a request. Senders that are not in the directory share one limit."""
         directory = self._enclave.directory.known()
         account = sender if sender in directory else _UNKNOWN_SENDERS
         if len(self._shares) > 2 * len(directory) + 16:
@@ -146,7 +146,7 @@ class PeerApplication:
         lines = self._enclave.directory.lines(sender)
         orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
-            # The sender has the groups.
+            # fetch the unknown groups from the sender of the payloads
             labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
             with suppress(LineLost):
                 await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)
@@ -180,7 +180,7 @@ def peer_service(
     entropy: Entropy,
     shared: SharedResources | None = None,
 ) -> HttpService:
-    """Build the HTTP service for other enclaves, which may use any host name."""
+    """Build the HTTP service for other enclaves. It accepts any host name."""
     return HttpService(
         "Enclave peers",
         host,

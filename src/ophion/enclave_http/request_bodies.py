@@ -1,4 +1,4 @@
-"""Parses request bodies of the enclave's HTTP interface strictly; raises `BadRequestBody` with an error code."""
+"""Parses request bodies of the enclave's HTTP interface strictly. Raises `BadRequestBody` with an error code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.native.messages import json_outline
 
 
 class BadRequestBody(Exception):
-    """An invalid request; the client gets `code`."""
+    """Raised for an invalid request. The client gets `code`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -44,29 +44,29 @@ class Form:
         return self._members.get(name) is not None
 
     def key(self, name: str) -> bytes:
-        """32 bytes in base64."""
+        """Read 32 bytes in base64."""
         return _key(self._members.get(name))
 
     def optional_key(self, name: str) -> bytes | None:
-        """32 bytes in base64, or None."""
+        """Read 32 bytes in base64, or None."""
         return self.key(name) if self.has(name) else None
 
     def keys(self, name: str) -> list[bytes]:
-        """A list of keys; empty when absent."""
+        """Read a list of keys. Empty when absent."""
         values = self._members.get(name) or []
         if not isinstance(values, list) or len(values) > MAX_MEMBERS:
             raise BadRequestBody(BAD_KEY)
         return [_key(value) for value in values]
 
     def data(self, name: str) -> bytes:
-        """Any bytes in base64."""
+        """Read bytes in base64."""
         try:
             return read_base64(self._members.get(name))
         except ValueError:
             raise BadRequestBody(INVALID) from None
 
     def text(self, name: str) -> str:
-        """A text; empty when absent."""
+        """Read a text. Empty when absent."""
         value = self._members.get(name) or ""
         if not isinstance(value, str):
             raise BadRequestBody(INVALID)
@@ -74,14 +74,17 @@ class Form:
 
 
 def has_few_values(body: bytes, most: int) -> bool:
-    """Whether a text is JSON with at most `most` values, keys included. Checked before parsing: Python objects for a
-    megabyte of empty lists take far more memory, and parsing them holds the interpreter lock."""
+    """Whether a text is JSON with at most `most` values, including keys.
+
+    Checked before parsing: Python objects for a megabyte of empty lists take far more memory, and parsing them holds
+    the interpreter lock.
+    """
     outline = json_outline(body, 0)
     return outline is not None and outline.values <= most
 
 
 def header_keys(value: bytes | None) -> list[bytes]:
-    """Keys of a header, separated by commas."""
+    """Read keys of a header, separated by commas."""
     texts = [] if not value else value.decode("latin-1").split(",")
     if len(texts) > MAX_MEMBERS:
         raise BadRequestBody(BAD_KEY)

@@ -1,12 +1,12 @@
-"""One address for a network: the web interface, and the services of all nodes by path.
+r"""One address for a network: the web interface, and the services of all nodes by path.
 
     browser, client -> GatewayConnection -> Paths -> Upstream (connection pool) -> node       HTTP
-                                               \\--> Tunnel ----------------------> node      WebSocket, byte by byte
-                                                \\-> files of the web interface, nodes.json, metrics-index
+                                               \--> Tunnel ----------------------> node      WebSocket, byte by byte
+                                                \-> files of the web interface, nodes.json, metrics-index
 
 The quickstart runs it as its own process in front of all nodes. A node with `--page-http-enabled` runs it inside, in
-front of itself. It connects only to the configured addresses: paths are looked up in a table, so client input never
-decides where a connection goes. The HTTP transport of the node checks hosts and origins and enforces all limits.
+front of itself. It connects only to the configured addresses. Paths are looked up in a table, so client input never
+chooses the target of a connection. The HTTP transport of the node checks hosts and origins and enforces all limits.
 
 backends           nodes, their roles and the addresses of their services; `site.json`
 routing            maps a path to a service, or answers it here

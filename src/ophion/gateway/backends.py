@@ -15,7 +15,7 @@ from ophion.runtime.operator_files import content_of
 
 
 class ServiceKind(Enum):
-    """A service of a node; the value is its path prefix on the gateway."""
+    """A service of a node. The value is its path prefix on the gateway."""
 
     JSON_RPC = "jsonrpc"
     WEBSOCKET = "jsonws"
@@ -54,7 +54,7 @@ class Site(Struct, frozen=True):
     socket_needs_token: bool = False
     """Whether JSON-RPC over WebSocket requires a token."""
     host_name: str | None = None
-    """Host name that the nodes' host allowlists accept, if it differs from the address they listen on."""
+    """Host name that the nodes' host allowlists accept, if it is not the address they listen on."""
 
     def write(self, path: Path) -> None:
         """Write the file that `read` reads."""
@@ -75,7 +75,7 @@ class Site(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Site:
-        """Raises `CommandError` when the file is missing or malformed."""
+        """Read the file that `write` writes. Raises `CommandError` if it is missing or malformed."""
         try:
             document = json.loads(content_of(path))
             nodes = tuple(_node(item) for item in document["nodes"])

@@ -20,10 +20,10 @@ from ophion.rpc.transport.http.reader import RequestReader
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Passes incoming bytes to the fast path first, and otherwise to its `HttpConnection`."""
+    """Passes received bytes to the fast path first. If the fast path refuses them, `HttpConnection` handles them."""
 
     max_open = 8
-    """Open requests per client. Each occupies a connection to the node that other clients need too."""
+    """Limit of open requests per client. Each occupies a connection to the node that other clients need too."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class GatewayConnection(asyncio.Protocol):
         hand_over: Callable[[HttpConnection, Tunnel], None],
         openings: Openings,
     ) -> None:
-        """`hand_over` gives the slot of this connection to a tunnel."""
+        """`hand_over` transfers the slot of this connection to a tunnel."""
         self._policy = policy
         self._paths = paths
         self._hand_over = hand_over
@@ -40,7 +40,7 @@ class GatewayConnection(asyncio.Protocol):
         self._http = HttpConnection(policy, self)
         self._fast_path = RelayPath(self._http)
 
-    # --- called by the loop ----------------------------------------------------------------------
+    # --- called by the event loop ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._http.connection_made(transport)
@@ -110,7 +110,7 @@ class GatewayConnection(asyncio.Protocol):
         return True
 
     def _recognise(self, data: bytes) -> None:
-        """Let the first request of a client take the fast path if another client has sent the same head."""
+        """Enable the fast path for the first request of a client, if another client has sent the same head."""
         target = self._paths.known(data[: data.find(b"\r\n\r\n") + 4])
         if target is not None:
             self._http.start_session(target)

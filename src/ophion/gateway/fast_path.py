@@ -3,9 +3,9 @@
     bytes -> RelayPath -> UpstreamConnection.relay -> bytes
 
 The slow path is `HttpConnection` with `RouteTarget.handle`. A request takes the fast path if the connection is READY,
-its head is known, and a connection to the node is idle. If the client sends or does anything else before the response
-arrives, the connection leaves the state RELAYING, and the response takes the slow path. Without this module the gateway
-gives the same responses; tests/unit/gateway/test_fast_path.py compares both paths.
+its head is known, and a connection to the node is idle. If the client sends more bytes or disconnects before the
+response arrives, the connection leaves the state RELAYING, and the response takes the slow path. Without this module
+the gateway gives the same responses; tests/unit/gateway/test_fast_path.py compares both paths.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RelayPath:
         self._head = b""
 
     def relay(self, data: bytes) -> bool:
-        """Send a request to the node if it is plain; False if it must take the slow path."""
+        """Send a request to the node if it is plain. Returns False if it must take the slow path."""
         http = self._http
         scheduler = http.turns
         if http.state is not READY or not (perf_counter() < scheduler.ends_at or scheduler.goes_on()):

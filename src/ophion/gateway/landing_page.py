@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def page_files() -> Page:
-    """Return the files of the web interface; they are read on the first request."""
+    """Return the files of the web interface, which are read on the first request."""
 
     @cache
     def files() -> PageFiles:

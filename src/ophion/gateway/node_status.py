@@ -27,7 +27,7 @@ class NodeStatus:
     """Checks which nodes of a site are online."""
 
     def __init__(self, site: Site, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop) -> None:
-        """`services` maps node names to their JSON-RPC; None where it is off. Such a node is shown as offline."""
+        """`services` maps node names to JSON-RPC services. None means off; the node is then shown as offline."""
         self._site = site
         self._services = services
         self._loop = loop
@@ -39,7 +39,7 @@ class NodeStatus:
         self._last_at = 0.0
 
     def now(self) -> Response | Pending[Response]:
-        """Return `nodes.json`, at once if it is fresh."""
+        """Return `nodes.json`, at once if it is recent."""
         if self._last is not None and self._loop.time() < self._last_at + _FRESH_S:
             return self._last
         pending: Pending[Response] = Pending(lambda: self._waiting.discard(pending))
@@ -74,7 +74,7 @@ class NodeStatus:
             self._publish()
 
     def _publish(self) -> None:
-        """Answer all waiting requests: all nodes have answered, or the timeout has expired."""
+        """Answer all waiting requests after all nodes have answered or the timeout has expired."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -21,7 +21,7 @@ from ophion.runtime.supervisor import Supervisor
 
 
 def run_gateway(site: Site, host: str, port: int) -> int:
-    """Serve until SIGINT or SIGTERM; return the exit code."""
+    """Serve until SIGINT or SIGTERM. Returns the exit code."""
     logs.configure(logs.LogLevel.INFO)
     allow_open_files(2 * MAX_CONNECTIONS + MAX_UPSTREAM_CONNECTIONS)
     lane = ThreadLane("pack", 1, None)

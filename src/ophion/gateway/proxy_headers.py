@@ -1,4 +1,4 @@
-"""Headers of forwarded messages; hop-by-hop headers are removed (RFC 9110, 7.6.1)."""
+"""Headers of forwarded messages. Hop-by-hop headers are removed (RFC 9110, 7.6.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOP_BY_HOP: Final = frozenset(
     )
 )
 _NOT_FORWARDED: Final = _HOP_BY_HOP | {b"host", b"origin", b"content-length", b"expect"}
-"""The gateway has checked the origin already. A node does not know the gateway's origin and would refuse it."""
+"""Headers that are not forwarded. The gateway checks the origin itself; a node would refuse the gateway's origin."""
 _NOT_ANSWERED: Final = _HOP_BY_HOP | {b"content-length", b"content-type", b"date"}
 
 
@@ -53,9 +53,9 @@ def handshake(target: bytes, host: bytes, headers: Mapping[bytes, bytes]) -> byt
 
 def answer_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Return the header lines of a response, except Content-Type and Content-Length."""
-    kept = list(headers)
-    left_out = _NOT_ANSWERED | _named(next((value for name, value in kept if name == b"connection"), None))
-    return b"".join(b"%b: %b\r\n" % (name, value) for name, value in kept if name not in left_out)
+    every = list(headers)
+    left_out = _NOT_ANSWERED | _named(next((value for name, value in every if name == b"connection"), None))
+    return b"".join(b"%b: %b\r\n" % (name, value) for name, value in every if name not in left_out)
 
 
 def _named(connection: bytes | None) -> frozenset[bytes]:

@@ -5,7 +5,7 @@
 /prometheus/, /grafana/               the tools, if they run; Prometheus is configured to expect its prefix
 /grafana-dashboard                    the overview in Grafana
 /nodes.json, /metrics-index           node status, and targets for Prometheus
-everything else                       the files of the web interface
+other paths                           the files of the web interface
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _DASHBOARD: Final = b"/grafana/d/ophion-overview/ophion?orgId=1&refresh=10s&from
 _MAX_SESSIONS: Final = 256
 _HEADS: Final = 64
 _MAX_HEAD_BYTES: Final = 1024
-"""Longer heads are not remembered. Together with the limits beside it this bounds memory to some megabytes."""
+"""Size limit of a remembered head. Together with the limits below it bounds memory to some megabytes."""
 _MAX_KNOWN_HEADS: Final = 1024
-"""Request heads that are recognised from any client, so that its first request can take the fast path."""
+"""Limit of request heads that are recognised from any client, so that its first request can take the fast path."""
 _FORWARD_CPU_S: Final = 200e-6
-"""CPU time of forwarding a request and its response, charged when the request starts."""
+"""CPU seconds of forwarding a request and its response. Charged when the request starts."""
 _TICK_S: Final = 5.0
 
 
@@ -56,7 +56,7 @@ class ForwardingConnection(Protocol):
     """A client connection whose requests are forwarded."""
 
     def spend(self, seconds: float) -> None:
-        """Charge CPU time that this client's requests cost outside the connection."""
+        """Charge CPU time that this client's requests use outside the connection."""
 
 
 class RouteTarget:
@@ -78,7 +78,7 @@ class RouteTarget:
 
     @property
     def is_short(self) -> bool:
-        """Whether it is short enough to keep for later requests."""
+        """Whether the head is short enough to remember for later requests."""
         return len(self._head) <= _MAX_HEAD_BYTES
 
     def handle(self, body: bytes, connection: ForwardingConnection) -> Any:
@@ -121,7 +121,7 @@ class Paths:
             upstream.close()
 
     def respond(self, request: Request) -> Result:
-        """Answer or forward any request that has no `RouteTarget`."""
+        """Answer or forward a request that has no `RouteTarget`."""
         route = self.route(request.path)
         if isinstance(route, Response):
             return route
@@ -143,7 +143,7 @@ class Paths:
         return self._file(request)
 
     def passage(self, request: Request) -> RouteTarget | Response | None:
-        """Return the target of a POST to a service, cached by head; None for all other requests."""
+        """Return the target of a POST to a service, cached by head. None for other requests."""
         if request.method != b"POST":
             return None
         route = self.route(request.path)
@@ -152,7 +152,7 @@ class Paths:
         upstream, path = route
         head = request_head(b"POST", target_of(path, request.query), upstream.host, request.headers)
         if b"authorization" in request.headers or len(head) > _MAX_HEAD_BYTES:
-            return RouteTarget(upstream, head)  # not cached: it holds a token or is too long
+            return RouteTarget(upstream, head)  # not cached, because the head holds a token or is too long
         key = b"%d %b" % (id(upstream), head)
         found = self._sessions.get(key)
         if found is None:
@@ -162,7 +162,7 @@ class Paths:
         return found
 
     def remember(self, head: bytes, way: RouteTarget) -> None:
-        """Recognise this head from any client. It must determine the target on its own."""
+        """Remember a head, so that it is recognised from any client. The head alone must determine the target."""
         if head not in self._known:
             if len(self._known) >= _MAX_KNOWN_HEADS:
                 self._known.clear()
@@ -173,7 +173,7 @@ class Paths:
         return self._known.get(head)
 
     def route(self, path: bytes) -> Route | Response | None:
-        """Return the service of a path, an error response if that service is off, or None for an unknown path."""
+        """Return the service of a path. Returns an error response if the service is off, None for an unknown path."""
         _, _, path = path.partition(b"/") if path.startswith(b"/") else (b"", b"", b"")
         first, _, rest = path.partition(b"/")
         services, name = self._first, self._site.nodes[0].name
@@ -206,7 +206,7 @@ class Paths:
         upstream = self._tools.get(name)
         if upstream is None:
             return failure(None, 404, f"{name.decode().capitalize()} is not installed beside this network.")
-        # Prometheus keeps the prefix, Grafana does not: their guides for reverse proxies say so
+        # Prometheus expects the prefix and Grafana does not, as their guides for reverse proxies describe
         return upstream, path if name == b"prometheus" else path.removeprefix(b"/grafana") or b"/"
 
     def _file(self, request: Request) -> Response:

@@ -30,7 +30,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
     """Listens for clients until it is cancelled.
 
     `site` is called for the first client, when the other services of the node have their ports. With port None it
-    listens on the default port, or on a free port if that is in use, so that the node starts in any case.
+    listens on the default port, or on a free port if the default port is in use. So the node starts in any case.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         self._limits = limits
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
-        # imported for the first client: most web interfaces are never opened
+        # imported for the first client, because most web interfaces are never opened
         from ophion.gateway.connection import GatewayConnection
         from ophion.gateway.routing import Paths
         from ophion.gateway.tunnel import Openings

@@ -3,7 +3,7 @@
     client <-> Tunnel <-> FarEnd <-> node
 
 The node itself speaks WebSocket with the client: it checks frames, pings, and closes. The tunnel adds four rules:
-- Only a 101 response of the node opens it. Any other is forwarded and ends the connection.
+- Only a 101 response of the node opens it. Other responses are forwarded and end the connection.
 - Backpressure: while one end does not read, the tunnel does not read from the other end.
 - When one end disconnects, the tunnel closes the other.
 - Fairness: bytes are copied in time slices (tunnel_direction.py), and few tunnels open at a time (`Openings`).
@@ -23,17 +23,17 @@ from ophion.rpc.transport.http.messages import Response, response_head
 from ophion.rpc.transport.shared_resources import SharedResources
 
 _MAX_UNSENT_BYTES: Final = 32 * 1024
-"""Unsent bytes for one end above which the tunnel stops reading from the other."""
+"""Limit of unsent bytes for one end. Above it, the tunnel stops reading from the other end."""
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _MAX_REFUSAL_BYTES: Final = 64 * 1024
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
 _OPENED: Final = b"HTTP/1.1 101 "
 _MAX_OPENING: Final = 32
-"""Opening a tunnel costs as much as some dozen plain requests."""
+"""Limit of tunnels that open at the same time. Opening one costs as much as some dozen plain requests."""
 
 
 class Openings:
-    """Limits how many tunnels open at the same time; the others queue."""
+    """Limits how many tunnels open at the same time. Further tunnels wait in a queue."""
 
     def __init__(self, max_opening: int = _MAX_OPENING) -> None:
         self._max_opening = max_opening
@@ -49,7 +49,7 @@ class Openings:
             self._line[tunnel] = None
 
     def end(self, tunnel: Tunnel) -> None:
-        """Free the slot of a tunnel that is open or has failed; safe to repeat."""
+        """Free the slot of a tunnel that is open or has failed. May be called again."""
         self._line.pop(tunnel, None)
         if tunnel in self._under_way:
             self._under_way.remove(tunnel)
@@ -92,8 +92,10 @@ class Tunnel(asyncio.Protocol):
         write_timeout_s: float,
         is_paused: bool = False,
     ) -> None:
-        """`hello` is the handshake for the node; `early` are bytes that the client sent after its own handshake.
-        `is_paused` says that the client's send buffer is full."""
+        """`hello` is the handshake for the node. `early` are bytes that the client sent after its own handshake.
+
+        `is_paused` means that the client's send buffer is full.
+        """
         self._transport = transport
         self._upstream = upstream
         self._hello = hello
@@ -112,7 +114,7 @@ class Tunnel(asyncio.Protocol):
         self.quiet_s = 0.0
 
     def begin(self) -> None:
-        """Start the handshake with the node; nothing is read from the client until it ends."""
+        """Start the handshake with the node. Nothing is read from the client until the handshake ends."""
         self._transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
         self._direction.hold(True)
         self.weigh()
@@ -135,10 +137,10 @@ class Tunnel(asyncio.Protocol):
         self._hello = b""
         return self._far
 
-    # --- called by the far end -------------------------------------------------------------------
+    # --- called by the node's end ----------------------------------------------------------------
 
     def opened(self) -> None:
-        """Start copying: the node has accepted the handshake."""
+        """Start copying after the node has accepted the handshake."""
         self.is_open, self.quiet_s = True, 0.0
         self._opening = None
         self._openings.end(self)
@@ -170,13 +172,13 @@ class Tunnel(asyncio.Protocol):
         self.weigh()
 
     def end(self) -> None:
-        """Close after the node has disconnected; bytes already written are still sent."""
+        """Close after the node has disconnected. Bytes already written are still sent."""
         self._is_over = True
         self._direction.end()
         self._openings.end(self)
         self._transport.close()
 
-    # --- called by the loop ----------------------------------------------------------------------
+    # --- called by the event loop ----------------------------------------------------------------
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_over = True
@@ -240,7 +242,7 @@ class Tunnel(asyncio.Protocol):
         self.end()
 
     def weigh(self) -> None:
-        """Report the held bytes; they matter only while an end does not read or waits for its time slice."""
+        """Report the number of held bytes, while an end does not read or waits for its time slice."""
         size = len(self._early) + len(self._hello) + self._direction.held_bytes
         if not self._is_over:
             size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.held_bytes)
@@ -263,11 +265,11 @@ class FarEnd(asyncio.Protocol):
         """Bytes of a response other than 101."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        made = self._transport = cast(asyncio.Transport, transport)
-        made.set_write_buffer_limits(_MAX_UNSENT_BYTES)
-        take_little(made)
-        self._direction = TunnelDirection(self._shared.turns, made, self._tunnel.write, self._tunnel.weigh)
-        made.write(self._hello)
+        node_transport = self._transport = cast(asyncio.Transport, transport)
+        node_transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
+        take_little(node_transport)
+        self._direction = TunnelDirection(self._shared.turns, node_transport, self._tunnel.write, self._tunnel.weigh)
+        node_transport.write(self._hello)
         self._hello = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -311,7 +313,7 @@ class FarEnd(asyncio.Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes unsent to the node, and bytes from the node that wait for a time slice."""
+        """Number of bytes that wait to be sent to the node, or that came from the node and wait for a time slice."""
         transport, late = self._transport, 0 if self._direction is None else self._direction.held_bytes
         return late if transport is None or transport.is_closing() else late + transport.get_write_buffer_size()
 

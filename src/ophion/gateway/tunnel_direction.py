@@ -1,8 +1,8 @@
 """One direction of a tunnel: bytes that arrive at one end are written to the other, in time slices.
 
-Copying is cheap, but thousands of tunnels that copy at the same moment would block the loop for a second. So bytes that
-arrive after the end of a time slice wait for the next one, and the source is not read meanwhile. Directions that have
-copied least recently go first.
+Copying is cheap, but thousands of tunnels that copy at the same moment would block the event loop for a second. So
+bytes that arrive after the end of a time slice wait for the next one, and the source is not read meanwhile. Directions
+that have copied least recently go first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 _PIECE_CPU_S: Final = 20e-6
 _BYTE_CPU_S: Final = 0.6e-9
-"""CPU time of copying one byte. Most of it is spent in the loop's socket calls, where it is not measured."""
+"""CPU seconds to copy one byte. An estimate, because most of it is spent in socket calls that are not measured."""
 
 
 class TunnelDirection:
@@ -31,7 +31,7 @@ class TunnelDirection:
         write: Callable[[bytes], None],
         weigh: Callable[[], None],
     ) -> None:
-        """`write` sends the bytes from `source`; `weigh` is called when the number of held bytes changes."""
+        """`write` sends the bytes from `source`. `weigh` is called when the number of held bytes changes."""
         self._scheduler = scheduler
         self._source = source
         self._write = write
@@ -65,18 +65,18 @@ class TunnelDirection:
         self._weigh()
 
     def flush(self) -> None:
-        """Copy held bytes at once, even outside a time slice: the source has ended."""
+        """Copy held bytes at once, even outside a time slice, because the source has ended."""
         data, self._held = self._held, b""
         if data and not self._is_over:
             self._pass_on(data)
 
     def hold(self, is_held: bool) -> None:
-        """Pause or resume: the other end has stopped or started reading."""
+        """Pause or resume copying after the other end has stopped or started reading."""
         self._is_held = is_held
         self._settle()
 
     def end(self) -> None:
-        """Drop held bytes: one end has disconnected."""
+        """Drop held bytes after one end has disconnected."""
         self._is_over, self._held = True, b""
 
     def _pass_on(self, data: bytes) -> None:

@@ -4,8 +4,8 @@ A request uses the connection that was used last, or a new one. Connections and 
 one request at a time, so no request waits behind a slow one. The gateway never sends a request twice, because only the
 client knows whether that is safe.
 
-Fast path: a plain response goes directly to the waiting client (`Relay`). Any other response, and any other event of
-the client, takes the slow path through `Pending`. tests/unit/gateway/test_fast_path.py compares both paths.
+Fast path: a plain response goes directly to the waiting client (`Relay`). Other responses take the slow path through
+`Pending`, and so do responses whose client has sent more or left. tests/unit/gateway/test_fast_path.py compares both.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ MAX_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
 _MAX_IDLE_S: Final = 60.0
-"""Idle connections are closed after this time: before the node does, which waits ten minutes."""
+"""Seconds after which idle connections are closed. The node closes them only after ten minutes."""
 ANSWER_S: Final = 120.0
-"""Timeout for silence of a node; the node's own limits are far below."""
+"""Seconds of silence after which a node times out. The node's own limits are far below."""
 _PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
 """Start of almost every response of an Ophion node."""
 
 
 def take_little(transport: asyncio.BaseTransport) -> None:
-    """Limit the bytes read at once; the rest waits in the kernel's socket buffer."""
+    """Limit the bytes read at once. Further bytes wait in the kernel's socket buffer."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
 
@@ -50,7 +50,7 @@ class Relay(Protocol):
         """Receive the response, head and body."""
 
     def queue_relay(self) -> None:
-        """Receive a response that is not plain: wait for the `Pending` of the connection."""
+        """Called for a response that is not plain: wait for the `Pending` of the connection."""
 
 
 class Upstream:
@@ -113,7 +113,7 @@ class Upstream:
         self._waiting.clear()
 
     def problem(self, error: OSError) -> str:
-        """Return in one line why the node cannot be reached."""
+        """Explain in one line why the node cannot be reached."""
         reason = "it does not answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
         return f"{self.name} is down: cannot connect to {self.place.host}:{self.place.port} ({reason})."
 
@@ -184,14 +184,14 @@ class _Waiting:
         one.send(message, self.pending)
 
     def give_up(self) -> None:
-        """Drop the request: the client has disconnected."""
+        """Drop the request after the client has disconnected."""
         self.is_given_up, self._message = True, b""
         if self._over is not None:
             self._over.give_up()
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection to a service; it carries one request at a time."""
+    """One connection to a service. It carries one request at a time."""
 
     __slots__ = (
         "_last_head",
@@ -225,25 +225,25 @@ class UpstreamConnection(asyncio.Protocol):
         return self._pending is not None or self._relay is not None or self._reader is not None
 
     def send(self, message: bytes, pending: Pending[Any]) -> None:
-        """Send a request; `pending` receives the response."""
+        """Send a request. `pending` receives the response."""
         self._pending = pending
         self.quiet_s = 0.0
         self._transport.write(message)
 
     def relay(self, message: bytes, relay: Relay) -> None:
-        """Send a request on the fast path; `relay` receives a plain response as raw bytes."""
+        """Send a request on the fast path. `relay` receives a plain response as raw bytes."""
         self._relay = relay
         self.quiet_s = 0.0
         self._transport.write(message)
 
     def as_pending(self) -> Pending[Any]:
-        """Switch from the fast path to the slow path; return the `Pending` to wait for."""
+        """Switch from the fast path to the slow path. Returns the `Pending` to wait for."""
         self._relay = None
         pending = self._pending = Pending(self.give_up)
         return pending
 
     def give_up(self) -> None:
-        """Close the connection: the client has disconnected, and the rest of its response would precede the next."""
+        """Close the connection after the client has disconnected. Its incomplete response prevents reuse."""
         self._pending = None
         self.end(None)
 
@@ -252,7 +252,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._finish(answer)
         self._transport.abort()
 
-    # --- called by the loop ----------------------------------------------------------------------
+    # --- called by the event loop ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -293,7 +293,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._read(self._reader, data)
 
     def _is_plain(self, data: bytes) -> bool:
-        """Whether this is exactly one JSON response. Responses of equal size share a cached head."""
+        """Whether the bytes are exactly one JSON response. Responses of equal size share a cached head."""
         if len(data) == self._last_size and data.startswith(self._last_head):
             return True
         if not data.startswith(_PLAIN_HEAD):

@@ -1,7 +1,7 @@
 """Reads a response from a service and forwards it to a client.
 
 A short response is forwarded whole. A long one is streamed: the gateway reads from the node only as fast as the client
-reads, so a slow reader costs little memory.
+reads, so a slow reader uses little memory.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
 
 WHOLE_BYTES: Final = 64 * 1024
-"""Longer responses are streamed."""
+"""Responses above this size in bytes are streamed."""
 _AHEAD_BYTES: Final = 64 * 1024
-"""Bytes that are read from the node ahead of the client."""
+"""Limit of bytes that are read from the node ahead of the client."""
 _WEIGHT: Final = 4 * _AHEAD_BYTES
-"""Maximum memory of a streamed response: its first piece, the bytes ahead, and one read (`Upstream`) beyond each."""
+"""Maximum memory of a streamed response: its first piece, the bytes ahead, and one read beyond each."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
-"""Limit for HTTP/1.0 clients, whose responses cannot be chunked."""
+"""Limit in bytes for HTTP/1.0 clients, whose responses cannot be chunked."""
 _BODILESS: Final = (204, 304)
 
 
@@ -76,7 +76,7 @@ class LongBody:
         self._go_on()
 
     async def next(self) -> bytes | None:
-        """Return the next piece; None after the last."""
+        """Return the next piece, or None after the last."""
         while not self._pieces:
             if self._error is not None:
                 raise self._error
@@ -91,21 +91,21 @@ class LongBody:
         return piece
 
     def close(self) -> None:
-        """Drop the rest: the client does not need it."""
+        """Drop the rest, because the client does not need it."""
         if not self._has_ended:
             self._has_ended = True
             self._abandon()
         self._pieces.clear()
 
     def _go_on(self) -> None:
-        """Resume reading from the node; also at the end, because the connection is reused."""
+        """Resume reading from the node. Also called at the end, because the connection is reused."""
         if self._is_paused:
             self._is_paused = False
             self._source.resume_reading()
 
 
 class AnswerReader:
-    """Parses one response into a `Response`, or a `StreamedAnswer` if it is long; httptools calls `on_...`."""
+    """Parses one response into a `Response`, or a `StreamedAnswer` if it is long. httptools calls `on_...`."""
 
     def __init__(
         self, source: PausableReader, deliver: Callable[[Response | StreamedAnswer], None], abandon: Callable[[], None]
@@ -127,7 +127,7 @@ class AnswerReader:
         """Whether the connection can be reused after the response."""
 
     def feed(self, data: bytes) -> bool:
-        """Parse bytes; return False if they are not an HTTP response."""
+        """Parse bytes. Returns False if they are not an HTTP response."""
         assert self._parser is not None
         if not self._has_head:
             self._head_bytes += len(data)
@@ -135,19 +135,19 @@ class AnswerReader:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # requests never ask for an upgrade
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # no request asks for an upgrade
             return False
         return self._has_head or self._head_bytes <= _MAX_HEAD_BYTES
 
     def end(self) -> bool:
-        """Handle the end of the connection; return whether it completes a response without a length."""
+        """Handle the end of the connection. Returns whether it completes a response without a length."""
         if self._parser is None or not self._has_head or self._is_measured:
             return False
         self._finish()
         return True
 
     def close(self, error: AnswerLost | None = None) -> None:
-        """Release the parser to break the reference cycle; an incomplete streamed response fails."""
+        """Release the parser to break the reference cycle. An incomplete streamed response fails."""
         self._parser = None
         if self._body is not None and not self.is_whole:
             self._body.end(error)

@@ -34,9 +34,9 @@ SEND_PERMISSION: Final = "eth_sendRawTransaction"
 _PATHS: Final = frozenset({b"/graphql", b"/graphql/"})
 _LOGIN_PATH: Final = b"/login"
 _LONG_REQUEST: Final = 8 * 1024
-"""Longer requests are parsed in the lane: validating a malformed one may take many milliseconds."""
+"""Requests above this size in bytes are parsed in the lane. Validating a malformed one may take many milliseconds."""
 _MAX_ROUNDS: Final = 128
-"""Maximum open requests that wait for calls, estimates or transactions."""
+"""Limit of open requests that wait for calls, estimates or transactions."""
 _UNAUTHORIZED: Final = Response(
     401,
     (b'{"errors":[{"message":"Unauthorized","extensions":{"errorCode":-40100,"errorMessage":"Unauthorized"}}]}',),
@@ -49,11 +49,11 @@ _CALL_HEADERS: Final = {b"content-type": JSON}
 _TIMEOUT: Final = Response(408, (b'{"errors":[{"message":"Timeout expired"}]}',), GRAPHQL_JSON)
 
 Answered: TypeAlias = tuple[int, bytes | GraphqlText]
-"""Status and body."""
+"""Status and body of a response."""
 Made = TypeVar("Made")
 
 Guard = Callable[[bytes | None, str], bool]
-"""Whether a request with this `Authorization` header may use a method."""
+"""Returns whether a request with this `Authorization` header may use a method."""
 Login = Callable[[Request], Result]
 """Answers a login request."""
 
@@ -63,7 +63,7 @@ class GraphqlApplication:
 
     call_path: Final = b"/graphql"
     call_kind: Final = JSON
-    """Content type of a JSON request; any other body is a GraphQL document."""
+    """Content type of a JSON request. A body of another type is a GraphQL document."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class GraphqlApplication:
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _call(self, body: bytes, _connection: object) -> Result:
-        """Answer a JSON request whose head is known and needs no token (fast path of `respond`)."""
+        """Answer a JSON request whose head is known and needs no token. Fast path of `respond`."""
         return self.respond(Request(b"POST", self.call_path, b"", _CALL_HEADERS, body))
 
     def close(self) -> None:
@@ -238,7 +238,7 @@ class GraphqlApplication:
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
-        """Resume a request after its node requests. Each holds a database snapshot, so their number is limited."""
+        """Resume a request after its node requests. The number is limited, because each holds a database snapshot."""
         if self._open_rounds >= _MAX_ROUNDS:
             raise LaneFull("graphql", _MAX_ROUNDS)
         self._open_rounds += 1
@@ -309,7 +309,7 @@ def _bad(message: str) -> Response:
 
 
 def _failed(error: BaseException) -> Response:
-    """Answer an engine failure: status 500, or 503 when a queue is full, with a message of one line."""
+    """Return the response to an engine failure: 500, or 503 when a queue is full, with a message of one line."""
     known = as_rpc_error(error)
     if known is None:
         logger.error("graphql request failed", exc_info=error)

@@ -13,8 +13,8 @@ _SWITCH = "--graphql-http-enabled"
 class GraphqlLimits(Options):
     """Limits of GraphQL requests."""
 
-    # The defaults admit a hundred full blocks with all transactions, and keep the worst request well below a second.
-    # Introspection counts towards tokens and depth only.
+    # The defaults admit a hundred full blocks with all transactions, and keep the slowest request well below a second.
+    # Introspection counts only towards tokens and depth.
 
     max_body_bytes: int = option(
         "--graphql-http-max-request-content-length",
@@ -49,15 +49,15 @@ class GraphqlLimits(Options):
         default=2_000_000,
         check=at_least(1),
         needs=_SWITCH,
-        help="Work of one answer: a field or 32 bytes of data 1, a transaction 8, a block 20, an account 100, a call "
-        "1000.",
+        help="Maximum work of one response: a field or 32 bytes of data is 1, a transaction 8, a block 20, an account "
+        "100, a call 1000.",
     )
     timeout_s: int | None = option(
         "--graphql-timeout-seconds",
         default=None,
         check=at_least(1),
         needs=_SWITCH,
-        help="Timeout of a request in seconds. (default: that of --http-timeout-seconds)",
+        help="Timeout of a request in seconds. (default: the value of --http-timeout-seconds)",
     )
     max_blocks: int = option(
         "--graphql-max-blocks",

@@ -1,7 +1,7 @@
 """Parts of a GraphQL request that need more than the database: calls, estimates and transactions to send.
 
 They use the code that serves JSON-RPC, so gas caps, timeouts, error codes and pool rules are the same. One difference:
-a failed `call` returns a result with status 0, where `eth_call` returns an error (graphql.md 5).
+a failed `call` returns a result with status 0, but `eth_call` returns an error (graphql.md 5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_FEE_BITS = 128
 
 
 async def replies_to(ctx: RpcContext, asks: Sequence[GraphqlAsk]) -> list[GraphqlReply]:
-    """Run these requests: transactions one by one in their order, all others concurrently."""
+    """Run these requests: transactions one by one in order, other requests concurrently."""
     if any(ask.kind == "send" for ask in asks):
         return [await _reply(ctx, ask) for ask in asks]
     return list(await asyncio.gather(*(_reply(ctx, ask) for ask in asks)))
@@ -41,7 +41,7 @@ async def _reply(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _failed(error: RpcError) -> GraphqlReply:
-    """Return code and message of the JSON-RPC error, and revert data if there is any."""
+    """Return code and message of a JSON-RPC error, and its revert data, if any."""
     data = error.data if error.code == REVERTED_CODE and isinstance(error.data, str) else None
     return GraphqlReply.failed(error.code, error.message, data)
 
@@ -51,7 +51,7 @@ async def _send(ctx: RpcContext, raw: bytes) -> GraphqlReply:
 
 
 async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
-    wanted = _call_of(ask)
+    arguments = _call_of(ask)
     try:
         place = _place(ctx, ask.block)
     except MissingStateError:
@@ -60,21 +60,21 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
         return GraphqlReply.nothing()
     state, env, gas_limit = place
     if ask.kind == "estimate":
-        return GraphqlReply.gas(await run_estimate(ctx, state, env, gas_limit, wanted, None))
-    request = wanted.request(gas_for(ctx, wanted, gas_limit))
+        return GraphqlReply.gas(await run_estimate(ctx, state, env, gas_limit, arguments, None))
+    request = arguments.request(gas_for(ctx, arguments, gas_limit))
     outcome = await ctx.lanes.read.run(lambda: call(state, env, request, (), ctx.limits.timeout_s))
     return _called(outcome)
 
 
 def _called(outcome: CallOutcome) -> GraphqlReply:
-    """Return the result of a call. A call that breaks a transaction rule has failed; a timeout is an error."""
+    """Return the result of a call. Breaking a transaction rule is a failed call; a timeout is an error."""
     if outcome.kind == "timeout":
         return _failed(failure_of(outcome, outcome.reason))
     return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)
 
 
 def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
-    """Return state and environment of a call: those of a block, or the head's state in the next block."""
+    """Return state and environment of a call: after a block, or the head's state in the next block."""
     queries = ctx.queries
     if block is None:
         following = queries.next_block()

@@ -14,7 +14,7 @@ _FILES: Final = PageFiles(index="graphql.html")
 
 
 def page_file(path: bytes, headers: Mapping[bytes, bytes]) -> Response | None:
-    """Return the file at a path below `PAGE_PATH`; None if there is none. `headers` are those of the request."""
+    """Return the file at a path below `PAGE_PATH`, or None. `headers` are the request's headers."""
     if not path.startswith(PAGE_PATH) or path[len(PAGE_PATH) :][:1] not in (b"", b"/"):
         return None
     answer = _FILES.answer(path[len(PAGE_PATH) :].decode("latin-1") or "/", headers)

@@ -1,7 +1,7 @@
 """Memory limit for long GraphQL responses.
 
-A response being built counts with the maximum size. A finished one counts with its own size until the client has
-received it and the last reference is gone. Requests beyond the limit wait in order of arrival, so later requests of a
+A response being built counts with the maximum size. A finished response counts with its own size until the client has
+received it and the last reference is gone. Requests above the limit wait in order of arrival. So later requests of a
 client cannot block its first.
 """
 
@@ -20,7 +20,7 @@ _MAX_WAITING: Final = 1024
 
 
 class ResponseBuffer:
-    """The memory that all responses of one service share. Not thread-safe: used on the event loop only."""
+    """The memory that all responses of one service share. Used only on the event loop; not thread-safe."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, max_bytes: int, most_answer_bytes: int, most_running: int
@@ -51,11 +51,11 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # admitted in the same loop step
+                self.leave(None)  # the request was admitted in the same event loop step as it was cancelled
             raise
 
     def leave(self, text: GraphqlText | None) -> None:
-        """Record that a response is finished; None if building it failed."""
+        """Record that a response is finished. `text` is None if building it failed."""
         self.running -= 1
         self.held_bytes -= self._reserved
         if text is not None:

@@ -35,9 +35,9 @@ class GraphqlSettings(Struct, frozen=True):
     timeout_s: float = 30.0
     limits: GraphqlLimits = field(default_factory=GraphqlLimits)
     http: HttpLimits = field(default_factory=HttpLimits)
-    """Limits of connections; the maximum body size comes from `GraphqlLimits`."""
+    """Limits of connections. The maximum body size comes from `GraphqlLimits`."""
     auth: AuthSetup | None = None
-    """Authentication of JSON-RPC, if it is on. GraphQL must require the same tokens, or it would bypass them."""
+    """Authentication of JSON-RPC, if it is on. GraphQL must require the same tokens, or clients could bypass them."""
     tls: ssl.SSLContext | None = None
     shared: SharedResources = field(default_factory=SharedResources)
 
@@ -73,7 +73,7 @@ def graphql_service(context: RpcContext, settings: GraphqlSettings) -> HttpServi
     """Create the service for GraphQL over HTTP."""
 
     def application(loop: asyncio.AbstractEventLoop) -> GraphqlApplication:
-        # imported for the first client: most nodes have none
+        # imported for the first client, because most nodes have no GraphQL clients
         from ophion.graphql.http import GraphqlApplication
 
         engine = graphql_engine(context, settings.limits)

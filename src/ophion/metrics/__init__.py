@@ -3,11 +3,11 @@
 packages ──watch──> runtime.metrics.MetricsRegistry ──text──> server (Prometheus scrapes) or push (to a gateway)
                                                     └─nested─> debug_metrics
 
-options         what is on
+options         options of metrics
 families        metrics of chain, pool, interfaces and lanes
 process         metrics of the operating system and the interpreter
 requests        method tables that count and time requests
-node_metrics    all of these for one node
+node_metrics    all metrics of one node
 server          `GET /metrics`
 push            pushes to a gateway at intervals
 dashboard.json  a dashboard for Grafana

@@ -1,7 +1,7 @@
 """Metric families of a node (operations.md 9 has the full inventory).
 
-Most are read when they are shown and cost nothing otherwise. Listeners count events (transactions, blocks) on nodes
-with metrics only.
+Most values are read only when they are scraped, and cost nothing otherwise. Listeners that count events (transactions,
+blocks) run only on nodes with metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ophion.runtime.lanes import Lane, Lanes
 from ophion.runtime.metrics import Category, MetricsRegistry
 
 if TYPE_CHECKING:
-    # imported late: only nodes with peers need these
+    # imported late, because only nodes with peers need these
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.sync_metrics import SyncFigures
@@ -36,7 +36,7 @@ _LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine"
 
 
 def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:
-    """Head of the chain, and imports."""
+    """Declare metrics of the chain head and of imports."""
     category = Category.BLOCKCHAIN
 
     def gauge(name: str, help: str, source: Callable[[], float]) -> None:
@@ -48,7 +48,7 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
         "Total difficulty of the head.",
         lambda: queries.total_difficulty(queries.head_hash) or 0,
     )
-    gauge("chain_head_timestamp", "Time of the head, in seconds.", lambda: queries.head.header.timestamp)
+    gauge("chain_head_timestamp", "Timestamp of the head, in seconds.", lambda: queries.head.header.timestamp)
     gauge("chain_head_gas_used", "Gas used by the head.", lambda: queries.head.header.gas_used)
     gauge("chain_head_gas_limit", "Gas limit of the head.", lambda: queries.head.header.gas_limit)
     gauge("chain_head_transaction_count", "Transactions in the head.", lambda: queries.latest.body.transaction_count)
@@ -58,10 +58,10 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
         "Memory for parts of the newest state (--state-cache-size).",
         chain.store.state_cached,
     )
-    blocks = registry.counter(category, "blocks_added_total", "Blocks that joined the chain.")
-    transactions = registry.counter(category, "transactions_total", "Transactions in these blocks.")
-    gas = registry.counter(category, "gas_used_total", "Gas used by these blocks.")
-    reorganisations = registry.counter(category, "reorganizations_total", "Changes to another branch.")
+    blocks = registry.counter(category, "blocks_added_total", "Blocks added to the canonical chain.")
+    transactions = registry.counter(category, "transactions_total", "Transactions in added blocks.")
+    gas = registry.counter(category, "gas_used_total", "Gas used by added blocks.")
+    reorganisations = registry.counter(category, "reorganizations_total", "Chain reorganisations.")
     for counter in (blocks, transactions, gas, reorganisations):
         counter.add(0)
 
@@ -77,46 +77,46 @@ def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> 
 
 
 def declare_storage(registry: MetricsRegistry, database: Path) -> None:
-    """Bytes of the database; the length of its file is larger because of holes."""
-    registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk that the database takes.").watch(
+    """Declare the used bytes of the database. The file is longer because it has holes."""
+    registry.gauge(Category.BLOCKCHAIN, "database_bytes", "Disk space used by the database.").watch(
         lambda: database.stat().st_blocks * 512 if database.exists() else 0
     )
 
 
 def declare_pruning(registry: MetricsRegistry, rounds: PruningRounds) -> None:
-    """Pruning of old states; the first four have Besu's names."""
+    """Declare metrics of state pruning. The first four have Besu's names."""
     category, dropped = Category.PRUNER, rounds.dropped
 
     def counter(name: str, help: str, source: Callable[[], float]) -> None:
         registry.counter(category, name, help).watch(source)
 
-    counter("mark_operations_total", "Rounds of dropping old states that began.", lambda: dropped.rounds)
-    counter("marked_nodes_total", "Trie nodes that stayed in these rounds.", lambda: dropped.marked)
-    counter("sweep_operations_total", "Rounds that came to delete trie nodes.", lambda: dropped.sweeps)
-    counter("swept_nodes_total", "Trie nodes that were deleted.", lambda: dropped.freed)
-    counter("states_dropped_total", "States of blocks that were dropped.", lambda: dropped.states)
-    counter("failures_total", "Rounds that ended with an error.", lambda: dropped.failures)
-    registry.gauge(category, "running", "1 while a round is under way.").watch(lambda: int(dropped.is_running))
+    counter("mark_operations_total", "Pruning rounds started.", lambda: dropped.rounds)
+    counter("marked_nodes_total", "Trie nodes marked as needed.", lambda: dropped.marked)
+    counter("sweep_operations_total", "Pruning rounds that deleted trie nodes.", lambda: dropped.sweeps)
+    counter("swept_nodes_total", "Trie nodes deleted by pruning.", lambda: dropped.freed)
+    counter("states_dropped_total", "Block states deleted by pruning.", lambda: dropped.states)
+    counter("failures_total", "Pruning rounds that failed.", lambda: dropped.failures)
+    registry.gauge(category, "running", "1 while a pruning round runs.").watch(lambda: int(dropped.is_running))
     registry.gauge(category, "history_blocks", "Blocks before the head whose states are kept.").watch(
         lambda: rounds.keep
     )
 
 
 def declare_privacy(registry: MetricsRegistry, follower: PrivateExecutor) -> None:
-    """Progress of private transactions."""
+    """Declare metrics of private transactions."""
     category = Category.BLOCKCHAIN
-    registry.gauge(category, "private_height", "Block up to which private transactions were executed.").watch(
+    registry.gauge(category, "private_height", "Last block with private execution complete.").watch(
         lambda: follower.number
     )
-    registry.gauge(category, "private_enclave_away", "1 while they wait for the enclave.").watch(
+    registry.gauge(category, "private_enclave_away", "1 while the enclave is offline.").watch(
         lambda: int(follower.is_waiting_for_enclave)
     )
     counts = follower.counts
-    markers = registry.counter(category, "private_markers_total", "Markers that were passed, ours or not.")
+    markers = registry.counter(category, "private_markers_total", "Markers seen, of any group.")
     markers.watch(lambda: counts.markers)
-    executed = registry.counter(category, "private_transactions_total", "Private transactions that were executed.")
+    executed = registry.counter(category, "private_transactions_total", "Private transactions executed.")
     executed.watch(lambda: counts.executed)
-    late = registry.counter(category, "private_late_total", "Those whose payload came after their marker.")
+    late = registry.counter(category, "private_late_total", "Private transactions with a late payload.")
     late.watch(lambda: counts.late)
 
 
@@ -128,23 +128,23 @@ def declare_network(
     best_known: Callable[[], int],
     is_in_sync: Callable[[], bool],
 ) -> None:
-    """Discovered nodes."""
+    """Declare metrics of the network: peers and discovered nodes."""
     ethereum = Category.ETHEREUM
     registry.gauge(ethereum, "blockchain_height", "Number of the head.").watch(lambda: queries.head_number)
-    registry.gauge(ethereum, "best_known_block_number", "Number of the best block known.").watch(
+    registry.gauge(ethereum, "best_known_block_number", "Number of the best known block.").watch(
         lambda: max(best_known(), queries.head_number)
     )
     registry.gauge(ethereum, "peer_count", "Connected peers.").watch(peer_count)
-    registry.gauge(ethereum, "peer_limit", "Most peers.").watch(lambda: max_peers)
+    registry.gauge(ethereum, "peer_limit", "Maximum number of peers.").watch(lambda: max_peers)
     registry.gauge(Category.SYNCHRONIZER, "in_sync", "1 while the node is in sync.").watch(lambda: int(is_in_sync()))
 
 
 def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
-    """Peer connections and their traffic."""
+    """Declare metrics of peer connections and their traffic."""
     traffic, peers, network = service.traffic, Category.PEERS, Category.NETWORK
 
     def counter(category: Category, name: str, help: str, labels: Sequence[str], counts: Mapping[Any, int]) -> None:
-        """A family whose labels appear with the traffic."""
+        """Declare a family whose labels appear with the traffic."""
         registry.counter(category, name, help, *labels).watch_table(
             lambda: {tuple(map(str, key)) if isinstance(key, tuple) else (key,): n for key, n in counts.items()}
         )
@@ -152,47 +152,43 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     def gauge(name: str, help: str, source: Callable[[], float]) -> None:
         registry.gauge(peers, name, help).watch(source)
 
-    counter(peers, "connected_total", "Peers that came.", ["direction"], traffic.connected)
+    counter(peers, "connected_total", "Peers connected since the start.", ["direction"], traffic.connected)
     ended = ["initiator", "disconnectReason"]
-    counter(peers, "disconnected_total", "Connections that ended.", ended, traffic.disconnected)
+    counter(peers, "disconnected_total", "Peer connections that ended.", ended, traffic.disconnected)
     gauge("handshakes_current", "Inbound connections without a completed handshake.", lambda: len(service.pending))
     gauge("dialling_current", "Nodes being dialled.", lambda: service.dialling)
-    gauge("static_current", "Nodes to stay connected with.", lambda: len(service.plan.statics))
-    gauge("barred_current", "Nodes that broke the protocol and are left alone for a while.", lambda: len(service.bans))
-    gauge("outgoing_bytes_current", "Bytes that wait to be sent to peers.", lambda: service.waiting_bytes)
-    registry.counter(peers, "refused_total", "Connections sent away before a handshake.").watch(
-        lambda: service.pending.refused
-    )
+    gauge("static_current", "Static peers.", lambda: len(service.plan.statics))
+    gauge("barred_current", "Temporarily banned nodes.", lambda: len(service.bans))
+    gauge("outgoing_bytes_current", "Bytes queued for peers.", lambda: service.waiting_bytes)
+    registry.counter(peers, "refused_total", "Inbound connections refused.").watch(lambda: service.pending.refused)
     named = ["protocol", "name", "code"]
     counter(network, "p2p_messages_inbound_total", "Messages from peers.", named, traffic.received)
     counter(network, "p2p_messages_outbound_total", "Messages to peers.", named, traffic.sent)
     counter(network, "p2p_bytes_inbound_total", "Bytes of messages from peers.", ["protocol"], traffic.payload_received)
     counter(network, "p2p_bytes_outbound_total", "Bytes of messages to peers.", ["protocol"], traffic.payload_sent)
-    counter(network, "p2p_dropped_total", "Gossip that a full queue refused.", ["protocol"], traffic.dropped)
+    counter(network, "p2p_dropped_total", "Gossip dropped at a full send queue.", ["protocol"], traffic.dropped)
     sockets = registry.counter(network, "p2p_socket_bytes_total", "Bytes on the sockets of peers.", "direction")
     sockets.watch(lambda: traffic.bytes_received, "inbound")
     sockets.watch(lambda: traffic.bytes_sent, "outbound")
     discovery = service.discovery
     if discovery is not None:
-        heard, said = discovery.received_count, discovery.sent_count
-        counter(network, "discovery_messages_inbound_total", "Packets of discovery received.", ["name"], heard)
-        counter(network, "discovery_messages_outbound_total", "Packets of discovery sent.", ["name"], said)
+        received, sent = discovery.received_count, discovery.sent_count
+        counter(network, "discovery_messages_inbound_total", "Discovery packets received.", ["name"], received)
+        counter(network, "discovery_messages_outbound_total", "Discovery packets sent.", ["name"], sent)
         asked, repeated = discovery.asked_count, discovery.repeated_count
-        counter(network, "discovery_interaction_count_total", "Questions of discovery asked.", ["type"], asked)
-        counter(network, "discovery_interaction_retry_count_total", "Those asked once more.", ["type"], repeated)
-        open_now = registry.gauge(
-            network, "discovery_inflight_interactions_current", "Questions without an answer yet."
-        )
+        counter(network, "discovery_interaction_count_total", "Discovery requests sent.", ["type"], asked)
+        counter(network, "discovery_interaction_retry_count_total", "Discovery requests retried.", ["type"], repeated)
+        open_now = registry.gauge(network, "discovery_inflight_interactions_current", "Open discovery requests.")
         open_now.watch(lambda: discovery.open_questions)
-        known = registry.gauge(network, "discovery_nodes_current", "Nodes in the table of discovery.")
+        known = registry.gauge(network, "discovery_nodes_current", "Nodes in the discovery table.")
         known.watch(lambda: len(discovery.buckets))
 
 
 def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
-    """Gossip and requests of the eth protocol."""
+    """Declare metrics of gossip and requests of the eth protocol."""
     peers = Category.PEERS
-    registry.gauge(peers, "eth_current", "Peers whose status is good.").watch(lambda: len(eth.peers))
-    pending = registry.gauge(peers, "pending_peer_requests_current", "Requests that wait because peers are busy.")
+    registry.gauge(peers, "eth_current", "Peers with a valid eth Status.").watch(lambda: len(eth.peers))
+    pending = registry.gauge(peers, "pending_peer_requests_current", "Requests that wait for a free peer.")
     pending.watch(lambda: sum(peer.requests.waiting for peer in eth.peers))
     blocks = registry.counter(peers, "gossip_blocks_total", "Blocks sent to peers in full.")
     blocks.watch(lambda: eth.blocks.sent)
@@ -200,31 +196,29 @@ def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
     transactions.watch(lambda: eth.transactions.sent, "full")
     transactions.watch(lambda: eth.transactions.announced_out, "hash")
     skipped = registry.counter(
-        Category.TRANSACTION_POOL, "transactions_messages_skipped_total", "Messages of transactions that were not read."
+        Category.TRANSACTION_POOL, "transactions_messages_skipped_total", "Transaction messages dropped."
     )
     skipped.watch(lambda: eth.transactions.skipped)
-    waiting = registry.gauge(peers, "announced_transactions_current", "Transactions announced and not here yet.")
+    waiting = registry.gauge(peers, "announced_transactions_current", "Announced transactions not received yet.")
     waiting.watch(lambda: eth.transactions.awaited)
 
 
 def declare_sync(registry: MetricsRegistry, figures: SyncFigures) -> None:
-    """Sync."""
+    """Declare metrics of synchronisation."""
     category = Category.SYNCHRONIZER
-    tasks = registry.timer(category, "task", "How long the parts of synchronisation took.", "taskName")
+    tasks = registry.timer(category, "task", "Duration of the steps of synchronisation.", "taskName")
     for name, durations in figures.tasks.items():
         tasks.watch(durations, name)
     processed = registry.counter(
-        category, "chain_download_pipeline_processed_total", "What went through the download.", "step", "action"
+        category, "chain_download_pipeline_processed_total", "Items processed by the download.", "step", "action"
     )
     processed.watch_table(lambda: figures.processed)
-    restarts = registry.counter(
-        category, "chain_download_pipeline_restarts_total", "Downloads that broke off.", "reason"
-    )
+    restarts = registry.counter(category, "chain_download_pipeline_restarts_total", "Downloads that failed.", "reason")
     restarts.watch_table(lambda: {(reason,): count for reason, count in figures.restarts.items()})
 
 
 def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> None:
-    """Decisions of the rules in force."""
+    """Declare metrics of permission decisions."""
     rules = permissions.node_rules
     kinds: dict[str, DecisionCounts] = {}
     if permissions.listed_accounts is not None:
@@ -238,7 +232,7 @@ def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> 
         if rules.has_bootnodes:
             kinds["sync_status_node"] = rules.sync_verdicts
             reached = registry.gauge(
-                Category.PERMISSIONING, "sync_status_node_sync_reached", "1 once the contract about nodes counts."
+                Category.PERMISSIONING, "sync_status_node_sync_reached", "1 once the node contract applies."
             )
             reached.watch(lambda: int(rules.is_in_sync()))
     for kind, verdicts in kinds.items():
@@ -249,31 +243,29 @@ def _declare_verdicts(registry: MetricsRegistry, kind: str, verdicts: DecisionCo
     def counter(suffix: str, help: str, source: Callable[[], float]) -> None:
         registry.counter(Category.PERMISSIONING, f"{kind}_check_count{suffix}_total", help).watch(source)
 
-    counter("", "Questions to these rules.", lambda: verdicts.asked)
-    counter("_permitted", "Those answered with yes.", lambda: verdicts.permitted)
-    counter("_unpermitted", "Those answered with no.", lambda: verdicts.refused)
+    counter("", "Permission checks.", lambda: verdicts.asked)
+    counter("_permitted", "Permission checks that permitted.", lambda: verdicts.permitted)
+    counter("_unpermitted", "Permission checks that refused.", lambda: verdicts.refused)
 
 
 def declare_pool(registry: MetricsRegistry, pool: TxPool, chain: Chain) -> None:
-    """Pooled transactions."""
+    """Declare metrics of pooled transactions."""
     category = Category.TRANSACTION_POOL
     size = registry.gauge(category, "transactions", "Transactions in the pool.", "state")
     size.watch(lambda: pool.counts()[0], "pending")
     size.watch(lambda: pool.counts()[1], "queued")
-    registry.gauge(category, "transactions_limit", "Most transactions in the pool.").watch(
+    registry.gauge(category, "transactions_limit", "Maximum transactions in the pool.").watch(
         lambda: pool.statistics().max_size
     )
-    added = registry.counter(category, "transactions_added_total", "Transactions that came.", "source")
-    removed = registry.counter(category, "transactions_removed_total", "Transactions that went.", "source", "operation")
+    added = registry.counter(category, "transactions_added_total", "Transactions added.", "source")
+    removed = registry.counter(category, "transactions_removed_total", "Transactions removed.", "source", "operation")
     sources = ("local", "remote")
     for source in sources:
         added.add(0, source)
         for operation in ("addedToBlock", "dropped"):
             removed.add(0, source, operation)
 
-    duplicates = registry.counter(
-        category, "transactions_duplicates_total", "Transactions that came although they were here.", "source"
-    )
+    duplicates = registry.counter(category, "transactions_duplicates_total", "Transactions received twice.", "source")
     duplicates.watch(lambda: pool.duplicates[Origin.LOCAL], "local")
     duplicates.watch(lambda: pool.duplicates[Origin.REMOTE], "remote")
 
@@ -307,13 +299,13 @@ def declare_interface(
     filters: Filters,
     subscriptions: Subscriptions,
 ) -> None:
-    """Connections, filters and subscriptions."""
+    """Declare metrics of connections, filters and subscriptions."""
     category = Category.RPC
     open_now = registry.gauge(category, "active_connections", "Open connections.", "service")
     sent_away = registry.counter(
         category, "connections_closed_idle_total", "Idle connections closed for new ones.", "service"
     )
-    refused = registry.counter(category, "connections_refused_total", "Connections that found no place.", "service")
+    refused = registry.counter(category, "connections_refused_total", "Connections over the limit.", "service")
     for name, service in listening.items():
         places = service.places
         open_now.watch(lambda places=places: len(places), name)  # type: ignore[misc]  # bound at once on purpose
@@ -321,7 +313,7 @@ def declare_interface(
         refused.watch(lambda places=places: places.refused, name)  # type: ignore[misc]
     registry.gauge(category, "filters", "Installed filters.").watch(lambda: len(filters))
     registry.gauge(category, "subscriptions", "Active subscriptions.").watch(lambda: len(subscriptions))
-    begun = registry.counter(category, "subscription_subscribe_total", "Subscriptions begun.", "type")
+    begun = registry.counter(category, "subscription_subscribe_total", "Subscriptions started.", "type")
     ended = registry.counter(category, "subscription_unsubscribe_total", "Subscriptions ended by clients.", "type")
     for kind in subscriptions.subscribed:
         begun.watch(lambda kind=kind: subscriptions.subscribed[kind], kind.value)  # type: ignore[misc]
@@ -329,7 +321,7 @@ def declare_interface(
 
 
 def declare_lanes(registry: MetricsRegistry, lanes: Lanes) -> None:
-    """Queues of the lanes."""
+    """Declare metrics of the queues of the lanes."""
     for name in _LANES:
         _declare_lane(registry, name, getattr(lanes, name))
 
@@ -342,8 +334,8 @@ def _declare_lane(registry: MetricsRegistry, name: str, lane: Lane) -> None:
         registry.counter(Category.EXECUTORS, f"{name}_{figure}", help).watch(source)
 
     gauge("queue_length_current", f"Jobs in the {name} lane, running ones included.", lambda: lane.waiting)
-    gauge("active_threads_current", "Those that run.", lambda: min(lane.waiting, lane.threads))
-    gauge("pool_size_current", "Most that run at a time.", lambda: lane.threads)
-    counter("submitted_tasks_total", "Jobs that were admitted.", lambda: lane.submitted)
-    counter("completed_tasks_total", "Those that came to an end.", lambda: lane.submitted - lane.waiting)
-    counter("rejected_tasks_total", "Jobs that found the lane full.", lambda: lane.rejected)
+    gauge("active_threads_current", "Running jobs.", lambda: min(lane.waiting, lane.threads))
+    gauge("pool_size_current", "Maximum number of concurrent jobs.", lambda: lane.threads)
+    counter("submitted_tasks_total", "Jobs accepted.", lambda: lane.submitted)
+    counter("completed_tasks_total", "Jobs completed.", lambda: lane.submitted - lane.waiting)
+    counter("rejected_tasks_total", "Jobs rejected by a full lane.", lambda: lane.rejected)

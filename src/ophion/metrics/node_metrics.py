@@ -65,17 +65,17 @@ class Watched(Struct, frozen=True):
     filters: Filters
     subscriptions: Subscriptions
     listening: Mapping[str, Listener[Any]]
-    """Services by name; more may be added until `NodeMetrics.declare`."""
+    """Services by name. More may be added until `NodeMetrics.declare`."""
     lanes: Lanes
     clock: Clock
     network: Network | None = None
-    """Peer connections, eth and sync, where the node has peers."""
+    """Peer connections, eth and sync. None if the node has no peers."""
     database: Path | None = None
     """The database file."""
     follower: PrivateExecutor | None = None
-    """Private transactions, where they are on."""
+    """Executor of private transactions. None if they are off."""
     pruning: PruningRounds | None = None
-    """Pruning, where not all states are kept."""
+    """Pruning. None if all states are kept."""
     permissions: Permissions | None = None
     """Rules in force, if any."""
 
@@ -83,7 +83,7 @@ class Watched(Struct, frozen=True):
 class NodeMetrics:
     """The registry of one node.
 
-    Request metrics exist from the start, because method tables are made with them; the rest is declared when the
+    Request metrics exist from the start, because method tables need them. The other metrics are declared when the
     services are known. A node with metrics off declares nothing until a client calls `debug_metrics`.
     """
 
@@ -95,7 +95,7 @@ class NodeMetrics:
         self._is_declared = False
 
     def declare(self) -> None:
-        """Declare all other families; safe to repeat."""
+        """Declare all other families. May be called again."""
         if self._is_declared:
             return
         self._is_declared = True

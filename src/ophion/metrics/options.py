@@ -21,7 +21,7 @@ class MetricsConfig(ListenerConfig):
         "--metrics-category",
         "--metrics-categories",
         default=tuple(category for category in Category if not category.name.startswith("KVSTORE")),
-        help="Categories that are shown.",
+        help="Categories to show.",
     )
     push_enabled: bool = option("--metrics-push-enabled", default=False, help="Push metrics to a gateway.")
     push_host: str = option(

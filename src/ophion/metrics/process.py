@@ -22,7 +22,7 @@ _STATM: Final = Path("/proc/self/statm")
 _FILES: Final = Path("/proc/self/fd")
 _STAT: Final = Path("/proc/self/stat")
 _STAT_START: Final = 19
-"""Index of the start time among the fields after the program name."""
+"""Position of the start time among the fields after the program name."""
 
 
 class CollectorTime:
@@ -42,20 +42,22 @@ class CollectorTime:
 
 
 def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], None]:
-    """Declare `process_*`, `python_*` and `jvm_*`; call the result at the end."""
+    """Declare `process_*`, `python_*` and `jvm_*`. The caller calls the returned function at the end."""
     started = clock.now() - age_s()
     process, python, jvm = Category.PROCESS, Category.PYTHON, Category.JVM
     registry.counter(process, "cpu_seconds_total", "CPU time used, in seconds.").watch(process_time)
-    registry.gauge(process, "start_time_seconds", "When the process began, in seconds since 1970.").watch(
+    registry.gauge(process, "start_time_seconds", "Start time of the process, in seconds since 1970.").watch(
         lambda: started
     )
-    registry.gauge(process, "resident_memory_bytes", "Memory in use.").watch(resident_bytes)
-    registry.gauge(process, "virtual_memory_bytes", "Memory mapped, the database included.").watch(virtual_bytes)
+    registry.gauge(process, "resident_memory_bytes", "Resident memory in bytes.").watch(resident_bytes)
+    registry.gauge(process, "virtual_memory_bytes", "Mapped memory in bytes, including the database.").watch(
+        virtual_bytes
+    )
     registry.gauge(process, "open_fds", "Open files and sockets.").watch(open_files)
-    registry.gauge(process, "max_fds", "Most files and sockets that may be open.").watch(
+    registry.gauge(process, "max_fds", "Maximum number of open files and sockets.").watch(
         lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     )
-    registry.gauge(python, "info", "The interpreter.", "implementation", "version").watch(
+    registry.gauge(python, "info", "Version of the Python interpreter.", "implementation", "version").watch(
         lambda: 1, platform.python_implementation(), platform.python_version()
     )
     collections = registry.counter(python, "gc_collections_total", "Runs of the garbage collector.", "generation")
@@ -63,7 +65,7 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
         collections.watch(partial(_collections, generation), str(generation))
     collector = CollectorTime()
     gc.callbacks.append(collector)
-    # Besu dashboards draw these; the areas are those of the Java virtual machine
+    # for dashboards of Besu; the areas are those of the Java virtual machine
     memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")
     memory.watch(resident_bytes, "heap")
     memory.watch(lambda: 0, "nonheap")
@@ -80,9 +82,9 @@ def _collections(generation: int) -> int:
 
 
 def age_s() -> float:
-    """Return the seconds since the start of the process; CPU time where the system does not say."""
+    """Return the seconds since the start of the process, or CPU time if the system does not report it."""
     try:
-        # the program name may contain spaces and parentheses: fields start after the last one
+        # the program name may contain spaces and parentheses: the fields start after the last parenthesis
         fields = _STAT.read_bytes().rpartition(b")")[2].split()
         return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_STAT_START]) / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):
@@ -90,7 +92,7 @@ def age_s() -> float:
 
 
 def resident_bytes() -> int:
-    """Return resident memory; without /proc, its maximum so far."""
+    """Return resident memory in bytes. Without /proc, returns the maximum so far."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
     except OSError:
@@ -99,7 +101,7 @@ def resident_bytes() -> int:
 
 
 def virtual_bytes() -> int:
-    """Return mapped memory; 0 where the system does not say."""
+    """Return mapped memory in bytes, or 0 if the system does not report it."""
     try:
         return int(_STATM.read_bytes().split()[0]) * _PAGE_BYTES
     except OSError:
@@ -107,7 +109,7 @@ def virtual_bytes() -> int:
 
 
 def open_files() -> int:
-    """Return open files and sockets; 0 where the system does not say."""
+    """Return the number of open files and sockets, or 0 if the system does not report it."""
     try:
         return len(os.listdir(_FILES))
     except OSError:

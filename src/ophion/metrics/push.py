@@ -1,6 +1,6 @@
 """Pushes metrics to a Prometheus push gateway at intervals and deletes them at the end.
 
-Errors are logged and retried at the next interval; the node does not depend on the gateway.
+Errors are logged, and the push is retried at the next interval. The node does not depend on the gateway.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PushService:
         self._interval_s = float(config.push_interval_s)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Push for the first time after half an interval."""
+        """Push at intervals. The first push comes after half an interval."""
         logger.info("pushing metrics url=%s interval_s=%.0f", self._url, self._interval_s)
         ready()
         try:

@@ -1,8 +1,8 @@
 """Method tables that count and time requests.
 
-A service decides at start: without metrics it uses the plain table at no cost. A call that waits is timed to its end, a
-streamed reply to its first piece. Calls that finish at once are all counted, and one in sixteen is timed
-(`Durations.sample`), because the clock would cost more than the counting.
+A service chooses its table at start: without metrics it uses the plain table at no cost. A call that waits is timed to
+its end, a streamed reply to its first piece. Calls that finish at once are all counted, but only one in sixteen is
+timed (`Durations.sample`), because reading the clock would cost more than counting.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ class RequestMetrics:
 
     def __init__(self, registry: MetricsRegistry) -> None:
         self.times: Timer = registry.timer(
-            Category.RPC, "request_time", "Seconds from request to answer of JSON-RPC methods.", "methodName"
+            Category.RPC, "request_time", "Seconds from request to response of JSON-RPC methods.", "methodName"
         )
         self.errors: Counter = registry.counter(
             Category.RPC, "errors_total", "JSON-RPC requests answered with an error.", "methodName", "code"
         )
 
     def measured(self, table: MethodTable) -> MethodTable:
-        """Return the same methods, measured. Errors of unknown methods share one label, because clients choose their
-        names."""
+        """Return the same methods, measured. Unknown methods share one label: clients choose their names."""
         measured = table.map(self._measured)
         measured.on_unknown = lambda: self.errors.add(1, UNKNOWN, str(METHOD_NOT_FOUND.code))
         return measured
@@ -119,7 +118,7 @@ class _Timed(Struct):
     began: float
     durations: Durations
     failed: Callable[[BaseException], None]
-    is_told: bool = False
+    is_recorded: bool = False
 
     @property
     def raws(self) -> Sequence[bytes]:
@@ -138,8 +137,8 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_told:  # `Intake` may report a failure after the answer
-            self.is_told = True
+        if not self.is_recorded:  # `Intake` may report a failure after the response
+            self.is_recorded = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:
                 self.failed(error)

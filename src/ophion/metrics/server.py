@@ -34,7 +34,7 @@ class MetricsApplication:
         self._categories = frozenset(config.categories)
 
     def respond(self, request: Request) -> Result:
-        """Serve `/metrics`, with `?name[]=...` for some families; `/` for load balancers."""
+        """Serve `/metrics`, with `?name[]=...` for some families, and `/` for load balancers."""
         if request.method != b"GET":
             return Response(405, headers=b"Allow: GET\r\n")
         if request.path == b"/":
@@ -48,7 +48,7 @@ class MetricsApplication:
         return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
 
     def close(self) -> None:
-        """Nothing to cancel."""
+        """Do nothing: no request is pending."""
 
 
 def metrics_service(
@@ -58,7 +58,7 @@ def metrics_service(
     tls: ssl.SSLContext | None = None,
     shared: SharedResources | None = None,
 ) -> HttpService:
-    """HTTP service for Prometheus."""
+    """Build the HTTP service for Prometheus."""
     return HttpService(
         "Metrics service",
         config.host,

@@ -27,12 +27,12 @@ __all__ = [
 
 
 class PrivateKey:
-    """A secp256k1 key whose secret never shows up in a log or a traceback."""
+    """A secp256k1 key. Its secret never appears in a log or a traceback."""
 
     __slots__ = ("_secret", "address", "public_key")
 
     def __init__(self, secret: bytes) -> None:
-        """`KeyFileError` when the 32 bytes are not a key (zero, or not below the order of the curve)."""
+        """Raises `KeyFileError` when the 32 bytes are not a key (zero, or not below the order of the curve)."""
         try:
             self.public_key = public_key(secret)
         except DecodeError as error:
@@ -41,11 +41,11 @@ class PrivateKey:
         self._secret = secret
 
     def sign(self, digest: bytes) -> bytes:
-        """r || s || v over a 32-byte digest, v 0 or 1."""
+        """Sign a 32-byte digest. Returns r || s || v, with v 0 or 1."""
         return sign(self._secret, digest)
 
     def secret(self) -> bytes:
-        """The 32 bytes themselves: for writing the key file and for key agreement."""
+        """Return the 32 bytes of the key, for the key file and for key agreement."""
         return self._secret
 
     def __repr__(self) -> str:

@@ -22,10 +22,10 @@ __all__ = [
 
 
 def as_ophion_error(error: NativeError) -> errors.OphionError:
-    """The member of our tree that says the same thing."""
+    """Return the matching exception of `ophion.errors`."""
     message = str(error)
     if isinstance(error, StorageError):
-        # LMDB reports a write that ran out of space half-way as an input/output error
+        # LMDB reports a write that runs out of space midway as an input/output error
         hint = ": the disk is full, or it fails" if "(os error 5)" in message else ""
         return errors.StorageError(message + hint)
     if isinstance(error, MissingState):
@@ -39,7 +39,7 @@ def as_ophion_error(error: NativeError) -> errors.OphionError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what the extension raises as an `OphionError`."""
+    """Translate exceptions of the extension to `OphionError`."""
     try:
         yield
     except NativeError as error:

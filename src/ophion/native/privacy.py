@@ -1,4 +1,4 @@
-"""Private transactions: their form, their markers, and what running them leaves."""
+"""Private transactions: their encoding, their markers and their results."""
 
 from ophion._native import (
     PrivateBatch,

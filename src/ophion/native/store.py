@@ -11,6 +11,6 @@ __all__ = ["NewBlock", "Pruning", "State", "Store", "open_store"]
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
-    """Open the database in this directory; `StorageError` says in one line what is wrong and what to do."""
+    """Open the database in this directory. `StorageError` says in one line what is wrong and what to do."""
     with translated():
         return Store.open(str(path), create=create, read_only=read_only, durable=durable)

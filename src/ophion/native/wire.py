@@ -1,16 +1,16 @@
-"""What peers say to each other, as bytes: handshakes, frames, discovery packets, node records.
+"""The wire protocols of peers, as bytes: handshakes, frames, discovery packets, node records.
 
-Nothing here knows a socket. A connection's life:
+No code here uses a socket. The steps of one connection are:
 
-    Handshake.caller              who says an auth is from it, before anything is answered
+    Handshake.caller              reads the node id that an auth message claims, before any response
     Handshake.initiate / answer   auth and ack                  -> Session
-    session.feed(read)            the peer's Hello, alone
-    session.is_compressed = ...   both Hellos say version 5
-    session.max_message = ...     what the shared protocols allow
-    session.feed(b"")             what came behind the Hello already, then whatever arrives
+    session.feed(read)            returns only the peer's Hello
+    session.is_compressed = ...   true if both Hellos have version 5
+    session.max_message = ...     the size limit of the shared protocols
+    session.feed(b"")             the bytes received after the Hello; later calls pass new bytes
     session.seal(messages)        frames to write
 
-`WireError` is whatever a stranger got wrong.
+`WireError` is raised for invalid input of a peer.
 """
 
 from ophion._native import (

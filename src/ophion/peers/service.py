@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S: Final = 2.0
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons after which a redial may succeed: the nodes need not be incompatible."""
+"""Disconnect reasons that do not show an incompatible node, so that a redial may succeed."""
 _MAX_LEAVING: Final = 128
 """Limit of ended connections that wait for the remote node to close. Each needs a file descriptor."""
 _RULES_BURST_S: Final = 0.2
@@ -311,7 +311,7 @@ class PeerService:
             try:
                 return await self._listen(context)
             except OSError as error:
-                # a port that is free for TCP may be in use for UDP
+                # the port was free for TCP but is in use for UDP: try another one
                 if not attempts:
                     raise _listen_error(settings.interface, settings.port, error) from None
 
@@ -487,7 +487,7 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # the existing connection may be dead: the node may have dialled again after losing it
+                # the node may have lost the existing connection and dialled again: check with a Ping whether it is dead
                 self._by_peer[present].probe()
             raise
         if replaced is not None:

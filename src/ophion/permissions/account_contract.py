@@ -33,14 +33,13 @@ class AccountContract:
 
     @property
     def asked(self) -> int:
-        """Number of calls to the contract."""
+        """Number of calls to the contract so far."""
         return self._calls.asked
 
     def refusals(
         self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
     ) -> Iterable[tuple[int, str]]:
-        """Yield positions of transactions that a block on `parent`, with this state, may not contain, with the
-        reason."""
+        """Yield position and reason of each transaction that a block on `parent` may not contain."""
         return ((position, refusal.text) for position, refusal in self._refusals(parent, state, transactions))
 
     def _refusals(
@@ -74,7 +73,7 @@ class AccountContract:
         gas_limit: int = 21_000,
         payload: bytes = b"",
     ) -> str | None:
-        """Return why an account may not send a transaction after a block; None when it may."""
+        """Explain why an account may not send a transaction after a block. Returns None if it may."""
         if not self._is_there(block, state):
             return None
         question = sending_question(sender, to, value, gas_price, gas_limit, payload)

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class ListChanged(Struct, Generic[T], frozen=True):
-    """A list has changed."""
+    """Published when a list has changed."""
 
     added: tuple[T, ...]
     removed: tuple[T, ...]
@@ -27,11 +27,11 @@ class ListChanged(Struct, Generic[T], frozen=True):
 class AllowList(Generic[T]):
     """Permitted accounts or nodes. A change applies completely or not at all; `changed` announces it.
 
-    `entries` is replaced, never modified, so other threads may read it.
+    `entries` is replaced and never modified, so other threads may read it.
     """
 
     def __init__(self, file: RulesFile[T]) -> None:
-        """Reads the file; raises `RulesError`."""
+        """Read the file. Raises `RulesError`."""
         self.file = file
         self.mark = file.mark()
         """Version of the file before it was read."""
@@ -61,16 +61,16 @@ class AllowList(Generic[T]):
         self.prepare((), items)()
 
     def check(self, added: Sequence[T], removed: Sequence[T]) -> None:
-        """Raise `RulesError` when a change does not fit this list."""
+        """Raise `RulesError` if a change adds listed entries or removes unlisted ones."""
         if any(item in self.entries for item in added):
             raise RulesError(f"Cannot add an existing {self._one} to whitelist")
         if any(item not in self.entries for item in removed):
             raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
 
     def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
-        """Write the file, in any thread; the returned function applies the change, on the event loop.
+        """Write the file, in any thread. The returned function applies the change, on the event loop.
 
-        A file that another program has changed stays as it is; the change then holds until the next start.
+        A file that another program has changed is not overwritten. The change then holds until the next start.
         """
         self.check(added, removed)
         problem: RulesError | None = None
@@ -85,7 +85,7 @@ class AllowList(Generic[T]):
         return self.replacing(entries, problem)
 
     def replacing(self, entries: dict[T, None], problem: RulesError | None = None) -> Callable[[], None]:
-        """Return a function that replaces the list and then raises a problem that did not prevent it."""
+        """Return a function that replaces the list and then raises `problem`, which did not prevent the change."""
         before = self.entries
         change = ListChanged(
             tuple(item for item in entries if item not in before), tuple(item for item in before if item not in entries)

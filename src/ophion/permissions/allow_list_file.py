@@ -24,14 +24,14 @@ OUT_OF_SYNC: Final = (
 
 
 class NotPersisted(RulesError):
-    """The file could not be written and is unchanged."""
+    """Raised when the file could not be written. The file is unchanged."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(NOT_PERSISTED, cause)
 
 
 class OutOfSync(RulesError):
-    """Another program has changed the file since it was read."""
+    """Raised when another program has changed the file since it was read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(OUT_OF_SYNC, f"{path} does not hold the list that is in force; it was left as it is")
@@ -45,7 +45,7 @@ class RulesFile(Generic[T]):
         self.vocabulary = vocabulary
 
     def read(self) -> dict[T, None]:
-        """Return the distinct entries in the order of the file; raises `RulesError` with the documented text."""
+        """Return the distinct entries in the order of the file. Raises `RulesError` with the documented text."""
         return self._entries(self._table())
 
     def _table(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class RulesFile(Generic[T]):
         return entries
 
     def is_read_only(self) -> bool:
-        """Whether the file is read-only by its mode, whatever this process may do."""
+        """Whether the mode of the file is read-only, even if this process could write it."""
         try:
             mode = self.path.stat().st_mode
         except OSError:
@@ -82,7 +82,7 @@ class RulesFile(Generic[T]):
         return not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(self.path, os.W_OK)
 
     def mark(self) -> object:
-        """Return a value that changes with the file; None when it does not exist."""
+        """Return a value that changes with the file, or None if the file does not exist."""
         try:
             found = self.path.stat()
         except OSError:
@@ -90,7 +90,7 @@ class RulesFile(Generic[T]):
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def place_of(self, item: T) -> str:
-        """Return file and line of an entry; the file alone when it is not listed."""
+        """Return file and line of an entry, or only the file if the entry is not listed."""
         try:
             found = self._found(content_of(self.path).decode())
         except (OSError, ValueError):
@@ -103,8 +103,8 @@ class RulesFile(Generic[T]):
     def change(self, present: Collection[T], added: Sequence[T], removed: Collection[T]) -> None:
         """Change the file from `present` to the list with `added` and without `removed`.
 
-        Raises `OutOfSync` when it no longer holds `present`, `NotPersisted` when it cannot be written; the file is then
-        unchanged.
+        Raises `OutOfSync` if the file no longer holds `present`, `NotPersisted` if it cannot be written. After an error
+        the file is unchanged.
         """
         vocabulary = self.vocabulary
         try:
@@ -117,14 +117,14 @@ class RulesFile(Generic[T]):
         if self.is_read_only():
             raise NotPersisted(f"{self.path} is read-only")
         try:
-            # as bytes: line ends stay as they are
+            # read bytes, so that line ends stay as they are
             after = content_of(self.path).decode()
             if removed:
                 after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
             if added:
                 after = self._found(after).with_added([vocabulary.write(item) for item in added])
-            wanted = (set(present) - set(removed)) | set(added)
-            if not self._differs_only_in_list(table, tomllib.loads(after), wanted):
+            expected = (set(present) - set(removed)) | set(added)
+            if not self._differs_only_in_list(table, tomllib.loads(after), expected):
                 raise ValueError("the changed text would say something else")
             rewrite(self.path, after)
             if content_of(self.path) != after.encode():
@@ -153,9 +153,9 @@ class RulesFile(Generic[T]):
                 return value
         return None
 
-    def _differs_only_in_list(self, old: dict[str, Any], new: dict[str, Any], wanted: set[T]) -> bool:
+    def _differs_only_in_list(self, old: dict[str, Any], new: dict[str, Any], expected: set[T]) -> bool:
         texts = self._texts(new)
-        if texts is None or {self.vocabulary.read(text) for text in texts} != wanted:
+        if texts is None or {self.vocabulary.read(text) for text in texts} != expected:
             return False
         keys = self.vocabulary.keys
         rest = [{key: value for key, value in table.items() if key not in keys} for table in (old, new)]
@@ -166,6 +166,6 @@ class RulesFile(Generic[T]):
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Replace the text of an existing file; keeps links and the mode. Raises `OSError`."""
+    """Replace the text of an existing file. Keeps links and the mode. Raises `OSError`."""
     path = path.resolve()
     write_whole(path, text, stat.S_IMODE(path.stat().st_mode))

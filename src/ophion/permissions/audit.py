@@ -1,6 +1,6 @@
-"""Audit log of rule changes: who, when, what; one JSON object per line, in the data directory.
+"""Audit log of rule changes: who, when, what. One JSON object per line, in the data directory.
 
-The file rotates when it is full, so its size is bounded. A record that cannot be written is an error in the log; the
+The file rotates when it is full, so its size is bounded. If a record cannot be written, the node logs an error, and the
 change stays.
 """
 
@@ -26,18 +26,20 @@ log = logging.getLogger(__name__)
 
 NAME: Final = "permissions-audit.jsonl"
 _MAX_BYTES: Final = 8 * 1024 * 1024
-_KEPT: Final = 4
+_MAX_FILES: Final = 4
 
 
 class AuditLog:
-    """Appends records in the order of changes, in a lane of one thread: a record may name thousands of entries."""
+    """Appends records in the order of changes. A lane of one thread writes them, as a record may be large."""
 
-    def __init__(self, path: Path, clock: Clock, lane: Lane, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, lane: Lane, max_bytes: int = _MAX_BYTES, max_files: int = _MAX_FILES
+    ) -> None:
         self._path = path
         self._clock = clock
         self._lane = lane
         self._max_bytes = max_bytes
-        self._kept = kept
+        self._max_files = max_files
         self._last: asyncio.Future[None] | None = None
 
     def follow_list(self, kind: str, listed: AllowList[Any]) -> None:
@@ -57,7 +59,7 @@ class AuditLog:
         return on_event
 
     def record(self, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
-        """Append records with the current time; the lane renders them."""
+        """Append records with the current time. The lane renders them."""
         time = datetime.fromtimestamp(self._clock.now(), UTC).isoformat().replace("+00:00", "Z")
 
         def write() -> None:
@@ -85,7 +87,7 @@ class AuditLog:
     def _turn_over(self, more: int) -> None:
         if not self._path.exists() or self._path.stat().st_size + more <= self._max_bytes:
             return
-        for number in range(self._kept, 0, -1):
+        for number in range(self._max_files, 0, -1):
             older = self._path.with_name(f"{self._path.name}.{number}")
             newer = self._path if number == 1 else self._path.with_name(f"{self._path.name}.{number - 1}")
             if newer.exists():

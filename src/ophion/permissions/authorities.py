@@ -1,4 +1,4 @@
-"""Authorities of a set-code transaction (EIP-7702): accounts that account rules judge like senders."""
+"""Authorities of a set-code transaction (EIP-7702). Account rules apply to them as to senders."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _MAX_S: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20
 
 
 def authorities(transaction: Transaction) -> list[Address]:
-    """Return each account that signed an authorization in the transaction, once; empty for other types.
+    """Return each account that signed an authorization in the transaction, once. Empty for other types.
 
-    Chain id and nonce of an authorization do not matter here: the verdict must not depend on the state.
+    Ignores chain id and nonce of an authorization, because the result must not depend on the state.
     """
     if transaction.type != SET_CODE_TYPE:
         return []
     raw = transaction.raw
     listed: Any = rlp.decode_list(raw[1:], len(raw))[_AUTHORIZATIONS]
     signatures = []
-    for chain_id, address, nonce, parity, r, s in listed:  # the extension has checked the shape
+    for chain_id, address, nonce, parity, r, s in listed:  # the extension has checked the structure
         if parity in (b"", b"\x01") and int.from_bytes(s, "big") <= _MAX_S:
             digest = keccak256(_MAGIC + rlp.encode([chain_id, address, nonce]))
             signatures.append((digest, r.rjust(32, b"\0") + s.rjust(32, b"\0") + (parity or b"\0")))

@@ -34,7 +34,7 @@ _LONGEST_TEXT: Final = 256
 
 RULES: Final = b"rules".ljust(32, b"\0")
 ADMIN: Final = b"administration".ljust(32, b"\0")
-"""Names under which an ingress registers its contracts."""
+"""`RULES` and `ADMIN`: the names under which an ingress registers its contracts."""
 
 _YES: Final = (1).to_bytes(32, "big")
 _NO: Final = bytes(32)
@@ -45,11 +45,11 @@ _ANSWER_BYTES: Final = 32
 
 
 class MalformedAnswer(Exception):
-    """A reply of a contract that is neither yes nor no."""
+    """Raised for a reply of a contract that is neither yes nor no."""
 
 
 def transaction_question(transaction: Transaction, account: Address) -> bytes:
-    """Encode whether the account may send the transaction: its sender, or an authority of EIP-7702.
+    """Encode the question whether an account may send the transaction, as sender or as authority (EIP-7702).
 
     The gas price is 0 for a transaction of the fee market (type 2 and later).
     """
@@ -60,7 +60,7 @@ def transaction_question(transaction: Transaction, account: Address) -> bytes:
 def sending_question(
     sender: Address, to: Address | None, value: int, gas_price: int, gas_limit: int, payload: bytes
 ) -> bytes:
-    """Encode `transactionAllowed` from its parts; a creation has the zero address as target."""
+    """Encode `transactionAllowed` from its parts. A contract creation has the zero address as target."""
     parts = (
         _TRANSACTION_ALLOWED,
         _word(sender),
@@ -75,12 +75,12 @@ def sending_question(
 
 
 def connection_question(source: Enode, destination: Enode) -> bytes:
-    """Encode whether two nodes may connect (first interface)."""
+    """Encode the question whether two nodes may connect (first interface)."""
     return _CONNECTION_ALLOWED + packed_node(source) + packed_node(destination)
 
 
 def node_question(enode: Enode) -> bytes:
-    """Encode whether a node may connect to others (second interface)."""
+    """Encode the question whether a node may connect to other nodes (second interface)."""
     return _NODE_ALLOWED + named_node(enode)
 
 
@@ -96,7 +96,7 @@ def named_node(enode: Enode) -> bytes:
 
 
 def read_packed_node(words: bytes) -> Enode | None:
-    """Decode `packed_node`; None for anything else."""
+    """Decode `packed_node`. Returns None for other input."""
     if len(words) != 128 or any(words[80:126]):
         return None
     address = ipaddress.IPv6Address(words[64:80])
@@ -105,7 +105,7 @@ def read_packed_node(words: bytes) -> Enode | None:
 
 
 def read_named_node(words: bytes, head: int = 0) -> tuple[str, str, int] | None:
-    """Decode id, host and port from the word at `head` on; None for anything else."""
+    """Decode id, host and port, starting at the word `head`. Returns None for other input."""
     node_id, host = _text(words, head), _text(words, head + 32)
     port = int.from_bytes(words[head + 64 : head + 96], "big")
     if node_id is None or host is None or len(words) < head + 96 or port > 0xFFFF:
@@ -114,7 +114,7 @@ def read_named_node(words: bytes, head: int = 0) -> tuple[str, str, int] | None:
 
 
 def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
-    """Return what a call to account rules changes: (added, accounts); None for any other call."""
+    """Decode the changes of a call to account rules as (added, accounts). Returns None for another call."""
     selector, words = call[:4], call[4:]
     if selector == _MANY_ACCOUNTS:
         count = int.from_bytes(words[32:64], "big")
@@ -130,7 +130,7 @@ def read_account_changes(call: bytes) -> tuple[bool, list[Address]] | None:
 
 
 def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
-    """Return what a call to node rules of either interface changes: (added, node); None for any other call."""
+    """Decode the change of a call to node rules of either interface as (added, node). None for another call."""
     selector, words = call[:4], call[4:]
     if selector in (_ADD_NODE, _REMOVE_NODE):
         node = read_packed_node(words)
@@ -142,13 +142,13 @@ def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
 
 
 def named_url(name: tuple[str, str, int]) -> str:
-    """Return a node of the second interface as an enode URL, whatever its texts contain."""
+    """Return a node of the second interface as an enode URL, even if its texts are invalid."""
     node_id, host, port = name
     return f"enode://{node_id}@{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _enode(name: tuple[str, str, int] | None) -> Enode | None:
-    """Return the node; None when its host is not an IP address."""
+    """Return the node, or None if its host is not an IP address."""
     try:
         return None if name is None else Enode.parse(named_url(name))
     except EnodeError:
@@ -174,7 +174,7 @@ def read_yes_or_no(answer: bytes) -> bool:
 
 
 def read_connection(answer: bytes) -> bool:
-    """Decode a reply of the first interface: all bits set is yes, all but the first is no."""
+    """Decode a reply of the first interface. All bits set means yes; all bits but the first means no."""
     if answer == _CONNECTION_YES:
         return True
     if answer == _CONNECTION_NO:

@@ -1,6 +1,6 @@
 """Calls to a rules contract, cached per block.
 
-Blocks of transactions and inbound connections repeat the same questions, and the answer only changes with the block.
+Transactions of a block and inbound connections repeat the same questions, and an answer only changes with the block.
 The cache holds a bounded number of answers for the last few blocks.
 """
 
@@ -29,23 +29,23 @@ _ANSWERS: Final = 8192
 
 
 class Refusal(Struct, frozen=True):
-    """Why a contract does not permit something."""
+    """The reason why a contract does not permit something."""
 
     text: str
     is_answer: bool = False
-    """The contract answered no."""
+    """Whether the contract itself answered no."""
     is_late: bool = False
-    """The call exceeded its time limit, which says more about this machine than about the rules."""
+    """Whether the call exceeded its time limit, which depends on this machine and not on the rules."""
     is_expensive: bool = False
-    """The call used all its gas or time: a tenth of a second and more."""
+    """Whether the call used all its gas or time, a tenth of a second or more."""
 
     def about(self, what: str) -> Refusal:
-        """Return a copy whose text names its subject."""
+        """Return a copy whose text names what was refused."""
         return structs.replace(self, text=f"{what}: {self.text}")
 
 
 class ContractCalls:
-    """Calls to one contract. Several threads may use it; at worst a question is asked twice."""
+    """Calls one contract. Thread-safe; concurrent callers may repeat a call."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.contract = contract
@@ -55,19 +55,19 @@ class ContractCalls:
         self._answers: OrderedDict[Hash32, dict[bytes, Refusal | None]] = OrderedDict()
 
     def is_there(self, state: State) -> bool:
-        """Whether there is code at the address."""
+        """Whether the address has code."""
         return bool(state.code(self.contract))
 
     def refusal(
         self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
     ) -> Refusal | None:
-        """Return why the contract refuses after this block; None when it permits. A malformed reply refuses."""
+        """Explain why the contract refuses after this block. None if it permits. A malformed reply refuses."""
         return self.refusals(header, state, (question,), read)[0]
 
     def refusals(
         self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
     ) -> list[Refusal | None]:
-        """Like `refusal`, for many questions; uncached ones share one call."""
+        """Do the same as `refusal` for many questions. Uncached questions share one call."""
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}
@@ -122,7 +122,7 @@ def _shown(reason: str | None) -> str:
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
-    """Return the output of a contract after a block; empty when it fails or the state is pruned."""
+    """Return the output of a contract after a block. Empty if the call fails or the state is pruned."""
     try:
         state = chain.store.state(header.header.state_root)
         (outcome,) = _called(chain, header, state, contract, (question,))

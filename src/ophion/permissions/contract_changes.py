@@ -1,7 +1,7 @@
 """Rule changes made by transactions, read from the logs of the contracts.
 
-An ingress logs every change of its rules, and the admin contract that of administrators. The bloom filter excludes
-nearly every block.
+An ingress logs every change of its rules, and the admin contract logs changes of administrators. The bloom filter
+excludes nearly every block.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Log(NamedTuple):
     """One log of a block."""
 
     position: int
-    """Hash of its transaction."""
+    """Index of the transaction in the block."""
     transaction: str
     address: Address
     topic: bytes
@@ -64,11 +64,11 @@ class ContractChanges:
     def may_be_in(self, block: ChainBlock) -> bool:
         """Whether a block may contain a change."""
         bloom = block.header.header.logs_bloom
-        wanted = (*self._ingresses.values(), *_ADMIN_EVENTS)
-        return block.body.transaction_count > 0 and any(in_bloom(bloom, one) for one in wanted)
+        items = (*self._ingresses.values(), *_ADMIN_EVENTS)
+        return block.body.transaction_count > 0 and any(in_bloom(bloom, one) for one in items)
 
     def of(self, block: ChainBlock) -> list[dict[str, Any]]:
-        """Return a record of each transaction that changed something. Reads the database: not on the event loop."""
+        """Return a record of each transaction that changed rules. Reads the database: do not call on the event loop."""
         logs = list(_logs(self._chain, block))
         found = [
             record for kind, ingress in self._ingresses.items() for record in self._of_rules(block, kind, ingress, logs)
@@ -106,7 +106,7 @@ class ContractChanges:
         return self._counted(block, records, lambda header: self._admins(header, home))
 
     def _counted(self, block: ChainBlock, records: list[dict[str, Any]], count: Any) -> list[dict[str, Any]]:
-        """Return the counts before and after each change; null where the contract does not say."""
+        """Add the number of entries before and after each change. Null if the contract does not report it."""
         parent = self._chain.header(block.header.parent_hash)
         number = None if parent is None else count(parent)
         for record in records:
@@ -169,6 +169,6 @@ def _node(data: bytes) -> str:
 
 
 def in_bloom(bloom: bytes, data: bytes) -> bool:
-    """Whether a bloom filter may contain an item; False is certain."""
+    """Whether a bloom filter may contain an item. False is certain, True is not."""
     value, hashed = int.from_bytes(bloom, "big"), keccak256(data)
     return all(value >> (int.from_bytes(hashed[at : at + 2], "big") & 2047) & 1 for at in (0, 2, 4))

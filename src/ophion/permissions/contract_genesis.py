@@ -1,4 +1,4 @@
-"""The permission contracts in a genesis file: code, and storage as after deployment and set-up.
+"""The permission contracts in a genesis file, with code and storage as after their deployment.
 
 The sources in `contracts/` define the storage layout; a test deploys them and compares.
 """
@@ -17,7 +17,7 @@ from ophion.primitives.types import Address
 
 ADMINISTRATION: Final = bytes.fromhex("7777".rjust(40, "0"))
 ACCOUNT_INGRESS: Final = bytes.fromhex("8888".rjust(40, "0"))
-"""Customary address, like that of nodes."""
+"""Usual address of the account ingress."""
 ACCOUNT_RULES: Final = bytes.fromhex("8889".rjust(40, "0"))
 NODE_INGRESS: Final = bytes.fromhex("9999".rjust(40, "0"))
 NODE_RULES: Final = bytes.fromhex("999a".rjust(40, "0"))
@@ -34,8 +34,7 @@ def code(name: str, form: str = "runtime") -> bytes:
 
 
 def account_contracts(admins: Sequence[Address], permitted: Sequence[Address]) -> dict[Address, dict[str, Any]]:
-    """Return ingress and rules for accounts. Administrators are permitted, because otherwise the rules could never
-    change."""
+    """Return ingress and rules for accounts. Permits administrators, who otherwise could not change the rules."""
     accounts = list(dict.fromkeys([*admins, *permitted]))
     return {
         ADMINISTRATION: _account("Administration", _set_of_addresses(admins, 0)),
@@ -74,7 +73,7 @@ def _ingress(rules: Address) -> Storage:
 
 
 def _set_of_addresses(members: Sequence[Address], slot: int) -> Storage:
-    """Store an array at `slot`, and the positions of its members after it."""
+    """Return the storage of an address set: an array at `slot`, and the positions of its members after it."""
     storage: Storage = {slot: len(members)}
     for position, member in enumerate(members):
         storage[_array(slot) + position] = _number(member)
@@ -88,7 +87,7 @@ def _set_of_nodes(members: Sequence[Enode], slot: int) -> Storage:
         at = _array(slot) + 3 * position
         high, low, ip = enode.node_id[:32], enode.node_id[32:], packed_ip(enode.ip)
         storage[at], storage[at + 1] = _number(high), _number(low)
-        # both share a word, from its lower end
+        # port and address share one word, with the address in the lower half
         storage[at + 2] = enode.tcp_port << 128 | _number(ip)
         key = keccak256(high + low + ip.ljust(32, b"\0") + enode.tcp_port.to_bytes(32, "big"))
         storage[_in_mapping(key, slot + 1)] = position + 1
@@ -106,7 +105,7 @@ def _set_of_names(members: Sequence[Enode], slot: int) -> Storage:
 
 
 def _text(text: str, slot: int) -> Storage:
-    """Store a string: a short one shares its word with twice its length, a long one has words of its own."""
+    """Return the storage of a string. A short string shares a word with its length; a long one has its own."""
     data = text.encode()
     if len(data) < 32:
         return {slot: _number(data.ljust(32, b"\0")) | 2 * len(data)}

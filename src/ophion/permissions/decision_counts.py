@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class DecisionCounts:
-    """Thread-safe counts: block threads and the event loop both record decisions."""
+    """Thread-safe counts. Block threads and the event loop record decisions."""
 
     __slots__ = ("_lock", "permitted", "refused")
 

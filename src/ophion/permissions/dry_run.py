@@ -1,7 +1,7 @@
-"""Dry run of a change of rules: what it would do, computed without making it.
+"""Dry run of a change of rules: computes its effects without making it.
 
-A change applies to the lists of this node where it has them, otherwise to the contracts of the network. Contracts are
-treated like lists: a named account or node is permitted or not, all others stay as the contract answers now.
+A change applies to the lists of this node if it has lists, otherwise to the contracts of the network. Contracts are
+treated like lists: the change decides about the accounts and nodes it names, and the contract decides about the others.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class DryRun(Struct, frozen=True):
     """Effects of a change."""
 
     problem: str | None
-    """Why the whole change would be refused; None when it would be made."""
+    """Why the whole change would be refused, or None."""
     closed: tuple[PeerConnection, ...]
     """Connections that would end."""
     shut_out: tuple[Address, ...]
-    """Senders that may send now and could not afterwards."""
+    """Senders that may send now but not after the change."""
 
 
 def dry_run(
@@ -68,13 +68,13 @@ def dry_run(
 
 
 def reachable(members: Sequence[Address], own: Address, connected: Iterable[Address]) -> int:
-    """Count the validators that this node reaches, itself included."""
+    """Count the validators that this node reaches, including itself."""
     present = {own, *connected}
     return sum(member in present for member in members)
 
 
 def _problem(permissions: Permissions, change: Change) -> str | None:
-    """Return the error that the `perm` methods would answer; contracts ignore what is already so."""
+    """Return the error that the `perm` methods would return. Contracts ignore changes without effect."""
     accounts, nodes = permissions.listed_accounts, permissions.listed_nodes
     try:
         if accounts is not None:
@@ -88,7 +88,7 @@ def _problem(permissions: Permissions, change: Change) -> str | None:
 
 
 class _ConnectionCheck:
-    """Whether the change would close a connection; what all connections share is computed once."""
+    """Whether the change would close a connection. Computes common values once for all connections."""
 
     def __init__(self, permissions: Permissions, change: Change) -> None:
         self._rules = permissions.node_rules
@@ -108,7 +108,7 @@ class _ConnectionCheck:
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # the change does not affect a contract beside the list
+            # the change affects the list only, so the contract keeps its answer
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False

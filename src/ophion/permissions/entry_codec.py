@@ -16,12 +16,12 @@ class EntryCodec(Struct, Generic[T], frozen=True):
     one: str
     """account or node"""
     read: Callable[[str], T]
-    """Raises `ValueError` or a `DecodeError` for text that is no entry."""
+    """Raises `ValueError` or a `DecodeError` for text that is not an entry."""
     write: Callable[[T], str]
     complaint: Callable[[str, Exception], str]
-    """Message about an entry of the file that cannot be read."""
+    """Message about an invalid entry in the file."""
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Key of Pantheon 1.2, and that of Besu; a file keeps the one it uses."""
+        """Key of Pantheon 1.2 and key of Besu. A file keeps the key that it uses."""
         return f"{self.one}s-whitelist", f"{self.one}s-allowlist"

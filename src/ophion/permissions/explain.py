@@ -1,7 +1,7 @@
 """Explains which rule permits or refuses, and since when.
 
-Asks every rule, also after a refusal, so that the operator sees all that must change. Blocks the thread: call it in a
-lane, because contracts are called at many blocks to find where an answer began.
+Checks every rule even after a refusal, so that the operator sees all rules that must change. Blocks the thread: call it
+in a lane, because it calls contracts at many blocks to find where an answer began.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 
 _REACH: Final = 256
-"""Blocks searched backwards for the start of an answer."""
+"""Limit of blocks searched backwards for the start of an answer."""
 
 
 class Sending(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Sending(Struct, frozen=True):
 
 
 class RuleAnswer(Struct, frozen=True):
-    """Answer of one rule."""
+    """The answer of one rule."""
 
     source: str
     """file or contract"""
@@ -46,11 +46,11 @@ class RuleAnswer(Struct, frozen=True):
     is_allowed: bool
     reason: str
     since: int | None = None
-    """First block with this answer, within the search limit; None: unknown."""
+    """First block with this answer, within the search limit. None: unknown."""
 
 
 def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader, sending: Sending) -> list[RuleAnswer]:
-    """Return the answers of all rules about a transaction after a block; lists as they are now."""
+    """Return the answers of all rules about a transaction after a block. Lists are used in their current state."""
     answers = []
     listed = permissions.listed_accounts
     if listed is not None:
@@ -82,7 +82,7 @@ def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader,
 def explain_connection(
     permissions: Permissions, chain: Chain, block: HashedHeader, source: Enode, destination: Enode
 ) -> list[RuleAnswer]:
-    """Return the answers of all rules about two nodes after a block; lists as they are now."""
+    """Return the answers of all rules about two nodes after a block. Lists are used in their current state."""
     answers = []
     listed = permissions.listed_nodes
     if listed is not None:
@@ -117,7 +117,7 @@ def _by_contract(
 
 
 def _since(chain: Chain, block: HashedHeader, is_same: Callable[[HashedHeader, State], bool]) -> int | None:
-    """Return the first of the blocks up to this one with the same answer; None when it lies too far back."""
+    """Return the first block from which the answer is the same up to this block. None if it is too far back."""
     cursor = block
     for _ in range(_REACH):
         if cursor.number == 0:

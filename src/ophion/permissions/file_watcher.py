@@ -1,6 +1,7 @@
 """Watches rules files that another program changes while the node runs.
 
-The lists in force stay until `perm_reloadPermissionsFromFile`, so that a half-edited file locks out no one.
+The current lists stay in force until `perm_reloadPermissionsFromFile`. So a half-edited file does not exclude accounts
+or nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class RulesWatch:
     name = "files of permissions"
 
     def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, lock: asyncio.Lock) -> None:
-        """The node holds `lock` while it changes a list, because file and memory then differ for a moment."""
+        """The node holds `lock` while it changes a list, because file and memory differ meanwhile."""
         self._lists = lists
         self._lane = lane
         self._lock = lock
@@ -61,16 +62,16 @@ class RulesWatch:
 
 
 def _difference(listed: AllowList[Any]) -> str | None:
-    """Return how a file differs from the list in force; None when it does not."""
+    """Describe how a file differs from the list in force. None if it does not differ."""
     entries = listed.entries
     try:
         found = listed.file.read()
     except RulesError as error:
-        return f"{error.message}. The list in force stays as it is."
+        return f"{error.message}. The list in force stays unchanged."
     more, fewer = len(found.keys() - entries.keys()), len(entries.keys() - found.keys())
     if not more and not fewer:
         return None
     return (
         f"{more} more and {fewer} fewer {listed.file.vocabulary.one}s than in force;"
-        " perm_reloadPermissionsFromFile takes them over."
+        " perm_reloadPermissionsFromFile applies them."
     )

@@ -20,7 +20,7 @@ _ACCOUNT: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
 def read_account(text: str) -> Address:
-    """Format an account for a list: 0x and 40 hex digits."""
+    """Read an account of a list: 0x and 40 hex digits."""
     if not _ACCOUNT.fullmatch(text):
         raise ValueError(f"Invalid account {text}")
     return bytes.fromhex(text[2:])
@@ -43,7 +43,7 @@ NAMED_NODES: Final = replace(NODES, read=partial(read_node, host_names=True))
 
 
 def requested_accounts(texts: Sequence[str]) -> list[Address]:
-    """Read the accounts of a request: not empty, valid, no duplicates in any case."""
+    """Read the accounts of a request. They must be valid and distinct in any case, and not empty."""
     if not texts:
         raise RulesError("Request contains an empty list of accounts")
     accounts = _read(texts, ACCOUNTS)

@@ -1,7 +1,7 @@
 """Node rules of a contract at the head (operations.md 11).
 
 Calls run on the event loop, and unknown peers trigger them. A contract that uses up its gas or time is not called again
-before the next block: until then all requests are refused with the same reason.
+before the next block. Until then all requests are refused with the same reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INVALID: Final = "Error validating onchain node permissioning smart contract co
 
 
 class NodeContract:
-    """Asks whether two nodes may connect. Belongs to the event loop."""
+    """Asks the contract whether two nodes may connect. Runs on the event loop."""
 
     def __init__(self, chain: Chain, contract: Address, version: int = 1) -> None:
         self.version = version
@@ -48,7 +48,7 @@ class NodeContract:
         return self._calls.asked
 
     def validate(self, local: Enode) -> None:
-        """Raise `ConfigError` when the contract is missing at the head, or does not answer."""
+        """Raise `ConfigError` if the contract is missing at the head or does not answer."""
         head = self._chain.head
         state = self._chain.store.state(head.header.state_root)
         if not self._calls.is_there(state):
@@ -58,7 +58,7 @@ class NodeContract:
             raise ConfigError(f"{_INVALID}: {refusal.text}.")
 
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
-        """Return why two nodes may not connect after a block (default: the head); None when they may."""
+        """Explain why two nodes may not connect after a block (default: the head). None if they may."""
         block = block or self._chain.head
         refusal = self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
         return None if refusal is None else refusal.text

@@ -1,7 +1,7 @@
 """Node rules: one predicate for nine actions between two nodes (networking.md 5.4).
 
-Every action has a source and a destination, and both must be permitted. A list applies to all nine actions; contracts
-may differ between them while the node syncs.
+Every action has a source and a destination, and both must be permitted. A list applies to all nine actions. Contracts
+treat some actions differently while the node syncs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Listener: TypeAlias = tuple[bytes, str, int]
 
 
 class NodeRules:
-    """Node rules in force. Belongs to the event loop."""
+    """Node rules in force. Used on the event loop."""
 
     def __init__(
         self, own_id: bytes, listed: AllowList[Enode] | None = None, bootnodes: frozenset[bytes] = frozenset()
@@ -97,7 +97,7 @@ class NodeRules:
         return self._listed is not None or self.contract is not None
 
     def names(self, node_id: bytes) -> bool:
-        """Whether the list or a bootnode has this id, whatever its address; does not call a contract."""
+        """Whether the list or a bootnode has this id at any address. Does not call a contract."""
         return node_id in self._listed_ids or node_id in self._bootnodes
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
@@ -105,7 +105,7 @@ class NodeRules:
         return self.refusal(*self._ends(self.resolve(remote), action), action)
 
     def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Like `refusal_of`, by the contract alone."""
+        """Do the same as `refusal_of`, but check only the contract."""
         return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
 
     def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
@@ -113,7 +113,7 @@ class NodeRules:
         return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
-        """Like `refusal_of`, for any two nodes."""
+        """Do the same as `refusal_of`, for any two nodes."""
         refusal = self._by_list(source, destination)
         if refusal is not None or self.contract is None:
             return refusal
@@ -136,7 +136,7 @@ class NodeRules:
         return contract.refusal(source, destination)
 
     def is_exempt(self, remote: Enode) -> bool:
-        """Whether the contract does not apply to this connection now: bootnodes are needed to sync."""
+        """Whether this connection is exempt from the contract now, because the node needs bootnodes to sync."""
         return remote.node_id in self._bootnodes and (not self.is_in_sync() or self._has_only_bootnodes())
 
     def _has_only_bootnodes(self) -> bool:
@@ -147,7 +147,7 @@ class NodeRules:
         if listed is None:
             return None
         for end in (source, destination):
-            # this node is always permitted, wherever it listens
+            # this node is always permitted, whatever its address
             if end.node_id != self.local.node_id and listener(end) not in self._listeners:
                 return self.list_verdicts.note(
                     f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"

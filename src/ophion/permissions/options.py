@@ -10,14 +10,14 @@ from ophion.primitives.types import Address
 from ophion.runtime.options import Options, between, option, read_address
 
 DEFAULT_FILE: Final = "permissions_config.toml"
-"""Default file in the data path, for either list."""
+"""Name of the default file in the data path, for both lists."""
 
 
 class PermissionConfig(Options):
     """Permissioning."""
 
     nodes_file_enabled: bool = option(
-        "--permissions-nodes-config-file-enabled", default=False, help="Peer with listed nodes only."
+        "--permissions-nodes-config-file-enabled", default=False, help="Connect to listed nodes only."
     )
     nodes_file: Path | None = option(
         "--permissions-nodes-config-file",
@@ -42,13 +42,13 @@ class PermissionConfig(Options):
         default=None,
         parse=read_address,
         metavar="ADDRESS",
-        help="The contract that knows permitted nodes.",
+        help="Address of the contract that lists permitted nodes.",
     )
     nodes_contract_version: int = option(
         "--permissions-nodes-contract-version",
         default=1,
         check=between(1, 2),
-        help="Which interface the contract of nodes has: 1 is asked about pairs of nodes, 2 about each node.",
+        help="Interface of the node contract: 1 decides about pairs of nodes, 2 about single nodes.",
     )
     accounts_contract_enabled: bool = option(
         "--permissions-accounts-contract-enabled",
@@ -60,7 +60,7 @@ class PermissionConfig(Options):
         default=None,
         parse=read_address,
         metavar="ADDRESS",
-        help="The contract that knows permitted accounts.",
+        help="Address of the contract that lists permitted accounts.",
     )
 
     @property
@@ -92,4 +92,4 @@ class PermissionConfig(Options):
         )
         for address, is_enabled, flag in pairs:
             if address is not None and not is_enabled:
-                yield f"{flag}-address is set but {flag}-enabled is not: the contract is not asked."
+                yield f"{flag}-address is set but {flag}-enabled is not: the contract is not used."

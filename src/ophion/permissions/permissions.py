@@ -39,7 +39,7 @@ RELOAD_FAILED: Final = (
 
 
 class Permissions:
-    """Rules in force; a list that is None permits all."""
+    """Rules in force. A list that is None permits all."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Permissions:
         fixed: Sequence[Enode] = (),
         bootnodes: Sequence[Enode] = (),
     ) -> None:
-        """`fixed` are bootnodes and static nodes, which cannot be removed from the list of nodes."""
+        """`fixed` are bootnodes and static nodes. They cannot be removed from the list of nodes."""
         self._accounts = accounts
         self._nodes = nodes
         self._fixed = tuple(fixed)
@@ -103,7 +103,7 @@ class Permissions:
             )
 
     def use_contracts(self, config: PermissionConfig, chain: Chain) -> None:
-        """Use the configured contracts; raises `ConfigError` when the node contract is missing."""
+        """Use the configured contracts. Raises `ConfigError` if the node contract is missing."""
         if config.accounts_contract_enabled and config.accounts_contract is not None:
             from ophion.permissions.account_contract import AccountContract
 
@@ -117,7 +117,7 @@ class Permissions:
             chain.events.listen(self._on_chain_event)
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        """Judge connections again in a later loop step, so that no block waits for it."""
+        """Check connections again in a later event loop step, so that no block waits for it."""
         asyncio.get_running_loop().call_soon(self.node_rules.changed.publish, None)
 
     def record_changes(self, audit: AuditLog, chain: Chain) -> None:
@@ -148,7 +148,7 @@ class Permissions:
     # --- decisions --------------------------------------------------------------------------------------
 
     def account_refusal(self, sender: Address) -> str | None:
-        """Return why the list of this node does not permit an account to send; None when it does."""
+        """Explain why the list of this node does not permit an account to send. None if it does."""
         accounts = self._accounts
         if accounts is None:
             return None
@@ -159,9 +159,9 @@ class Permissions:
         )
 
     def refusals(self, parent: HashedHeader, state: State, candidates: Sequence[Transaction]) -> dict[int, str]:
-        """Return positions and reasons of what a block on `parent` may not contain. `state` is that after the parent.
+        """Return position and reason of each candidate that a block on `parent` may not contain.
 
-        Called in the thread that builds blocks.
+        `state` is the state after the parent. Called in the thread that builds blocks.
         """
         refused: dict[int, str] = {}
         if self.account_contract is not None:
@@ -176,14 +176,14 @@ class Permissions:
 
     @property
     def sender_check(self) -> SenderCheck | None:
-        """Check for blocks of other nodes: the contract, on which all nodes agree. Lists are local to each node."""
+        """Return the check for blocks of other nodes. It uses only the contract: lists differ between nodes."""
         return None if self.account_contract is None else self.account_contract.check
 
     # --- lists ------------------------------------------------------------------------------------------
 
     @property
     def accounts(self) -> AllowList[Address]:
-        """The account list; raises `RulesError` when there is none."""
+        """The account list. Raises `RulesError` if there is none."""
         if self._accounts is None:
             raise RulesError("Account whitelisting has not been enabled")
         return self._accounts
@@ -200,7 +200,7 @@ class Permissions:
 
     @property
     def nodes(self) -> AllowList[Enode]:
-        """The node list; raises `RulesError` when there is none."""
+        """The node list. Raises `RulesError` if there is none."""
         if self._nodes is None:
             raise RulesError("Node whitelisting has not been enabled")
         return self._nodes
@@ -210,26 +210,26 @@ class Permissions:
         self.without_nodes(nodes)()
 
     def without_nodes(self, nodes: Sequence[Enode]) -> Callable[[], None]:
-        """Like `remove_nodes`, in two steps (`AllowList.prepare`)."""
+        """Do the same as `remove_nodes`, in two steps (`AllowList.prepare`)."""
         self.check_fixed(nodes)
         return self.nodes.prepare((), nodes)
 
     async def change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         """Change lists, one change after the other: the file in a lane, the rest on the event loop.
 
-        A started change finishes even when the caller is cancelled, so that file and memory agree.
+        A started change finishes even if the caller is cancelled, so that file and memory agree.
         """
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # not shielded: a caller cancelled at the moment of a refusal would leave the exception unread
+        # unlike asyncio.shield, this retrieves the exception even if the caller is cancelled at the same time
         await asyncio.wait({task})
         task.result()
 
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # mark as read; the caller gets it from `result`
+            task.exception()  # mark the exception as retrieved; the caller gets it from `result`
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:
@@ -241,14 +241,14 @@ class Permissions:
                     await self._audit.written()
 
     def check_fixed(self, nodes: Sequence[Enode]) -> None:
-        """Raise `RulesError` when one of these nodes is fixed."""
+        """Raise `RulesError` if one of these nodes is fixed."""
         if not set(map(listener, self._fixed)).isdisjoint(map(listener, nodes)):
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read both files again before applying either; on an error both lists stay.
+        """Read both files again before applying either. After an error, both lists stay.
 
-        In two steps (`AllowList.prepare`).
+        Works in two steps (`AllowList.prepare`).
         """
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
@@ -271,7 +271,7 @@ class Permissions:
 
 
 def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
-    # imported late: nodes without rules start faster
+    # imported late, so that nodes without rules start faster
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.allow_list_file import RulesFile
 

@@ -1,7 +1,7 @@
 """Edits one list of strings inside a TOML file without touching the rest.
 
 An operator's file has comments, an order and other keys, so it is not rewritten from parsed data. The list is located
-in the text, and entries are cut out or inserted. The caller parses the result before it counts (`allow_list_file`).
+in the text, and entries are cut out or inserted. The caller parses the result before it is written (`allow_list_file`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Entry(Struct, frozen=True):
     start: int
     end: int
     comma: int | None
-    """Position of the comma after it, if any."""
+    """Position of the comma after the entry, if any."""
 
 
 class TomlList(Struct, frozen=True):
@@ -55,7 +55,7 @@ class TomlList(Struct, frozen=True):
         return self.text.count("\n", 0, entry.start) + 1
 
     def with_added(self, values: Sequence[str]) -> str:
-        """Return the text with more entries at the end, in the layout of the existing ones."""
+        """Return the text with more entries at the end, in the layout of the existing entries."""
         text, quoted = self.text, [json.dumps(value, ensure_ascii=False) for value in values]
         if not self.entries:
             return text[: self.opening] + ",".join(quoted) + text[self.opening :]
@@ -64,26 +64,26 @@ class TomlList(Struct, frozen=True):
         if not 0 <= line_end < self.closing:
             between = ", " if len(self.entries) > 1 and text[self._gap()].startswith(" ") else ","
             return text[: last.end] + "".join(between + one for one in quoted) + text[last.end :]
-        # one per line: insert after the line of the last entry, so that its comment stays with it
+        # one entry per line: insert after the line of the last entry, so that its comment stays with it
         start = text.rfind("\n", 0, last.start) + 1
         indent = text[start : last.start] if not text[start : last.start].strip() else "  "
         comma = "," if last.comma is None else ""
         rest = text[last.end : line_end]
         lines = ",".join(f"\n{indent}{one}" for one in quoted) + ("" if last.comma is None else ",")
         if last.comma is not None and last.comma > line_end:
-            # a comma at the beginning of the next line
+            # the comma is at the beginning of the next line
             return text[: last.end] + "," + ",".join(quoted) + text[last.end :]
         return text[: last.end] + comma + rest + lines + text[line_end:]
 
     def without(self, is_removed: Callable[[str], bool]) -> str:
-        """Return the text without some entries; removes a line, with its comment, that held only one of them."""
-        kept = [entry for entry in self.entries if not is_removed(entry.value)]
+        """Return the text without some entries. Removes the whole line, with its comment, of a single entry."""
+        remaining = [entry for entry in self.entries if not is_removed(entry.value)]
         cuts = [self._cut(entry) for entry in self.entries if is_removed(entry.value)]
-        if kept and kept[-1].comma is not None and self.entries[-1].comma is None:
-            end = kept[-1].comma + 1
+        if remaining and remaining[-1].comma is not None and self.entries[-1].comma is None:
+            end = remaining[-1].comma + 1
             while self.text[end] == " ":
                 end += 1
-            cuts.append((kept[-1].comma, end if self.text[end] in "\"'" else kept[-1].comma + 1))
+            cuts.append((remaining[-1].comma, end if self.text[end] in "\"'" else remaining[-1].comma + 1))
         text, at, parts = self.text, 0, []
         for start, end in sorted(cuts):
             parts.append(text[at:start])
@@ -106,8 +106,7 @@ class TomlList(Struct, frozen=True):
 
 
 def find_list(text: str, keys: Collection[str]) -> TomlList | None:
-    """Find the first list at the top level under one of these keys; `text` must be valid TOML with strings in that
-    list."""
+    """Find the first top-level list under one of these keys. `text` must be valid TOML with a list of strings."""
     statement: list[str] = []
     tokens = ((match.lastgroup or "", match) for match in _TOKEN.finditer(text))
     depth = 0
@@ -120,7 +119,7 @@ def find_list(text: str, keys: Collection[str]) -> TomlList | None:
                 statement = []
         elif kind == "sign" and token in "[{":
             if not statement and not depth:
-                return None  # a table begins: the top level is over
+                return None  # a table begins, so the top level has ended
             if statement[1:] == ["="] and not depth and _key(statement[0]) in keys:
                 return _read(text, _key(statement[0]), match.end(), tokens)
             depth += 1
@@ -150,7 +149,7 @@ def _key(token: str) -> str:
 
 
 def _value(token: str) -> str:
-    """Return the value of a TOML string; only escapes need the parser."""
+    """Return the value of a TOML string. Only strings with escapes need the parser."""
     if "\\" not in token and not token.startswith(('"""', "'''")):
         return token[1:-1]
     return str(tomllib.loads(f"v={token}")["v"])

@@ -3,13 +3,13 @@
     raw bytes ──> pool.add
                   intake.py              callers of one loop step form a batch; the decoding threads recover senders
                   admitter.py            admits a batch: known transactions, replacement by price
-                    ├ fast_path.py       a plain transaction, in one crossing into Rust
+                    ├ fast_path.py       a plain transaction, checked in one call into Rust
                     └ admission.py       the checks of json-rpc.md 5.5 in order, each with its own error
                   queue.py               by sender and nonce: executable or behind a gap, build order, eviction
-                  local_transactions.py  journal.py: local transactions on disk before their sender gets an answer
+                  local_transactions.py  journal.py: local transactions on disk before their sender gets a response
                     └──> Added | Dropped
 
-On `Extended` and `Reorged` the pool removes mined transactions, returns those that were reorganised out, and reads
-nonces and balances of the new head. This happens in the step that publishes the event, so the pool never disagrees
-with the head. Transactions behind a nonce gap count as queued and reach no block.
+On `Extended` and `Reorged` the pool removes mined transactions, returns the transactions of abandoned blocks, and reads
+nonces and balances of the new head. This happens in the step that publishes the event, so the pool always matches the
+head. Transactions behind a nonce gap count as queued and are not included in blocks.
 """

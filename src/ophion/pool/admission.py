@@ -1,8 +1,8 @@
-"""Admission checks of json-rpc.md 5.5 as one list; the first failure decides.
+"""Admission checks of json-rpc.md 5.5 as one list. The first failure decides.
 
 Each check is a small function with its own error; `CHECKS` lists the rules in order. Checks read the decoded
-transaction, the sender's account and the head (`PoolHead`), and change nothing. `admitter.py` compares with other
-pooled transactions (known, underpriced) afterwards.
+transaction, the sender's account and the head (`PoolHead`), and change nothing. Afterwards `admitter.py` compares with
+other pooled transactions (known, underpriced).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ BLOB_TYPE = 3
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
 _MAX_FAST_PRICE = 2**127
-"""Prices from here on are left to the slow path: the extension compares 128-bit numbers."""
+"""Prices from this value on take the slow path, because the extension compares 128-bit numbers."""
 _NO_SENDER = "signature: no public key"
-"""Prefix of the extension's error for a valid signature without a sender."""
+"""Prefix of the extension's error for a well-formed signature from which no sender can be recovered."""
 
 _FORKS = (
     "frontier",
@@ -53,43 +53,43 @@ _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["pragu
 
 
 class PoolHead(Struct, frozen=True):
-    """The head for the pool: rules and prices of the next block, and the state."""
+    """The head as the pool sees it: rules and prices of the next block, and the state."""
 
     fork: str
-    """Fork of the next block, as the extension names it."""
+    """Fork of the next block, in the extension's spelling."""
     chain_id: int | None
-    """None where transactions have no chain id yet (before EIP-155)."""
+    """Chain id. None where transactions have no chain id yet (before EIP-155)."""
     gas_limit: int
     """Gas limit of the head."""
     base_fee: int
-    """Base fee of the next block; 0 where there is none."""
+    """Base fee of the next block. 0 before London."""
     init_code_limit: int | None
-    """Maximum size of creation code from Shanghai on (EIP-3860); None: no limit."""
+    """Maximum size of creation code from Shanghai on (EIP-3860). None: no limit."""
     state: State | None
-    """State of the head; None during initial sync."""
+    """State of the head. None during initial sync."""
     blob_limit: int = 0
-    """Maximum number of blobs of one transaction."""
+    """Maximum number of blobs per transaction."""
     has_gas_cap: bool = True
     """Whether the cap of EIP-7825 limits a transaction's gas."""
     has_still_base_fee: bool = False
-    """Whether the base fee is constant: a transaction below it would wait forever."""
+    """Whether the base fee is constant. A transaction below it would then wait forever."""
 
 
 class AdmissionContext(Struct, frozen=True):
-    """Everything that the checks compare with; created anew for each head."""
+    """All values that the checks compare with. Created again for each head."""
 
     head: PoolHead
     floor: FeeFloor
     fee_cap: int
-    """Maximum fee of a local transaction in wei; 0: no cap."""
+    """Maximum fee of a local transaction in wei. 0: no cap."""
     needs_chain_id: bool
     """Whether local transactions need a chain id (EIP-155)."""
     rank: int
     """Position of the fork in the order of forks."""
     bounds: Bounds | None
-    """Limits for the fast path (`fast_path.py`); None sends every transaction through the checks."""
+    """Limits for the fast path (`fast_path.py`). None sends every transaction through the checks."""
     least: tuple[int, int]
-    """Minimum prices that the bounds contain."""
+    """The minimum prices from which `bounds` was computed."""
 
     @classmethod
     def at(cls, head: PoolHead, floor: FeeFloor, fee_cap: int, needs_chain_id: bool = False) -> AdmissionContext:
@@ -115,7 +115,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
     return Bounds(
         fork=head.fork,
         chain_id=head.chain_id,
-        # set-code transactions take the slow path, which judges their authorities
+        # set-code transactions take the slow path, which also checks their authorities
         last_type=max(type for type, since in enumerate(_TYPE_FROM[:SET_CODE_TYPE]) if rank >= since),
         max_gas=min(head.gas_limit, TRANSACTION_GAS_CAP) if _is_capped(head, rank) else head.gas_limit,
         base_fee=head.base_fee,
@@ -128,7 +128,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
 
 
 class Applicant(Struct, eq=False, gc=False):
-    """A transaction under check: plain values, read from the extension in one crossing."""
+    """A transaction under check. Its fields are read from the extension in one call."""
 
     transaction: Transaction
     is_local: bool
@@ -143,7 +143,7 @@ class Applicant(Struct, eq=False, gc=False):
     cost: int
     """Maximum cost for the sender: gas, value and blobs."""
     size: int
-    """Bytes in a block."""
+    """Size in a block, in bytes."""
     intrinsic_gas: int
     is_low_s: bool
 
@@ -153,20 +153,20 @@ class Applicant(Struct, eq=False, gc=False):
 
 
 Account: TypeAlias = tuple[int, int, str | None]
-"""(nonce, balance, refusal) at the head; the refusal is None for an account that may send."""
+"""(nonce, balance, refusal) at the head. The refusal is None for an account that may send."""
 
 Check: TypeAlias = Callable[[Applicant, AdmissionContext], PoolRejected | None]
 
 
 def undecodable(reason: str) -> PoolRejected:
-    """Return the error for bytes that are no transaction, or whose signature has no sender."""
+    """Return the error for bytes that are not a transaction, or whose signature has no sender."""
     if reason.startswith(_NO_SENDER):
         return PoolRejected("invalid-signature", "Invalid signature")
     return PoolRejected("malformed", reason)
 
 
 def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
-    """A client sends a blob transaction with its blobs; the form without them is for blocks (EIP-4844)."""
+    """Check that a client sends a blob transaction with its blobs. Only blocks contain the form without (EIP-4844)."""
     if raw[0] == BLOB_TYPE and len(raw) == len(transaction.raw):
         return PoolRejected("malformed", "the blobs of a blob transaction are missing")
     return None
@@ -179,7 +179,7 @@ def type_is_active(applicant: Applicant, context: AdmissionContext) -> PoolRejec
 
 
 def signature_names_a_chain(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Chain ids start at 1: `v` of a legacy transaction is 27, 28 or at least 37."""
+    """Check `v` of a legacy transaction: 27, 28 or at least 37, because chain ids start at 1."""
     if not applicant.type and applicant.chain_id == 0:
         return PoolRejected("malformed", "v of a signature is 27, 28 or at least 37")
     return None
@@ -204,7 +204,7 @@ def parts_are_there(applicant: Applicant, context: AdmissionContext) -> PoolReje
 
 
 def price_reaches_floor(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """Compare the price in the next block with the node's minimum; `FeeOracle` suggests prices by the same rule."""
+    """Compare the price in the next block with the node's minimum price. `FeeOracle` uses the same rule."""
     base_fee, floor = context.head.base_fee, context.floor
     if applicant.max_fee < floor.min_gas_price or (
         applicant.type > 1 and applicant.max_tip < floor.required_tip(base_fee)
@@ -222,7 +222,7 @@ def tip_is_within_fee(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 
 def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """A transaction without a chain id (before EIP-155) is valid on every chain, unless this node is strict."""
+    """Check the chain id. A transaction without one (before EIP-155) is refused only if this node is strict."""
     chain_id = applicant.chain_id
     if chain_id is None and context.needs_chain_id and applicant.is_local and context.head.chain_id is not None:
         return PoolRejected("chain-id-required", "ChainId is required")
@@ -234,7 +234,7 @@ def chain_id_fits(applicant: Applicant, context: AdmissionContext) -> PoolReject
 
 
 def signature_is_low(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """EIP-2: from Homestead on, s is in the lower half."""
+    """Check that s is in the lower half of the order, from Homestead on (EIP-2)."""
     if context.rank and not applicant.is_low_s:
         return PoolRejected("invalid-signature", "Invalid signature")
     return None
@@ -255,7 +255,7 @@ def gas_fits_block(applicant: Applicant, context: AdmissionContext) -> PoolRejec
 
 
 def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
-    """EIP-2681: the last nonce of 64 bits is never used."""
+    """Check that the nonce is below 2**64 - 1 (EIP-2681)."""
     if applicant.nonce == _LAST_NONCE:
         return PoolRejected("nonce-overflow", "Nonce must be less than 2^64-1")
     return None
@@ -263,7 +263,7 @@ def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # creation code costs more gas than its limit in bytes, so the gas limit decides for most transactions
+    # a byte of creation code costs more than one gas, so code above the limit needs a gas limit above it
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:
@@ -303,7 +303,7 @@ def sender_is_permitted(applicant: Applicant, account: Account) -> PoolRejected 
 
 
 def authorities_are_permitted(applicant: Applicant, account_of: Callable[[Address], Account]) -> PoolRejected | None:
-    """A permitted sender must not change an account that may not send itself (EIP-7702)."""
+    """Check that all authorities (EIP-7702) may send, so that a permitted sender cannot change other accounts."""
     for authority in authorities(applicant.transaction):
         refusal = account_of(authority)[2]
         if refusal is not None:
@@ -327,7 +327,7 @@ CHECKS: tuple[Check, ...] = (
     fee_is_capped,
     state_is_here,
 )
-"""Checks without the account, in order."""
+"""Checks that do not need the account, in order."""
 
 ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] = (
     sender_can_pay,
@@ -340,7 +340,7 @@ ACCOUNT_CHECKS: tuple[Callable[[Applicant, Account], PoolRejected | None], ...] 
 def judge(
     applicant: Applicant, context: AdmissionContext, account_of: Callable[[Address], Account]
 ) -> PoolRejected | None:
-    """Return the first rule that the transaction breaks; None when it breaks none."""
+    """Return the error of the first rule that the transaction breaks, or None."""
     for check in CHECKS:
         refusal = check(applicant, context)
         if refusal is not None:

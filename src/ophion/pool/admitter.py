@@ -28,7 +28,7 @@ class Batch(Struct, eq=False):
 
 
 class Admitter:
-    """Admission at the current head, with the accounts of senders read once per head."""
+    """Admission at the current head. Reads the account of each sender once per head."""
 
     def __init__(
         self,
@@ -49,18 +49,18 @@ class Admitter:
         self._floor = floor
 
     def move_to(self, head: PoolHead) -> None:
-        """Admit by the rules and accounts of another head."""
+        """Switch to the rules and accounts of another head."""
         self.context = AdmissionContext.at(head, self._floor, self._config.fee_cap, self._config.needs_chain_id)
         self.accounts.clear()
 
     def begin_batch(self) -> Batch:
-        """Start a batch, with the minimum prices as they are now."""
+        """Start a batch with the current minimum prices."""
         if self.context.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
             self.context = self.context.moved()
         return Batch(self.sequence)
 
     def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: Batch) -> Admission:
-        """Check a transaction and put it into the queue; the caller announces the batch afterwards."""
+        """Check a transaction and put it into the queue. The caller announces the batch afterwards."""
         admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
         if admitted is not None:
             return admitted
@@ -84,7 +84,7 @@ class Admitter:
         return Admitted(item.hash)
 
     def undo(self, batch: Batch) -> None:
-        """Take a batch out again and restore what it replaced."""
+        """Remove a batch from the queue and restore the transactions that it replaced."""
         for item in batch.entered:
             self.queue.remove(item)
         for rival in batch.replaced:
@@ -100,7 +100,7 @@ class Admitter:
             nonce, balance = (0, 0) if found is None else found[:2]
             account = (nonce, balance, self.refusal_of(sender))
             if len(self.accounts) >= self._config.max_size:
-                self.accounts.clear()  # bounds the memory: a peer can sign with any number of keys
+                self.accounts.clear()  # bounds the memory, because a peer can sign with any number of keys
             self.accounts[sender] = account
         return account
 

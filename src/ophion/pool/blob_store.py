@@ -1,7 +1,8 @@
 """Blobs of pooled transactions, for gossip (EIP-4844).
 
-A block contains a blob transaction without its blobs; other nodes need them before that. The store has a size limit and
-evicts the oldest first. Their transactions stay in the pool and can be built here, but are no longer sent to peers.
+A block contains a blob transaction without its blobs, but other nodes need the blobs before that. The store has a size
+limit and evicts the oldest blobs first. Their transactions stay in the pool and can be built here, but are no longer
+sent to peers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from ophion.primitives.types import Hash32
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""About 480 blobs."""
+"""Limit of the blob store in bytes, about 480 blobs."""
 
 
 class Blobs:
@@ -37,7 +38,7 @@ class Blobs:
             self._let_go(next(iter(self._by_hash)))
 
     def get(self, hash: Hash32) -> bytes | None:
-        """Return a transaction with its blobs, unless they were evicted."""
+        """Return a transaction with its blobs, or None if they were evicted."""
         return self._by_hash.get(hash)
 
     def keep(self, is_pooled: Callable[[Hash32], bool]) -> None:

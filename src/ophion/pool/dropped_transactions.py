@@ -18,13 +18,13 @@ class DroppedTransaction(Struct, frozen=True):
     """A transaction that left the pool without being mined."""
 
     at: float
-    """Wall time."""
+    """Wall time of the drop."""
     reason: DropReason
     detail: str | None
 
 
 class DroppedTransactions:
-    """The last few thousand dropped transactions; evicts the oldest."""
+    """The last few thousand dropped transactions. Evicts the oldest."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

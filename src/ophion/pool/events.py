@@ -17,7 +17,7 @@ class Origin(Enum):
     """Origin of a transaction."""
 
     LOCAL = "local"
-    """Sent by a client of this node; survives a restart and is evicted last."""
+    """Sent by a client of this node. Survives a restart and is evicted last."""
     REMOTE = "remote"
     """Received from a peer, or returned by a reorganisation."""
 
@@ -29,11 +29,11 @@ class DropReason(Enum):
     EVICTED = "evicted"
     EXPIRED = "expired"
     STALE = "stale"
-    """Its nonce was used by another transaction."""
+    """Another transaction used its nonce."""
     INVALID = "invalid"
-    """Block building failed with it."""
+    """Block building failed because of it."""
     NOT_PERMITTED = "not permitted"
-    """The rules at block building do not permit its sender."""
+    """The permission rules at block building do not permit its sender."""
 
 
 class Admitted(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Admitted(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The transaction was refused; `hash` is None if it could not be decoded."""
+    """The transaction was refused. `hash` is None if it could not be decoded."""
 
     error: PoolRejected
     hash: Hash32 | None = None
@@ -52,8 +52,8 @@ class Rejected(Struct, frozen=True):
 Admission: TypeAlias = Admitted | Rejected
 
 
-def taken(admissions: list[Admission]) -> Hash32:
-    """Return the hash of a single transaction, or raise its refusal."""
+def hash_or_raise(admissions: list[Admission]) -> Hash32:
+    """Return the hash of a single transaction, or raise the error of its refusal."""
     (admission,) = admissions
     if isinstance(admission, Admitted):
         return admission.hash
@@ -72,7 +72,7 @@ class Dropped(Struct, frozen=True):
     transactions: tuple[PooledTransaction, ...]
     reason: DropReason
     details: Mapping[Hash32, str] | None = None
-    """More details about some of them."""
+    """More details about some of the transactions."""
 
 
 PoolEvent: TypeAlias = Added | Dropped

@@ -1,7 +1,7 @@
-"""Fast path of admission: a plain transaction, checked in one crossing into Rust.
+"""Fast path of admission: a plain transaction, checked in one call into Rust.
 
-It must agree with the slow path, `Admitter.admit` with `admission.judge`: whatever it admits, the slow path admits as
-well. `test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares them.
+It must agree with the slow path, `Admitter.admit` with `admission.judge`: the slow path must admit every transaction
+that the fast path admits. `test_fast_path_agrees_with_the_checks` in tests/unit/pool/test_fast_path.py compares them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def admit_plain(
     admitter: Admitter, transaction: Transaction, is_local: bool, added_at: float, entered: list[PooledTransaction]
 ) -> Admitted | None:
-    """Admit a transaction that breaks no rule and replaces none; None leaves it to the slow path, unchanged."""
+    """Admit a transaction that breaks no rule and replaces none. None: nothing changed, use the slow path."""
     bounds = admitter.context.bounds
     terms = None if bounds is None else transaction.plain_terms(bounds)
     if terms is None:

@@ -1,8 +1,8 @@
 """Brings raw transactions into the pool.
 
-Each arrival goes to the decoding threads at once. All that are decoded at the next wake-up are admitted together, in
-the order of arrival except for blobs (`Decoding`). No transaction waits for a whole batch, and signature recovery never
-blocks the loop.
+Each arrival goes to the decoding threads at once. All arrivals that are decoded at the next wake-up are admitted
+together, in the order of arrival except for blobs (`Decoding`). No transaction waits for a whole batch, and signature
+recovery never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
-from ophion.pool.events import Admission, taken
+from ophion.pool.events import Admission, hash_or_raise
 from ophion.primitives.types import Hash32
 from ophion.runtime.decoding import Decoded, Decoding
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result", contravariant=True)
 
 
 class Arrival(Protocol[Result]):
-    """Transactions of one caller, which gets its answer in the step that decides."""
+    """Transactions of one caller. The caller gets its result in the step that admits or refuses them."""
 
     @property
     def raws(self) -> Sequence[bytes]: ...
@@ -33,7 +33,7 @@ class Arrival(Protocol[Result]):
 
 
 class _Waiting(asyncio.Future[A]):
-    """An arrival as a future; a cancelled one gets no answer."""
+    """An arrival as a future. A cancelled one gets no result."""
 
     def __init__(self, raws: Sequence[bytes], is_local: bool) -> None:
         super().__init__(loop=asyncio.get_running_loop())
@@ -46,7 +46,7 @@ class _Waiting(asyncio.Future[A]):
 
 
 class Awaited(_Waiting[A]):
-    """Answer to all transactions of one caller."""
+    """Resolves to the results of all transactions of one caller."""
 
     def answer(self, result: A) -> None:
         if not self.done():
@@ -54,22 +54,22 @@ class Awaited(_Waiting[A]):
 
 
 class Sending(_Waiting[Hash32]):
-    """Hash of a single transaction; raises its refusal."""
+    """Resolves to the hash of a single transaction, or raises its refusal."""
 
     def answer(self, admissions: list[Admission]) -> None:
         if self.done():
             return
         try:
-            self.set_result(taken(admissions))
+            self.set_result(hash_or_raise(admissions))
         except PoolRejected as error:
             self.fail(error)
 
 
 class Intake(Generic[A]):
-    """Has arrivals decoded and passes them to `admit` in the order of completion."""
+    """Decodes arrivals in threads and passes them to `admit` in the order of completion."""
 
     def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
-        """An exception of `admit` is the answer to all arrivals without one."""
+        """If `admit` raises an exception, all arrivals without a result get it."""
         self._decoding = decoding
         self._decoding.listen(self._collect)
         self._admit = admit
@@ -77,11 +77,11 @@ class Intake(Generic[A]):
         self._ready_decoded: Decoded = []
 
     def bring(self, arrival: Arrival[A]) -> None:
-        """Queue raw transactions; raises `RuntimeError` when the node is closing."""
+        """Queue raw transactions. Raises `RuntimeError` when the node is closing."""
         self._decoding.submit(arrival, arrival.raws)
 
     def submit(self, raws: Sequence[bytes], is_local: bool) -> Awaited[A]:
-        """Like `bring`; the future is the answer."""
+        """Queue raw transactions like `bring`. The returned future has the result."""
         arrival: Awaited[A] = Awaited(raws, is_local)
         try:
             self.bring(arrival)
@@ -90,7 +90,7 @@ class Intake(Generic[A]):
         return arrival
 
     def bring_decoded(self, arrival: Arrival[A], transaction: Transaction) -> None:
-        """Like `bring`, for a decoded transaction; those of one loop step are admitted together."""
+        """Queue a decoded transaction. Transactions of one event loop step are admitted together."""
         if not self._ready:
             asyncio.get_running_loop().call_soon(self._collect_ready)
         self._ready.append(arrival)

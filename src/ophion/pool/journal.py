@@ -1,12 +1,12 @@
 """Journal of local transactions, so that acknowledged ones survive a restart.
 
 One line per transaction: arrival in milliseconds, a space, the raw bytes as hex. Lines are appended before the client
-gets its answer, with one write per batch, so a killed process loses nothing. For power cuts the file is flushed to disk
-at intervals (`sync`). A client that must be certain waits for the receipt.
+gets its response, with one write per batch, so a killed process loses nothing. To survive power cuts, the file is
+flushed to disk at intervals (`sync`). A client that must be certain waits for the receipt.
 
 Lines of mined transactions stay until there are many. Then a new file is written beside the old one and receives all
-further lines; `sync` renames it over the old one once it is on disk. Until then both files count. Torn or invalid lines
-are skipped when a file is read.
+further lines. `sync` renames it over the old one once it is on disk. Until then both files are valid. Torn or invalid
+lines are skipped when a file is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ophion.errors import StorageError
 log = logging.getLogger(__name__)
 
 _SLACK_BYTES = 1 << 20
-"""Tolerated size of dead lines."""
+"""Tolerated bytes of lines whose transactions are gone."""
 
 
 class Entry(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Entry(Struct, frozen=True):
 
 
 def lines(entries: Iterable[Entry]) -> bytes:
-    """Encode entries as lines; `journal_lines` of the extension writes the same."""
+    """Encode entries as lines. `journal_lines` of the extension writes the same format."""
     return b"".join(entry.line() for entry in entries)
 
 
@@ -57,7 +57,7 @@ class Journal:
         """Whether the last line may be incomplete because the disk was full."""
 
     def open(self) -> list[Entry]:
-        """Return the transactions of the last run and start a clean file; skips invalid lines."""
+        """Return the transactions of the last run and start a clean file. Skips invalid lines."""
         try:
             self._merge()
             entries = list(_read(self._path))
@@ -79,7 +79,7 @@ class Journal:
             _write(self._file, data)
         except OSError as error:
             failure = self._failed(error)
-            if not self._is_torn:  # once: clients get an error each time, the operator one line
+            if not self._is_torn:  # log once: clients get an error each time
                 log.error("local transactions refused: journal not writable error=%s", failure)
             self._is_torn = True
             raise failure from error
@@ -87,7 +87,7 @@ class Journal:
         self._is_dirty, self._is_torn = True, False
 
     def is_wasteful(self, live_bytes: int) -> bool:
-        """Whether enough of the file is dead to rewrite it."""
+        """Whether enough lines belong to gone transactions to rewrite the file."""
         return not self._is_beside and self._size > 4 * live_bytes + _SLACK_BYTES
 
     def rewrite(self, entries: Sequence[Entry]) -> None:
@@ -100,7 +100,7 @@ class Journal:
             raise self._failed(error) from error
 
     def sync_job(self) -> Callable[[], None] | None:
-        """Return a job that flushes the appended lines, for a lane; None when there is nothing to flush."""
+        """Return a job for a lane that flushes the appended lines, or None if there are none."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside = self._is_dirty, False, self._is_beside
@@ -111,7 +111,7 @@ class Journal:
             try:
                 if is_dirty:
                     os.fdatasync(handle)
-                if is_beside:  # not a newer file, which is not on disk yet
+                if is_beside:  # rename only the file that was flushed: a newer one is not on disk yet
                     self._settle()
             except OSError as error:
                 raise self._failed(error) from error
@@ -121,7 +121,7 @@ class Journal:
         return sync
 
     def sync(self) -> None:
-        """Run that job in this thread."""
+        """Flush the appended lines in this thread."""
         job = self.sync_job()
         if job is not None:
             job()
@@ -134,12 +134,12 @@ class Journal:
             self._file = None
 
     def _merge(self) -> None:
-        """Append the new file of a killed process to the old one."""
+        """Append the new file that a killed process left to the old one."""
         if not self._beside.exists():
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _write(file, b"\n" + self._beside.read_bytes())  # after a line that may be torn
+            _write(file, b"\n" + self._beside.read_bytes())  # the newline ends a line that may be torn
             os.fdatasync(file)
         finally:
             os.close(file)
@@ -161,8 +161,8 @@ class Journal:
         self._is_torn = False
 
     def _settle(self) -> None:
-        """Rename the new file over the old one; it is on disk."""
-        with suppress(FileNotFoundError):  # another thread renamed it when the node stopped
+        """Rename the new file over the old one, after the new one is on disk."""
+        with suppress(FileNotFoundError):  # another thread renamed the file when the node stopped
             os.replace(self._beside, self._path)
         self._is_beside = False
 

@@ -1,4 +1,4 @@
-"""Local transactions across a restart: what the journal holds, and when it is rewritten."""
+"""Local transactions across a restart: the content of the journal, and when to rewrite it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMON_LINE_BYTES: Final = 300
 _MAY_PASS: Final = frozenset(
     {"gas-price-too-low", "base-fee", "gas-limit", "upfront-cost", "not-authorized", "fee-cap"}
 )
-"""Reasons of refusals that other options, rules or blocks can remove."""
+"""Refusal reasons that may disappear with other options, rules or blocks."""
 
 
 class LocalTransactions:
@@ -31,15 +31,15 @@ class LocalTransactions:
         """Transactions of the last run that the pool refuses now; the journal keeps them."""
 
     def append(self, entered: list[PooledTransaction], now: float) -> None:
-        """Write those that are local, before their senders get an answer."""
+        """Write the local ones of these transactions, before their senders get a response."""
         local = [item.transaction for item in entered if item.is_local]
         if local:
             self.journal.append(journal_lines(local, int(now * 1000)))
 
     def restore(self, admit: Callable[[Transaction, float], Admission], oldest: float) -> list[Entry]:
-        """Admit the transactions of the last run again; returns all entries of the journal.
+        """Admit the transactions of the last run again. Returns all entries of the journal.
 
-        Those that the pool refuses are set aside, if they can become valid and arrived after `oldest`.
+        Keeps refused transactions in the journal if they may become valid and arrived after `oldest`.
         """
         entries, reason = self.journal.open(), ""
         for entry, decoded in zip(entries, decode_transactions([entry.raw for entry in entries]), strict=True):
@@ -55,15 +55,15 @@ class LocalTransactions:
         return entries
 
     def settle(self, entries: list[Entry]) -> None:
-        """Rewrite the journal after `restore`, where its entries have changed."""
+        """Rewrite the journal after `restore`, if its entries have changed."""
         live = self._live_entries()
         if live != entries:
             self.journal.rewrite(live)
             self.journal.sync()
 
     def compact(self) -> None:
-        """Rewrite the journal when most of it belongs to transactions that are gone."""
-        # a line is about twice its raw bytes; the cheap estimate comes first
+        """Rewrite the journal when most lines belong to transactions that are gone."""
+        # a cheap estimate first: a line is about twice as long as the raw bytes
         if not self.journal.is_wasteful(self._queue.local_count * _COMMON_LINE_BYTES):
             return
         live = self._live_entries()

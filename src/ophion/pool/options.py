@@ -7,7 +7,7 @@ from typing import Final
 from ophion.runtime.options import Options, at_least, between, option
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of transactions as in a block; each takes about twice that in memory."""
+"""Limit of transaction bytes, measured as in a block. Each byte takes about two bytes of memory."""
 
 
 class PoolConfig(Options):
@@ -18,30 +18,30 @@ class PoolConfig(Options):
         "--tx-pool-max-held-size",
         default=MAX_BYTES,
         check=at_least(1),
-        help="Bytes of all transactions in the pool; beyond them the sender who has most of them loses some.",
+        help="Maximum bytes of all transactions in the pool; above it, the sender with most bytes loses transactions.",
     )
     retention_hours: int = option(
-        "--tx-pool-retention-hours", default=13, check=at_least(0), help="Hours a pending transaction is kept."
+        "--tx-pool-retention-hours", default=13, check=at_least(0), help="Hours until a transaction expires."
     )
     price_bump: int | None = option(
         "--tx-pool-price-bump",
         default=None,
         check=between(0, 1000),
-        help="Percent by which a replacement must raise the price; 10, or any raise where the minimum gas price is 0.",
+        help="Percent by which a replacement must raise the price. (default: 10, or any if the minimum gas price is 0)",
     )
     save: bool = option(
         "--tx-pool-enable-save-restore",
         default=True,
-        help="Keep local pending transactions in the data path over a restart.",
+        help="Store local pending transactions in the data path, so that they survive a restart.",
     )
     fee_cap: int = option(
         "--rpc-tx-feecap",
         default=0,
         check=at_least(0),
-        help="Most wei that a transaction sent to this node may pay for its gas; 0 for no cap.",
+        help="Maximum fee in wei of a transaction that a client sends to this node; 0 for no cap.",
     )
     needs_chain_id: bool = option(
         "--strict-tx-replay-protection-enabled",
         default=False,
-        help="Take only transactions that name this chain (EIP-155) from clients.",
+        help="Accept only transactions with the chain id (EIP-155) from clients.",
     )

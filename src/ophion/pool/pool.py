@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 _SWEEP_INTERVAL_S = 60.0
 _SYNC_INTERVAL_S = 1.0
 _RELEASED_PER_STEP = 64
-"""Mined transactions that are freed with each batch: freeing thousands at once would block the event loop."""
+"""Mined transactions that are freed with each batch. Freeing thousands at once would block the event loop."""
 
 
 class TxPool:
-    """Pending transactions; belongs to the event loop.
+    """Pending transactions. Runs on the event loop.
 
     `version` changes with every change of content, so that a cached pending block can be recognised as stale.
     """
@@ -53,7 +53,7 @@ class TxPool:
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: Journal | None = None,
     ) -> None:
-        """`refusal_of` returns why an account may not send, or None; call `forget_accounts` when its answers change."""
+        """`refusal_of` returns why an account may not send, or None. Call `forget_accounts` when its results change."""
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
         self.departures = DroppedTransactions(clock)
@@ -79,21 +79,21 @@ class TxPool:
     # --- admission ------------------------------------------------------------------------------
 
     async def add(self, raws: Sequence[bytes], origin: Origin) -> list[Admission]:
-        """Decode, check and queue raw transactions; one answer each, in order."""
+        """Decode, check and queue raw transactions. Returns one result per transaction, in order."""
         return await self.submit(raws, origin)
 
     def submit(self, raws: Sequence[bytes], origin: Origin) -> Awaited[list[Admission]]:
-        """Like `add`, for callers with a callback instead of a coroutine."""
+        """Do the same as `add`, for callers that use a callback instead of a coroutine."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
     def send(self, raw: bytes) -> Sending:
-        """Submit a local transaction; the future has its hash or raises `PoolRejected`."""
+        """Submit a local transaction. The future resolves to its hash or raises `PoolRejected`."""
         sending = Sending((raw,), is_local=True)
         self.bring(sending)
         return sending
 
     def send_decoded(self, transaction: Transaction) -> Sending:
-        """Like `send`, for a transaction that the caller has decoded."""
+        """Submit a local transaction like `send`, if the caller has already decoded it."""
         sending = Sending((transaction.raw,), is_local=True)
         self._intake.bring_decoded(sending, transaction)
         return sending
@@ -119,7 +119,7 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # what the journal does not hold must not be acknowledged, and no caller has an answer yet
+            # the journal failed: remove the batch, because unjournaled transactions must not be acknowledged
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1
@@ -135,8 +135,8 @@ class TxPool:
                 continue
             try:
                 arrival.answer(answer)
-            except Exception:  # one caller that fails must not keep the others from their answers
-                log.exception("caller failed to take its answer")
+            except Exception:  # a failing caller must not keep the others from their results
+                log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
         self, transaction: Transaction, raw: bytes, is_local: bool, now: float, batch: Batch
@@ -150,7 +150,7 @@ class TxPool:
         return admission
 
     def _announce(self, batch: Batch) -> None:
-        """Evict what exceeds the limits, then publish what a batch has changed."""
+        """Evict transactions above the limits, then publish the changes of a batch."""
         if not batch.entered:
             return
         self.version += 1
@@ -163,7 +163,7 @@ class TxPool:
             self.events.publish(Dropped(tuple(evicted), DropReason.EVICTED))
 
     def forget_accounts(self) -> None:
-        """Judge every sender again: the account rules have changed."""
+        """Check every sender again after the account rules have changed."""
         self._admitter.accounts.clear()
 
     # --- queries --------------------------------------------------------------------------------
@@ -174,21 +174,21 @@ class TxPool:
     def best(self, base_fee: int) -> Iterator[PooledTransaction]:
         """Yield transactions for the next block: highest effective tip first, then arrival, each sender by nonce.
 
-        Leaves out what pays less than the minimum gas price of now.
+        Omits transactions that pay less than the current minimum gas price.
         """
         return self._queue.best(base_fee, self._floor.min_gas_price)
 
     def run_from(self, item: PooledTransaction, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield a transaction and those of its sender that follow it; prices as for `best`."""
+        """Yield a transaction and its sender's following ones, as long as they pay the prices of `best`."""
         return self._queue.run_from(item, base_fee, self._floor.min_gas_price)
 
     @property
     def has_executable(self) -> bool:
-        """Whether a sender has a transaction with the nonce of its account, whatever its price."""
+        """Whether any sender has a transaction with the next nonce of its account, whatever its price."""
         return any(queue.end > queue.start for queue in self._queue.senders.values())
 
     def next_nonce(self, sender: Address) -> int | None:
-        """Return the first nonce after the sender's executable transactions; None when there are none."""
+        """Return the first nonce after the sender's executable transactions, or None if there are none."""
         queue = self._queue.senders.get(sender)
         return queue.end if queue is not None and queue.end > queue.start else None
 
@@ -196,14 +196,14 @@ class TxPool:
         return self._queue.by_hash.get(hash)
 
     def travelling(self, item: PooledTransaction) -> bytes | None:
-        """Return a transaction in its network form; None when the blob store has evicted its blobs."""
+        """Return a transaction in its network form, or None if the blob store has evicted its blobs."""
         return self._blobs.get(item.hash) if item.transaction.type == BLOB_TYPE else item.transaction.raw
 
     def by_sender_nonce(self, sender: Address, nonce: int) -> PooledTransaction | None:
         return self._queue.find(sender, nonce)
 
     def order_by_arrival(self) -> None:
-        """Build blocks of what came first, whatever it pays."""
+        """Order transactions in blocks by arrival instead of price."""
         self._queue.by_arrival = True
 
     def transactions(self) -> list[PooledTransaction]:
@@ -211,12 +211,12 @@ class TxPool:
         return list(self._queue.by_hash.values())
 
     def statistics(self) -> PoolStatistics:
-        """Size limit, and counts by origin."""
+        """Return the size limit, and counts by origin."""
         local = self._queue.local_count
         return PoolStatistics(self.config.max_size, local, len(self._queue) - local)
 
     def counts(self) -> tuple[int, int]:
-        """(pending, queued)"""
+        """Return (pending, queued)."""
         pending = self._queue.executable()
         return pending, len(self._queue) - pending
 
@@ -224,10 +224,10 @@ class TxPool:
         """List transactions by sender and nonce, of one sender or of all."""
         return content_of(self._queue, sender)
 
-    # --- changes of the chain -------------------------------------------------------------------
+    # --- chain events ---------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
-        """Follow a new head: remove what was mined, return what was reorganised out."""
+        """Follow a new head: remove mined transactions, and return the transactions of abandoned blocks to the pool."""
         self._admitter.move_to(head)
         added = event.added if isinstance(event, Reorged) else event.blocks
         senders: set[Address] = set()
@@ -248,7 +248,7 @@ class TxPool:
             self._local.compact()
 
     def _move_senders(self, senders: Iterable[Address]) -> None:
-        """Drop transactions with nonces that their accounts have used."""
+        """Drop transactions whose nonces are already used."""
         stale: list[PooledTransaction] = []
         for sender in senders:
             stale.extend(self._queue.move(sender, self._admitter.account(sender)[0]))
@@ -257,7 +257,7 @@ class TxPool:
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
 
     def _return(self, event: Reorged) -> None:
-        """Admit transactions of abandoned blocks that the new branch does not hold, oldest first, as remote."""
+        """Admit transactions of abandoned blocks that are not on the new branch, oldest first, as remote."""
         mined = {hash for block in event.added for hash in block.body.parties()[0]}
         batch, now = self._admitter.begin_batch(), self._clock.now()
         for block in reversed(event.removed):
@@ -267,7 +267,7 @@ class TxPool:
         self._announce(batch)
 
     def readmit(self, transactions: Sequence[Transaction]) -> None:
-        """Replace all pending transactions: a development node restores a snapshot."""
+        """Replace all pending transactions when a development node restores a snapshot."""
         self.drop(tuple(self._queue.by_hash), DropReason.STALE)
         batch, now = self._admitter.begin_batch(), self._clock.now()
         for transaction in transactions:
@@ -275,7 +275,7 @@ class TxPool:
         self._announce(batch)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
-        """Remove transactions that no block can hold now; `details` has more about some of them."""
+        """Remove transactions that no block can include now. `details` has more about some of them."""
         dropped = tuple(item for item in map(self._queue.by_hash.get, hashes) if item is not None)
         for item in dropped:
             self._queue.remove(item)
@@ -288,7 +288,7 @@ class TxPool:
         if len(self._blobs):
             self._blobs.keep(self._queue.by_hash.__contains__)
 
-    # --- upkeep ---------------------------------------------------------------------------------
+    # --- maintenance ----------------------------------------------------------------------------
 
     def sweep(self) -> None:
         """Remove transactions older than the retention time, and those with used nonces."""
@@ -298,11 +298,11 @@ class TxPool:
         self._move_senders(list(self._queue.senders))
 
     def _oldest(self) -> float:
-        """Arrival time before which a transaction has expired."""
+        """Return the arrival time before which a transaction has expired."""
         return self._clock.now() - self.config.retention_hours * 3600
 
     def restore(self) -> int:
-        """Admit the local transactions of the last run again; returns how many are valid."""
+        """Admit the local transactions of the last run again. Returns how many are valid."""
         if self._local is None:
             return 0
         batch = self._admitter.begin_batch()
@@ -327,7 +327,7 @@ class TxPool:
                     del self._mined[-_RELEASED_PER_STEP:]
                     await asyncio.sleep(0)
                 if self._local is not None:
-                    self._local.compact()  # also without blocks: replacement and eviction leave dead lines
+                    self._local.compact()  # also without blocks: replacement and eviction leave unused lines
                     sync = self._local.journal.sync_job()
                     if sync is not None:
                         await self._lanes.files.run(sync)

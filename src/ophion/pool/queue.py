@@ -1,13 +1,13 @@
 """Pooled transactions by sender and nonce: build order, nonce gaps, eviction.
 
 The queue only knows prices and nonces: no clock, no chain, no validity. Each sender has a *run*: the unbroken series of
-nonces from the account's nonce on, which can be built. Transactions beyond a gap wait.
+nonces from the account's nonce on. These transactions can be built; transactions beyond a gap wait.
 
 Build order: highest effective tip first, then earliest arrival, each sender in nonce order.
 
 Eviction above the count limit: remote before local, then lowest price, then earliest arrival (json-rpc.md 5.5). Above
-the byte limit the sender with most bytes loses transactions, whatever their price, so that large transactions of one
-sender do not evict those of others. The *last* transaction of the chosen sender goes, because removing one from the
+the byte limit, the sender with most bytes loses transactions, whatever their price. So large transactions of one sender
+do not evict those of others. The *last* transaction of the chosen sender is evicted, because removing one from the
 middle would leave a gap.
 """
 
@@ -28,11 +28,11 @@ from ophion.primitives.types import Address, Hash32
 T = TypeVar("T", bound=tuple[object, ...])
 
 _SHRUNK = 0.9
-"""Below this share of the limit the eviction order is dropped, so that it costs nothing."""
+"""Share of the limit below which the eviction order is discarded, because it is costly to maintain."""
 
 
 class PooledTransaction(Struct, eq=False, gc=False):
-    """A transaction in the pool. Not frozen, because a frozen one costs three times as much to create; never modified.
+    """A transaction in the pool. Never modified; not frozen, because a frozen one costs three times as much to create.
 
     It has no reference cycles, so the garbage collector skips it.
     """
@@ -43,11 +43,11 @@ class PooledTransaction(Struct, eq=False, gc=False):
     nonce: int
     gas_limit: int
     max_fee: int
-    """Maximum fee per gas: the gas price of types 0 and 1."""
+    """Maximum fee per gas. For types 0 and 1, the gas price."""
     max_tip: int
-    """Maximum priority fee per gas: the gas price of types 0 and 1."""
+    """Maximum priority fee per gas. For types 0 and 1, the gas price."""
     size: int
-    """Bytes in a block."""
+    """Size in a block, in bytes."""
     is_local: bool
     added_at: float
     """Wall time of arrival."""
@@ -55,7 +55,7 @@ class PooledTransaction(Struct, eq=False, gc=False):
     """Order of arrival."""
 
     def tip(self, base_fee: int) -> int:
-        """Return the effective priority fee; negative when the transaction does not pay the base fee."""
+        """Return the effective priority fee. Negative if the transaction does not pay the base fee."""
         return min(self.max_tip, self.max_fee - base_fee)
 
 
@@ -63,22 +63,22 @@ class SenderQueue(Struct, eq=False):
     """Pooled transactions of one sender."""
 
     start: int
-    """Nonce of the account: start of the run."""
+    """Nonce of the account, where the run starts."""
     end: int
     """First nonce after the run."""
     by_nonce: dict[int, PooledTransaction] = field(default_factory=dict)
     bytes: int = 0
-    """Bytes of all of them."""
+    """Bytes of all transactions of the sender."""
 
     def take(self, nonce: int) -> None:
-        """Remove a nonce; the run then ends before it."""
+        """Remove a nonce. The run then ends before it."""
         self.bytes -= self.by_nonce.pop(nonce).size
         if self.start <= nonce < self.end:
             self.end = nonce
 
     def move(self, start: int) -> list[PooledTransaction]:
-        """Set the account's nonce; removes and returns the transactions below it."""
-        # nothing lies below the old start: walk the used nonces, or all transactions when the nonce jumped far
+        """Set the account's nonce. Removes and returns the transactions below it."""
+        # walk the nonces between old and new start, or all transactions if there are fewer of them
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:
@@ -86,7 +86,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # mined ones are gone already; nothing can be built without the account's own nonce
+        # the run is empty if the transaction with the account's own nonce is missing
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
@@ -94,12 +94,12 @@ class SenderQueue(Struct, eq=False):
         return stale
 
     def last(self) -> PooledTransaction:
-        """Return the transaction with the highest nonce: the end of the run, unless some wait beyond a gap."""
+        """Return the transaction with the highest nonce, even if it is beyond a gap."""
         is_whole = len(self.by_nonce) == self.end - self.start
         return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
     def grow(self) -> None:
-        """Extend the run over transactions that are already here."""
+        """Extend the run over transactions that are already in the queue."""
         end = self.end
         while end in self.by_nonce:
             end += 1
@@ -141,12 +141,12 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            del queue.by_nonce[item.nonce]  # the run stays unbroken: the nonce is filled again at once
+            del queue.by_nonce[item.nonce]  # the run stays unbroken, because the nonce is filled again at once
         self.add(item, account_nonce)
         return replaced
 
     def add(self, item: PooledTransaction, account_nonce: int) -> bool:
-        """Add a transaction; returns False without a change when the nonce is taken."""
+        """Add a transaction. Returns False, without a change, if its nonce is occupied."""
         sender, nonce, size = item.sender, item.nonce, item.size
         queue = self.senders.get(sender)
         if queue is None:
@@ -169,7 +169,7 @@ class Queue:
         return True
 
     def remove(self, item: PooledTransaction) -> None:
-        """Remove a transaction; those after it in the run then wait."""
+        """Remove a transaction. Later ones in the run then wait."""
         del self.by_hash[item.hash]
         self.local_count -= item.is_local
         self.bytes -= item.size
@@ -179,15 +179,15 @@ class Queue:
             del self.senders[item.sender]
 
     def take_mined(self, hashes: Sequence[Hash32]) -> list[PooledTransaction]:
-        """Remove mined transactions; the caller moves the senders to their new nonces afterwards.
+        """Remove mined transactions. The caller moves the senders to their new nonces afterwards.
 
-        Returns them, because freeing them takes as long as this and can wait.
+        Returns the transactions, because freeing them takes as long as this call and can wait.
         """
         by_hash = self.by_hash
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
         self.bytes -= sum([item.size for item in mined])
         self.local_count -= sum([item.is_local for item in mined])
-        # rebuild the dictionary of a sender with most transactions mined; delete single ones otherwise
+        # if most transactions of a sender are mined, rebuild its dictionary; otherwise delete single entries
         rich: set[Address] = set()
         for sender, count in Counter([item.sender for item in mined]).items():
             queue = self.senders[sender]
@@ -205,7 +205,7 @@ class Queue:
         return mined
 
     def move(self, sender: Address, account_nonce: int) -> list[PooledTransaction]:
-        """Set an account's nonce; removes and returns the transactions below it."""
+        """Set an account's nonce. Removes and returns the transactions below it."""
         queue = self.senders.get(sender)
         if queue is None:
             return []
@@ -221,7 +221,7 @@ class Queue:
     def best(self, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
         """Yield executable transactions, best first, each sender in nonce order.
 
-        A transaction that does not pay the base fee, or less than `least_price` in all, holds back those after it.
+        A transaction that pays less than the base fee, or less than `least_price` in all, holds back the later ones.
         """
         least_tip = max(least_price - base_fee, 0)
         heap = []
@@ -243,7 +243,7 @@ class Queue:
                     heappush(heap, (0 if self.by_arrival else -tip, item.sequence, item, queue))
 
     def run_from(self, item: PooledTransaction, base_fee: int, least_price: int = 0) -> Iterator[PooledTransaction]:
-        """Yield a transaction and those that follow it in the run, as far as prices allow."""
+        """Yield a transaction and the following ones of its run, as far as prices allow."""
         queue = self.senders.get(item.sender)
         if queue is None or not queue.start <= item.nonce < queue.end:
             return
@@ -255,7 +255,7 @@ class Queue:
             yield item
 
     def evict(self) -> list[PooledTransaction]:
-        """Remove and return what exceeds the limits, lowest priority first."""
+        """Remove and return the transactions above the limits, lowest priority first."""
         return self._evict_bytes() + self._evict_count()
 
     def _evict_count(self) -> list[PooledTransaction]:
@@ -288,7 +288,7 @@ class Queue:
         while self.bytes > self.limit_bytes:
             noted, sender = heaviest[0]
             queue = self.senders.get(sender)
-            if queue is None or queue.bytes > -noted:  # gone, or queued again when it grew
+            if queue is None or queue.bytes > -noted:  # outdated: the sender is gone, or queued again
                 heappop(heaviest)
                 continue
             if queue.bytes == -noted:
@@ -307,15 +307,15 @@ class Queue:
         return [item for item in self.by_hash.values() if condition(item)]
 
 
-def _ordered(kept: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
+def _ordered(order: list[T] | None, count: int, entries: Iterable[T]) -> list[T]:
     """Return the existing eviction order, or a new one when it is missing or mostly stale."""
-    if kept is not None and not _is_stale(kept, count):
-        return kept
-    made = list(entries)
-    heapify(made)
-    return made
+    if order is not None and not _is_stale(order, count):
+        return order
+    fresh = list(entries)
+    heapify(fresh)
+    return fresh
 
 
-def _is_stale(kept: list[T] | None, count: int) -> bool:
-    """Whether most entries of an order have left already."""
-    return kept is not None and len(kept) > 2 * count + 64
+def _is_stale(order: list[T] | None, count: int) -> bool:
+    """Whether most entries of an eviction order have left the pool."""
+    return order is not None and len(order) > 2 * count + 64

@@ -43,16 +43,16 @@ _NAMES: Final = (
     "blockAccessListHash",
     "slotNumber",
 )
-# exact sizes of byte fields and maximum sizes of scalar fields, in bytes; extra data has neither
+# exact sizes of byte fields and maximum sizes of scalar fields, in bytes; extra data has no limit
 _SIZES: Final = {0: 32, 1: 32, 2: 20, 3: 32, 4: 32, 5: 32, 6: 256, 13: 32, 14: 8, 16: 32, 19: 32, 20: 32, 21: 32}
 _WIDTHS: Final = {7: 32, 8: 8, 9: 8, 10: 8, 11: 8, 15: 32, 17: 8, 18: 8, 22: 8}
 
 
 class Header(Struct, frozen=True):
-    """A block header: fifteen fields of all forks and a tail of fields that later forks add.
+    """A block header: fifteen fields of all forks, and further fields that later forks add.
 
-    A tail field is present only when every field before it is. Other clients write one exception: 18 fields that end
-    with base fee, blob gas used and excess blob gas (consensus.md 8).
+    A later field is present only if every field before it is present. Other clients write one exception: 18 fields that
+    end with base fee, blob gas used and excess blob gas (consensus.md 8).
     """
 
     parent_hash: Hash32
@@ -60,7 +60,7 @@ class Header(Struct, frozen=True):
     ommers_hash: Hash32
     """Keccak-256 of the RLP list of ommer headers."""
     coinbase: Address
-    """The beneficiary (proof of work), the proposer (BFT) or the subject of a vote (Clique)."""
+    """The beneficiary (proof of work), the proposer (BFT) or the target of a vote (Clique)."""
     state_root: Hash32
     """Root of the world state after the block."""
     transactions_root: Hash32
@@ -72,7 +72,7 @@ class Header(Struct, frozen=True):
     difficulty: int
     """Weight of the block in fork choice; zero after the merge."""
     number: int
-    """Height; the genesis block has 0."""
+    """Height. The genesis block has 0."""
     gas_limit: int
     """Maximum gas of all transactions."""
     gas_used: int
@@ -86,28 +86,28 @@ class Header(Struct, frozen=True):
     nonce: bytes
     """8 bytes: proof-of-work nonce or the direction of a vote."""
     base_fee_per_gas: int | None = None
-    """Wei burned per unit of gas; from London on (EIP-1559)."""
+    """Wei burned per unit of gas. From London on (EIP-1559)."""
     withdrawals_root: Hash32 | None = None
-    """Root of the trie of withdrawals by position; from Shanghai on (EIP-4895)."""
+    """Root of the trie of withdrawals by position. From Shanghai on (EIP-4895)."""
     blob_gas_used: int | None = None
-    """Blob gas of the block's transactions; from Cancun on (EIP-4844)."""
+    """Blob gas of the block's transactions. From Cancun on (EIP-4844)."""
     excess_blob_gas: int | None = None
-    """Accumulated blob gas above the target, which sets the blob base fee; from Cancun on."""
+    """Accumulated blob gas above the target. It determines the blob base fee. From Cancun on."""
     parent_beacon_block_root: Hash32 | None = None
-    """Root of the parent beacon block; from Cancun on (EIP-4788)."""
+    """Root of the parent beacon block. From Cancun on (EIP-4788)."""
     requests_hash: Hash32 | None = None
-    """Commitment to the requests for the consensus layer; from Prague on (EIP-7685)."""
+    """Commitment to the requests for the consensus layer. From Prague on (EIP-7685)."""
     block_access_list_hash: Hash32 | None = None
-    """Commitment to the block access list; only decoded (EIP-7928)."""
+    """Commitment to the block access list (EIP-7928). Decoded, but not used."""
     slot_number: int | None = None
-    """Slot of the consensus layer; only decoded."""
+    """Slot of the consensus layer. Decoded, but not used."""
 
     def encode(self) -> bytes:
         """Encode the header as RLP."""
         return rlp.list_of(self.encoded_fields(self.extra_data))
 
     def encoded_fields(self, extra_data: bytes) -> list[bytes]:
-        """The encoded fields with other extra data. Engines hash and sign headers without their seals."""
+        """Return the encoded fields with other extra data. Engines hash and sign headers without their seals."""
         scalar = rlp.encode_int
         fields = [
             b"\xa0" + self.parent_hash,

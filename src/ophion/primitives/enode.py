@@ -24,7 +24,7 @@ _FORM: Final = "enode://<node_id>@<ip>:<listening_port>[?discport=<discovery_por
 
 
 class EnodeError(DecodeError):
-    """Text that is not an enode URL."""
+    """Raised for text that is not an enode URL."""
 
     def __init__(self, cause: str) -> None:
         self.cause = cause
@@ -32,7 +32,7 @@ class EnodeError(DecodeError):
 
 
 class NodeIdError(EnodeError):
-    """The part before the @ is not a node id. JSON-RPC has an error message of its own for it."""
+    """Raised if the part before the @ is not a node id. JSON-RPC has a separate error message for it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class Enode(Struct, frozen=True):
     ip: str
     """Canonical IP address: IPv6 compressed, IPv4-mapped addresses as IPv4."""
     tcp_port: int
-    """0 when the node does not listen."""
+    """TCP port. 0 when the node does not listen."""
     udp_port: int
     """0 when discovery is off."""
     host: str = ""
@@ -100,7 +100,7 @@ def is_host_name(host: str) -> bool:
 
 
 def canonical_ip(host: str) -> str:
-    """Canonical form of an IP literal. IPv6 must be in brackets."""
+    """Return the canonical form of an IP literal. IPv6 must be in brackets."""
     bracketed = host.startswith("[") and host.endswith("]")
     try:
         address = ipaddress.ip_address(host[1:-1] if bracketed else host)
@@ -117,7 +117,7 @@ def canonical_ip(host: str) -> str:
 
 @lru_cache(maxsize=1024)
 def socket_ip(text: str) -> str:
-    """Canonical form of an address from a socket, without zone; IPv4-mapped addresses as IPv4."""
+    """Return the canonical form of an address from a socket, without zone. IPv4-mapped addresses become IPv4."""
     return _plain(ipaddress.ip_address(text.partition("%")[0]))
 
 

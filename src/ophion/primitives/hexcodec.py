@@ -16,7 +16,7 @@ _SHOWN: Final = 80
 
 
 class HexError(DecodeError):
-    """Text that is not a valid hexadecimal value or number."""
+    """Raised for text that is not a valid hexadecimal value or number."""
 
     def __init__(self, problem: str, text: str) -> None:
         self.problem = problem
@@ -45,7 +45,7 @@ def parse_data_lenient(text: str, size: int | None = None) -> bytes:
 def parse_number(text: str, bits: int = 256) -> int:
     """Parse an unsigned number in the forms that Pantheon 1.2 accepts.
 
-    `0x10` and `#10` are hexadecimal, `010` is octal, everything else is decimal.
+    `0x10` and `#10` are hexadecimal, `010` is octal, and other numbers are decimal.
     """
     if text[:2] in ("0x", "0X"):
         return _bounded(_hex_int(text[2:], text), bits, text)
@@ -64,7 +64,7 @@ def parse_number(text: str, bits: int = 256) -> int:
 
 
 def strip_prefix(text: str) -> str:
-    """The digits after an optional `0x` or `0X`."""
+    """Return the digits after an optional `0x` or `0X`."""
     return text[2:] if text[:2] in ("0x", "0X") else text
 
 

@@ -21,7 +21,7 @@ _PANICS: Final = {
 
 
 def revert_reason(output: bytes) -> str | None:
-    """The text of `Error(string)` or the meaning of `Panic(uint256)`; None for any other bytes."""
+    """Return the text of `Error(string)` or the meaning of `Panic(uint256)`. None for other bytes."""
     selector, words = output[:4], output[4:]
     if selector == _PANIC_SELECTOR and len(words) == 32:
         code = int.from_bytes(words, "big")

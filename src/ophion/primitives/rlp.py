@@ -35,7 +35,7 @@ EMPTY_LIST: Final = b"\xc0"
 
 
 class RlpError(DecodeError):
-    """Bytes that are not canonical RLP, or not the RLP of the expected type."""
+    """Raised for bytes that are not canonical RLP, or not the RLP of the expected type."""
 
     def __init__(self, problem: str, offset: int) -> None:
         self.problem = problem
@@ -44,7 +44,7 @@ class RlpError(DecodeError):
 
 
 class TooManyItems(RlpError):
-    """A value with more items than its reader accepts."""
+    """Raised for a value with more items than its reader accepts."""
 
 
 # --- encoding -----------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def list_of(encoded: Sequence[bytes]) -> bytes:
 
 
 def scalar(value: int) -> bytes:
-    """The scalar bytes of an integer: big-endian, without leading zeros; zero is empty."""
+    """Return the scalar bytes of an integer: big-endian, without leading zeros. Zero is empty."""
     return value.to_bytes((value.bit_length() + 7) // 8, "big")
 
 
@@ -141,9 +141,9 @@ def split_list(data: bytes, max_items: int) -> list[bytes]:
 
 
 def item_end(data: bytes | bytearray | memoryview, offset: int) -> int:
-    """The end offset of the item at `offset`. Reads only its header.
+    """Return the end offset of the item at `offset`. Reads only its header.
 
-    The end may lie beyond `data`: a stream reader uses it to read the rest.
+    The end may be after the end of `data`; a stream reader uses it to read the rest.
     """
     return head(data, offset)[2]
 
@@ -158,7 +158,7 @@ def decode_int(value: Item, offset: int = 0) -> int:
 
 
 def head(data: bytes | bytearray | memoryview, offset: int) -> tuple[bool, int, int]:
-    """(is a list, start of the payload, end of the payload) of the item at `offset`."""
+    """Return (is a list, start of the payload, end of the payload) of the item at `offset`."""
     available = len(data)
     if offset >= available:
         raise RlpError("input ends where an item should start", offset)
@@ -193,7 +193,7 @@ def _long_size(data: bytes | bytearray | memoryview, start: int, width: int) -> 
 
 
 def _items(data: bytes, position: int, end: int, depth: int, left: list[int]) -> list[Item]:
-    """`left`: the remaining number of items, shared by all levels."""
+    """Decode the items of a list. `left` is the remaining number of items, shared by all levels."""
     if depth > MAX_DEPTH:
         raise RlpError(f"lists nested deeper than {MAX_DEPTH}", position)
     items: list[Item] = []

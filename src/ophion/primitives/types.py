@@ -30,7 +30,7 @@ class BlockTag(Enum):
 
 
 BlockRef: TypeAlias = "BlockTag | int | Hash32"
-"""Any way to name a block: a tag, a number on the canonical chain, or a hash."""
+"""A reference to a block: a tag, a number on the canonical chain, or a hash."""
 
 ADDRESS_LENGTH = 20
 HASH_LENGTH = 32

@@ -32,7 +32,7 @@ class PrivacyConfig(Options):
         "--privacy-multi-tenancy-enabled",
         default=False,
         needs="--privacy-enabled",
-        help="Several owners of enclave keys share this node; the token names the owner.",
+        help="Let several owners of enclave keys share this node; the token of a request identifies the owner.",
     )
     always_increments: bool = option(
         "--privacy-nonce-always-increments",

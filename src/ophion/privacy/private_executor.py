@@ -137,7 +137,7 @@ class PrivateExecutor:
         hash, reached = self._mark
         return self.is_at_head or (reached >= number and self._chain.store.canonical_hash(reached) == hash)
 
-    # --- the walk -------------------------------------------------------------------------------
+    # --- walk along the chain -------------------------------------------------------------------
 
     def _on_chain_event(self, event: ChainEvent) -> None:
         self._wake.set()

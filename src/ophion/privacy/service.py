@@ -160,7 +160,7 @@ class Privacy:
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 
-    # --- diagnosis ------------------------------------------------------------------------------
+    # --- diagnostics ----------------------------------------------------------------------------
 
     async def explain(self, marker: Hash32) -> dict[str, Any]:
         """Return the state of a private transaction and the reason for it, for priv_explain."""

@@ -236,7 +236,7 @@ class BftDriver:
         if self._tasks is not None:
             self._post(Disconnected(peer))
 
-    # --- running --------------------------------------------------------------------------------
+    # --- event loop task ------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Take part in consensus until cancelled. The next call continues from the head at that time."""
@@ -277,8 +277,7 @@ class BftDriver:
         item = self._queue.popleft()
         event = self._as_new_head(item) if isinstance(item, HashedHeader) else item
         if isinstance(event, Connected):
-            # read before each event: the peers' clients may change within a height, and each round has only one
-            # proposal
+            # the new peer may run another client, so choose again before the next proposal
             self._factory.hides_round = hides_round(self._gossip.clients())
         effects = self._machine.handle(event, self._clock.now())
         for effect in effects:
@@ -310,7 +309,7 @@ class BftDriver:
             if self._problem is None:
                 log.error("consensus paused height=%d reason=%s", head.number, error)
             self._problem = f"The validators of block {head.number + 1} cannot be found out: {error}"
-            # retry: a contract call that took too long may succeed later, and no new head may come
+            # retry without a new head, because a contract call that timed out may succeed later
             asyncio.get_running_loop().call_later(_RETRY_S, self._ask_again, head)
             return Suspended()
         self._problem = None

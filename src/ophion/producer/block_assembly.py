@@ -82,7 +82,7 @@ class Assembler:
         self._growing: IncrementalBuilder | None = None
         self._unfinished: PooledTransaction | None = None
 
-    # --- ahead of its time ----------------------------------------------------------------------
+    # --- building early -------------------------------------------------------------------------
 
     def begin_early(
         self, parent: HashedHeader, state: State | None, wishes: BlockPreferences, due: float, whole_s: float
@@ -140,7 +140,7 @@ class Assembler:
     def _earner(self, draft: Header) -> Address:
         return draft.coinbase if self._beneficiary is None else self._beneficiary(draft)
 
-    # --- now ------------------------------------------------------------------------------------
+    # --- building when due ----------------------------------------------------------------------
 
     async def assemble(self, deadline_s: float) -> BuiltBlock:
         """Build a block on the head with the best transactions. Removes unusable transactions from the pool."""
@@ -211,7 +211,7 @@ class Assembler:
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(
-                "clock is behind the head: no block is made until it catches up number=%d behind_s=%.0f",
+                "clock is behind the head: no block is produced until it catches up number=%d behind_s=%.0f",
                 head.number,
                 behind_s,
             )

@@ -113,7 +113,7 @@ class CliqueSealer:
         if self._wants_transactions and isinstance(event, Added):
             self._woken.set()
 
-    # --- one head -------------------------------------------------------------------------------
+    # --- one turn -------------------------------------------------------------------------------
 
     async def _extend(self, parent: HashedHeader) -> None:
         """Produce a block on `parent`, or return when the head has changed."""

@@ -53,11 +53,11 @@ _BATCH: Final = 1024
 _SETTLED: Final = 1024
 """Transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""Seconds before the block is due at which the state is hashed in any case."""
+"""This many seconds before the block is due, the state is hashed in any case."""
 _LAST_LOOK_S: Final = 0.02
-"""Seconds before the block is due at which the last check runs. `finish` runs later arrivals."""
+"""The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""Seconds before the block is due in which no batch starts, so that `finish` does not wait."""
+"""No batch starts in the last seconds before the block is due, so that `finish` does not wait."""
 _LAST_S: Final = 0.05
 """Time limit in seconds for the last arrivals when the block is due. Others wait for the next block."""
 _MAX_BEGINNINGS: Final = 3
@@ -328,7 +328,7 @@ class IncrementalBuilder:
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # remove it from the known ones: it is queued again after the transaction it waits for
+            # remove from `_known`, so that it is queued again after the transaction it waits for
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -358,7 +358,7 @@ class IncrementalBuilder:
                 return ahead < len(self._in) and item.tip(self._base_fee) > (self._lowest or 0)
         return False
 
-    # --- the end --------------------------------------------------------------------------------
+    # --- finishing ------------------------------------------------------------------------------
 
     async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
         """Return the block with all arrivals, or None if it must be built again.

@@ -17,28 +17,28 @@ _read_extra_data = hex_bytes(0, MAX_EXTRA_DATA, "extra data: expected at most 32
 class MinerConfig(Options):
     """Block production."""
 
-    enabled: bool = option("--miner-enabled", default=False, help="Make blocks from the start.")
+    enabled: bool = option("--miner-enabled", default=False, help="Produce blocks from the start.")
     coinbase: Address | None = option(
         "--miner-coinbase",
         default=None,
         parse=read_address,
         metavar="ADDRESS",
         needs="--miner-enabled",
-        help="Account that is rewarded for blocks; proof of authority ignores it.",
+        help="Account that gets the block rewards; proof of authority ignores it.",
     )
     min_gas_price: int = option(
         "--min-gas-price",
         default=1000,
         check=at_least(0),
         metavar="WEI",
-        help="Least price of a unit of gas that this node takes into its pool and its blocks.",
+        help="Minimum gas price in wei for the pool and the blocks of this node.",
     )
     min_priority_fee: int = option(
         "--min-priority-fee",
         default=0,
         check=at_least(0),
         metavar="WEI",
-        help="Least priority fee that this node takes into its pool and its blocks.",
+        help="Minimum priority fee in wei for the pool and the blocks of this node.",
     )
     extra_data: bytes | None = option(
         "--miner-extra-data",
@@ -46,13 +46,13 @@ class MinerConfig(Options):
         parse=_read_extra_data,
         metavar="HEX",
         needs="--miner-enabled",
-        help="Up to 32 bytes put into every block.",
+        help="Extra data of every block, up to 32 bytes.",
     )
     block_period_s: float = option(
         "--block-period",
         default=0.0,
         metavar="SECONDS",
-        help="Dev network: make a block every so many seconds; 0 makes one as soon as there are transactions.",
+        help="Dev network: seconds between blocks; 0 produces a block as soon as there are transactions.",
     )
     equal_timestamps: bool = option(
         "--dev-equal-timestamps",
@@ -65,13 +65,13 @@ class MinerConfig(Options):
         default=None,
         check=at_least(5000),
         metavar="GAS",
-        help="Move the gas limit of blocks towards this. (default: keep it)",
+        help="Target of the block gas limit. (default: keep the current limit)",
     )
     threads: int = option(
         "--miner-threads",
         default=1,
         check=at_least(0),
-        help="Threads that search in proof of work; 0 leaves the search to external miners.",
+        help="Threads of the proof-of-work miner; 0 leaves mining to external miners.",
     )
 
     def problems(self) -> Iterator[str]:
@@ -91,18 +91,18 @@ class ConsensusConfig(Options):
         "--bft-max-round-timeout",
         default=60.0,
         metavar="SECONDS",
-        help="IBFT 2.0 and QBFT: rounds double in length up to this.",
+        help="IBFT 2.0 and QBFT: maximum round timeout in seconds. Timeouts double with each round up to this.",
     )
     follows_others: bool = option(
         "--bft-early-round-change",
         default=True,
-        help="IBFT 2.0 and QBFT: join f + 1 validators that have asked for a later round at once.",
+        help="IBFT 2.0 and QBFT: follow f + 1 validators to a later round at once, before the timeout.",
     )
     passes_over: bool = option(
         "--bft-pass-over-absent",
         default=True,
-        help="IBFT 2.0 and QBFT: do not wait for the turn of a validator that missed one, or whose connection broke, "
-        "and that has not been heard since.",
+        help="IBFT 2.0 and QBFT: skip rounds of a proposer that missed a round or disconnected, until a message of it "
+        "arrives.",
     )
     wire_profile: ProfileChoice = option(
         "--bft-wire-profile",
@@ -113,9 +113,9 @@ class ConsensusConfig(Options):
     header_form: HeaderFormChoice = option(
         "--bft-header-form",
         default=HeaderFormChoice.AUTO,
-        help="IBFT 2.0 and QBFT: the first header past Shanghai, whose form later ones keep. What the forks define "
-        "(full), nothing behind the base fee as Besu 25.12 (short), with blob gas in Cancun as Besu 24.5.2 and its "
-        "successors (short-blobs), or as the genesis file or the connected validators have it (auto).",
+        help="IBFT 2.0 and QBFT: form of the first header after Shanghai; later headers keep it. full: all fields of "
+        "the forks. short: no fields after the base fee, as Besu 25.12. short-blobs: with blob gas in Cancun, as "
+        "Besu 24.5.2 and later. auto: as the genesis file or the connected validators.",
     )
 
     def problems(self) -> Iterator[str]:

@@ -186,7 +186,7 @@ class PowMiner:
             lambda: ethash_search(candidate.seal_hash, header.number, header.difficulty, nonce, count, self._threads)
         )
         took = max(clock.monotonic() - started_at, 1e-6)
-        # nonces are tried in order, and the search stops at the first valid one
+        # nonces are tried in order, so the position of the valid nonce gives the number of attempts
         tried = count if found is None else found[0] - nonce + 1
         self.hashrate = int(tried / took)
         if found is None:

@@ -27,8 +27,8 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the process; its output goes to the log."""
-        # options in the environment must not change the command line
+        """Start the process. Its output goes to the log."""
+        # remove option variables, so that only the command line sets options
         environment = {name: text for name, text in os.environ.items() if not name.startswith(PREFIXES)}
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -38,7 +38,7 @@ class Child:
                 stdout=descriptor,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                cwd=self._here,  # the path of this package may be relative
+                cwd=self._here,  # the import path may be relative
                 start_new_session=True,  # Ctrl-C goes to the supervisor, which stops its children in order
                 preexec_fn=_tied_to(os.getpid()),
             )
@@ -47,27 +47,27 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id; None while it is not running."""
+        """The process id, or None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property
     def ending(self) -> str | None:
-        """The exit code; None before the start and while it is running."""
+        """The exit code. None before the start and while it is running."""
         code = None if self._process is None else self._process.poll()
         if code is None:
             return None
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if it is running."""
+        """Send a signal, if the process is running."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
 
 def _tied_to(parent: int) -> Callable[[], None] | None:
-    """Ask the kernel to end this new process with its parent, also when the parent is killed.
+    """Ask the kernel to end this new process with its parent, even if the parent is killed.
 
-    Only Linux has this; elsewhere the nodes of a killed supervisor keep running.
+    Only Linux has this. On other systems the nodes of a killed supervisor keep running.
     """
     if sys.platform != "linux":
         return None
@@ -76,6 +76,6 @@ def _tied_to(parent: int) -> Callable[[], None] | None:
     def tie() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # the parent ended meanwhile
+            os._exit(1)  # the parent has ended meanwhile
 
     return tie

@@ -1,4 +1,4 @@
-"""Command lines of the processes; they also work without the quickstart."""
+"""Command lines of the processes. They also work without the quickstart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MI
 _ENGINE_GROUPS: Final = {Consensus.QBFT: "QBFT", Consensus.IBFT2: "IBFT", Consensus.CLIQUE: "CLIQUE"}
 MARKER_KEY: Final = "marker.key"
 _SOCKETS: Final = 8192
-"""As many as the proxy accepts."""
+"""Limit of WebSocket connections per node, equal to the limit of the proxy."""
 
 
 def node_options(plan: NetworkPlan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
@@ -65,7 +65,7 @@ def _network(plan: NetworkPlan, node: PlannedNode, directory: Path) -> list[str]
 
 
 def _permissions(plan: NetworkPlan) -> list[str]:
-    """Return the permission options: a file of nodes, because ports may change, and contracts for accounts."""
+    """Return the permission options: a file for nodes, because ports may change, and contracts for accounts."""
     if not plan.has_permissions:
         return []
     return [

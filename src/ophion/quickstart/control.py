@@ -21,7 +21,7 @@ _MAX_BYTES: Final = 64 * 1024
 _ASKING_S: Final = 30.0
 
 Order = Callable[[str, str | None], str]
-"""Executes a command for a process and returns what was done; `CommandError` on failure."""
+"""Executes a command for a process and returns a description of the result. Raises `CommandError`."""
 
 
 async def listen(directory: Path, order: Order) -> asyncio.Server:
@@ -40,12 +40,12 @@ async def listen(directory: Path, order: Order) -> asyncio.Server:
 
     os.chdir(directory)
     with suppress(FileNotFoundError):
-        os.unlink(CONTROL)  # left by a killed supervisor
+        os.unlink(CONTROL)  # a killed supervisor may have left the socket
     return await asyncio.start_unix_server(take, CONTROL, limit=_MAX_BYTES)
 
 
 def send_command(directory: Path, do: str, process: str | None = None) -> str:
-    """Send a command and return what was done; `CommandError` with the reason otherwise."""
+    """Send a command and return a description of the result. Raises `CommandError` with the reason."""
     here = Path.cwd()
     try:
         os.chdir(directory)
@@ -56,7 +56,7 @@ def send_command(directory: Path, do: str, process: str | None = None) -> str:
             answer: Any = json.loads(one.makefile("rb").readline(_MAX_BYTES))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"The quickstart in {directory} does not take orders: {reason}.") from None
+        raise CommandError(f"The quickstart in {directory} does not accept commands: {reason}.") from None
     finally:
         os.chdir(here)
     if "error" in answer:

@@ -18,7 +18,7 @@ _GAS_LIMIT: Final = 0x1FFFFFFFFFFFFF
 _EPOCH: Final = 30_000
 _MARKER_FUNDS: Final = 10**24
 _BASE_FEE: Final = 7
-"""The lowest base fee that libraries do not take for the absence of EIP-1559."""
+"""The lowest base fee that libraries accept as EIP-1559. With 0 they assume that it is not active."""
 _FORKS: Final = ("berlinBlock", "londonBlock")
 _LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
 """Clique networks support forks up to London."""
@@ -27,7 +27,7 @@ _LATER_FORKS: Final = ("shanghaiTime", "cancunTime", "pragueTime", "osakaTime")
 def genesis_document(
     plan: NetworkPlan, validators: Sequence[Address], markers: Sequence[Address] = ()
 ) -> dict[str, Any]:
-    """Return the genesis file of a network other than dev; `markers` are accounts that pay for private transactions."""
+    """Return the genesis file of a network other than dev. `markers` are accounts that pay for private transactions."""
     members = sorted(validators)
     forks = _FORKS if plan.consensus is Consensus.CLIQUE else (*_FORKS, *_LATER_FORKS)
     config: dict[str, Any] = {"chainId": plan.chain_id, **dict.fromkeys(forks, 0)}
@@ -59,7 +59,7 @@ def genesis_document(
 
 
 def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:
-    """Return funded accounts with public keys, and the permission contracts where enabled."""
+    """Return funded accounts with public keys, and the permission contracts if enabled."""
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
     alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}
     if plan.has_permissions:

@@ -1,6 +1,6 @@
 """The lock of a network: a file held by its supervisor, with its processes and addresses.
 
-The kernel releases the lock when its holder ends. The content is for the other commands of the quickstart.
+The kernel releases the lock when its holder ends. Other quickstart commands read the content.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class Running(Struct, frozen=True):
     address: str = ""
     """Address of the proxy."""
     is_ready: bool = False
-    """Whether every node has a block of this run."""
+    """Whether every node has produced or received a block in this run."""
     processes: dict[str, int] = field(default_factory=dict)
     """Process ids of running processes by name."""
 
 
 class Lock:
-    """The held lock of a network; a context manager."""
+    """The held lock of a network. A context manager."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
     def take(cls, directory: Path) -> Lock | None:
-        """Take the lock of an existing directory; None when another process holds it."""
+        """Take the lock of an existing directory. Returns None if another process holds it."""
         descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         for _ in range(_TRIES):
             try:
@@ -50,7 +50,7 @@ class Lock:
                 if holder(directory) is not None:
                     os.close(descriptor)
                     return None
-                time.sleep(_PAUSE_S)  # a reader holds the lock for a moment too
+                time.sleep(_PAUSE_S)  # a reader also holds the lock for a moment
         else:
             os.close(descriptor)
             return None
@@ -59,7 +59,7 @@ class Lock:
         return lock
 
     def write(self, running: Running) -> None:
-        """Write the content; a concurrent reader sees the old or the new text."""
+        """Write the content. A concurrent reader sees either the old or the new text."""
         text = {
             "pid": running.pid,
             "address": running.address,
@@ -85,7 +85,7 @@ class Lock:
 
 
 def holder(directory: Path) -> Running | None:
-    """Return the content of the lock; None where the network is not running."""
+    """Return the content of the lock, or None if the network is not running."""
     try:
         descriptor = os.open(directory / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -101,7 +101,7 @@ def holder(directory: Path) -> Running | None:
 
 def _read(data: bytes) -> Running:
     try:
-        # the rest of an older, longer text may follow
+        # ignore the rest of an older, longer text
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}

@@ -21,7 +21,7 @@ def installed() -> tuple[str, ...]:
 
 
 def write_configuration(directory: Path, layout: Layout) -> None:
-    """Write `prometheus.yml` with a job per node, and for Grafana a data source, a dashboard and its path."""
+    """Write `prometheus.yml` with a job per node, and a data source and dashboard for Grafana."""
     folder = directory / FOLDER
     grafana = folder / "grafana"
     sources, providers = (grafana / "provisioning" / name for name in ("datasources", "dashboards"))

@@ -14,7 +14,7 @@ _ANSWER_S: Final = 2.0
 
 
 async def height(place: int | str) -> int | None:
-    """Return the block number of the node at this port; None without an answer."""
+    """Return the block number of the node at this port, or None without a response."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             connection = await JsonRpcEndpoint(f"http://{HOST}:{place}").connect()

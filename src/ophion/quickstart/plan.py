@@ -17,7 +17,7 @@ from ophion.runtime.operator_files import content_of
 MAX_VALIDATORS: Final = 50
 DEFAULT_PERIOD_S: Final = 2
 MEMBERS: Final = 3
-"""Number of nodes with private transactions, where enabled."""
+"""Number of nodes with private transactions, if these are enabled."""
 RPC_NODE: Final = "rpcnode"
 PROXY: Final = "proxy"
 Port = Annotated[int, Meta(ge=0, lt=1 << 16)]
@@ -42,7 +42,7 @@ class Role(Enum):
     RPC = "rpc"
     VALIDATOR = "validator"
     MEMBER = "member"
-    """A member with private transactions."""
+    """A node with private transactions."""
 
 
 class PlannedNode(Struct, frozen=True):
@@ -60,19 +60,19 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
     consensus: Consensus
     validators: int
     period_s: int
-    """0 on the development network produces a block per transaction."""
+    """Block period in seconds. 0 on the development network produces a block per transaction."""
     port: Port | None
-    """Port of the proxy; None for the default, or a free one where that is in use."""
+    """Port of the proxy. None uses the default, or a free port if the default is in use."""
     has_free_gas: bool
     has_permissions: bool
     has_privacy: bool = False
 
     def problems(self) -> Iterator[str]:
-        """Yield contradictions in the plan."""
+        """Yield a message for each contradiction in the plan."""
         if not 1 <= self.validators <= MAX_VALIDATORS:
             yield f"--validators must be between 1 and {MAX_VALIDATORS}, not {self.validators}."
         if self.consensus is Consensus.DEV and self.validators != 1:
-            yield "--validators has no meaning with --consensus=dev: one node makes the blocks."
+            yield "--validators has no meaning with --consensus=dev: one node produces the blocks."
         if self.period_s < (0 if self.consensus is Consensus.DEV else 1):
             yield f"--block-period must be at least one second, not {self.period_s}; 0 is for --consensus=dev."
         if self.has_permissions and self.consensus is Consensus.DEV:
@@ -82,10 +82,10 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def nodes(self) -> tuple[PlannedNode, ...]:
-        """Return the RPC node, then validators, then members with private transactions."""
-        makers = "minernode" if self.consensus is Consensus.DEV else "validator{}"
+        """Return the RPC node, then the validators, then the nodes with private transactions."""
+        name_format = "minernode" if self.consensus is Consensus.DEV else "validator{}"
         numbers = range(1, self.validators + 1)
-        members = [PlannedNode(makers.format(number), Role.VALIDATOR, number) for number in numbers]
+        members = [PlannedNode(name_format.format(number), Role.VALIDATOR, number) for number in numbers]
         private = range(1, MEMBERS + 1) if self.has_privacy else ()
         members += [PlannedNode(f"member{number}", Role.MEMBER, number) for number in private]
         return (PlannedNode(RPC_NODE, Role.RPC, 1), *members)
@@ -100,7 +100,7 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, path: Path) -> NetworkPlan:
-        """Read `network.json`; `CommandError` says what to do where it is invalid."""
+        """Read `network.json`. If it is invalid, `CommandError` says what to do."""
         try:
             plan = convert(json.loads(content_of(path)), cls)
             reason = next(plan.problems(), "")
@@ -111,6 +111,6 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
         if reason:
             raise CommandError(
                 f"{path} does not describe a network ({reason.rstrip('.')}): put it back as it was,"
-                f" or delete {path.parent} to make another there."
+                f" or delete {path.parent} to create another there."
             )
         return plan

@@ -1,4 +1,4 @@
-"""Ports of all services: those of the last run, of operations.md 15.3, or free ones where they are in use.
+"""Ports of all services: ports of the last run, of operations.md 15.3, or free ones if those are in use.
 
 `ports.json` stores them, so that a resumed network has the same addresses.
 """
@@ -26,7 +26,7 @@ HOST: Final = "127.0.0.1"
 _PROXY_PORT: Final = 8080
 _TOOL_PORTS: Final = {"prometheus": 9090, "grafana": 3000}
 _SPARE: Final = range(10_000, 20_000)
-"""Range of free ports: below the ephemeral ports, one of which could be taken before a node listens or restarts."""
+"""Range of free ports. Below the ephemeral ports, which other programs could get before a node listens."""
 _positions: Final = itertools.count(os.getpid() * 101)
 
 
@@ -41,7 +41,7 @@ class NodePorts(Struct, frozen=True):
 
     @property
     def places(self) -> dict[ServiceKind, Place]:
-        """Return the services as the gateway names them."""
+        """Return the services under the names that the gateway uses."""
         return {
             ServiceKind.JSON_RPC: Place(HOST, self.http),
             ServiceKind.WEBSOCKET: Place(HOST, self.websocket),
@@ -73,7 +73,7 @@ class Layout(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Layout | None:
-        """Read the ports of the last run; None before the first. `CommandError` where the file is invalid."""
+        """Read the ports of the last run, or None before the first run. `CommandError` if the file is invalid."""
         try:
             found: dict[str, Any] = json.loads(content_of(path))
             nodes = {name: NodePorts(**ports) for name, ports in found["nodes"].items()}
@@ -84,25 +84,25 @@ class Layout(Struct, frozen=True):
         except OSError as error:
             raise CommandError(f"Unable to read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CommandError(f"{path} does not say where a network listens: {error}") from None
+            raise CommandError(f"{path} is not a valid list of ports: {error}") from None
         if not all(type(port) is int and 0 < port < 1 << 16 for port in ports):
-            raise CommandError(f"{path} does not say where a network listens: not all of it are ports")
+            raise CommandError(f"{path} is not a valid list of ports: an entry is not a port")
         return layout
 
 
 class Claims:
-    """Claims of ports, from the choice to the end of the network; a context manager.
+    """Claims of ports, from the choice to the end of the network. A context manager.
 
-    A node may not listen for seconds after its port was chosen, and a killed node frees its port. A claim keeps other
-    quickstarts off the port meanwhile. It is an abstract Unix socket name, which the kernel releases when the process
-    ends. Systems other than Linux have none; there a race remains between choice and listening.
+    A node may start to listen seconds after its port was chosen, and a killed node frees its port. Meanwhile a claim
+    keeps other quickstarts off the port. It is an abstract Unix socket name, which the kernel releases when the process
+    ends. Other systems than Linux have no such names, so another quickstart may choose the same port there.
     """
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
 
     def take(self, port: int) -> bool:
-        """Claim a port; False where it is claimed, also by this network, or in use."""
+        """Claim a port. Returns False if it is in use, or claimed by this or another network."""
         if sys.platform != "linux":
             return _is_free(port)
         one = socket.socket(socket.AF_UNIX)
@@ -128,23 +128,23 @@ class Claims:
 def lay_out(
     plan: NetworkPlan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None
 ) -> Layout:
-    """Choose free ports, if possible those of the `last` run.
+    """Choose free ports, if possible the ports of the `last` run.
 
-    `CommandError` where a requested port is in use. `take` claims a port and returns whether it succeeded.
+    Raises `CommandError` if a requested port is in use. `take` claims a port and returns whether it succeeded.
     """
-    taken: set[int] = set()
-    # the requested port first; nodes accept any other
+    used: set[int] = set()
+    # claim the requested port first, because nodes accept any other port
     if plan.port and not take(plan.port):
-        raise CommandError(f"Port {plan.port} is taken: choose another --port, leave it out, or give 0 for a free one.")
-    taken.update((plan.port,) if plan.port else ())
+        raise CommandError(f"Port {plan.port} is in use: choose another --port, omit it, or use 0 for a free one.")
+    used.update((plan.port,) if plan.port else ())
     preferred = {node.name: _table(node) for node in plan.nodes}
     proxy, preferred_tools = (_PROXY_PORT if plan.port is None else 0), _TOOL_PORTS
     if last is not None:
         preferred |= {name: astuple(ports) for name, ports in last.nodes.items() if name in preferred}
         proxy, preferred_tools = last.proxy, preferred_tools | dict(last.tools)
-    nodes = {name: NodePorts(*(_port(port, taken, take) for port in ports)) for name, ports in preferred.items()}
-    proxy = plan.port or _port(proxy, taken, take)
-    return Layout(nodes, proxy, {tool: _port(preferred_tools[tool], taken, take) for tool in tools})
+    nodes = {name: NodePorts(*(_port(port, used, take) for port in ports)) for name, ports in preferred.items()}
+    proxy = plan.port or _port(proxy, used, take)
+    return Layout(nodes, proxy, {tool: _port(preferred_tools[tool], used, take) for tool in tools})
 
 
 def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
@@ -157,15 +157,15 @@ def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
     return 30310 + number, 21000 + number, 22000 + number, 23000 + number, 9550 + number
 
 
-def _port(wanted: int, taken: set[int], take: Callable[[int], bool]) -> int:
-    if not wanted or wanted in taken or not take(wanted):
-        wanted = spare_port(lambda port: port not in taken and take(port))
-    taken.add(wanted)
-    return wanted
+def _port(port: int, used: set[int], take: Callable[[int], bool]) -> int:
+    if not port or port in used or not take(port):
+        port = spare_port(lambda spare: spare not in used and take(spare))
+    used.add(port)
+    return port
 
 
 def spare_port(take: Callable[[int], bool]) -> int:
-    """Choose and claim a free port; ports are not reused soon."""
+    """Choose and claim a free port. Ports are not reused soon."""
     for position in itertools.islice(_positions, len(_SPARE)):
         if take(port := _SPARE[position % len(_SPARE)]):
             return port

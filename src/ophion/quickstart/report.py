@@ -32,14 +32,14 @@ def begins(plan: NetworkPlan) -> str:
 
 
 def is_up(plan: NetworkPlan, seconds: float) -> str:
-    """Return the line shown when every node is online; without transactions there may be no block yet."""
+    """Return the line shown when every node is online. Without transactions there may be no block yet."""
     return f"Every node {'has a new block' if plan.period_s else 'answers'} after {seconds:.1f} s."
 
 
 def addresses(address: str, site: Site, directory: Path, where: str = "") -> Iterator[str]:
     """Return the addresses of the services in the order of the Pantheon quickstart (operations.md 15.1).
 
-    `where` is the option that names this directory in commands.
+    `where` is the option that selects this directory in commands.
     """
     start = f"`ophion quickstart up --print-commands{where}` shows how,"
     base = f"http://{address}"
@@ -92,7 +92,7 @@ def _row(name: str, role: str, pid: str, height: str, http: str, socket: str, p2
 
 
 def enclaves(keys: Mapping[str, str]) -> Iterator[str]:
-    """Return the recipients of private transactions."""
+    """Return the enclave keys, which are the recipients of private transactions."""
     if keys:
         yield "  Private transactions: name members by the public keys of their enclaves (privateFrom, privateFor)."
     for name, key in keys.items():

@@ -1,8 +1,8 @@
 """Runs all processes of a network, from start to stop.
 
-A node that ends is reported and not restarted, so that the effect of a killed validator can be observed. On Ctrl-C,
-SIGTERM, a closed terminal, `ophion quickstart stop` or a deleted directory the supervisor stops all processes, and
-kills those that do not end within some seconds.
+A node that ends is reported and not restarted, so that the effect of a killed validator can be observed. The supervisor
+stops on Ctrl-C, SIGTERM, a closed terminal, `ophion quickstart stop` or a deleted directory. It then stops all
+processes, and kills those that do not end within some seconds.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class NetworkSupervisor:
         self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start all processes and wait for the end; return whether all succeeded.
+        """Start all processes and wait for the end. Returns whether all succeeded.
 
-        `ready` is called when every node has a new block and the proxy answers.
+        Calls `ready` when every node has a new block and the proxy answers.
         """
         loop = asyncio.get_running_loop()
         for number in stop_signals():
@@ -69,7 +69,7 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # the waiting command prints the log up to here
+                self._record()  # the waiting command prints the log up to this record
             if is_well:
                 await self._until_stopped()
             return is_well
@@ -80,7 +80,7 @@ class NetworkSupervisor:
                 os.unlink(CONTROL)
 
     async def _until_stopped(self) -> None:
-        """Whether to stop, also because the directory was deleted: the network could not be controlled any more."""
+        """Wait for a stop command, or until the directory is deleted, because then no command can reach the network."""
         while not self._stop.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), _LOOK_S)
@@ -90,12 +90,12 @@ class NetworkSupervisor:
                 self._say(f"{self._work.path} is gone.")
                 return
             except OSError:
-                continue  # an unreachable disk is not a deleted directory
+                continue  # the disk is not reachable, which does not mean that the directory was deleted
 
     async def _first_blocks(self) -> bool:
-        """Wait until every node has a block of this run and the proxy forwards requests; False after a failure.
+        """Wait until every node has a block of this run and the proxy forwards requests. Returns False after a failure.
 
-        Where blocks need transactions, an answer is enough.
+        If blocks need transactions, a response of the node is enough.
         """
         plan = self._work.plan
         more = 0 if plan.consensus is Consensus.DEV and not plan.period_s else 1
@@ -121,10 +121,10 @@ class NetworkSupervisor:
 
     def _last_words(self, name: str) -> str:
         """Return the last output of a process that failed to start."""
-        return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'it said nothing'}"
+        return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'no output'}"
 
     def _last_line(self, name: str) -> str:
-        """Return the end of a log; empty where it is missing."""
+        """Return the end of a log. Empty if the log is missing."""
         with suppress(OSError), self._work.log(name).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
             return file.read().decode(errors="replace").strip().rpartition("\n")[2]
@@ -154,7 +154,7 @@ class NetworkSupervisor:
             return "stopping"
         child = self._children.get(name or "")
         if child is None:
-            raise CommandError(f"There is no {name} in this network, but {', '.join(self._children)}.")
+            raise CommandError(f"There is no {name} in this network. Its processes: {', '.join(self._children)}.")
         if self._stop.is_set():
             raise CommandError("The network is being stopped.")
         if do == "kill":
@@ -164,19 +164,19 @@ class NetworkSupervisor:
             return f"{name} is killed."
         if do == "start":
             if child.pid is not None:
-                raise CommandError(f"{name} runs already (process {child.pid}).")
+                raise CommandError(f"{name} already runs (process {child.pid}).")
             child.start()
             self._ended.discard(child.name)
             self._record()
-            return f"{name} is started (process {child.pid})."
+            return f"{name} started (process {child.pid})."
         raise CommandError(f"Unknown order: {do}")
 
     async def _shut_down(self) -> None:
-        """Stop all processes; kill those that do not end in time. None is left when this returns."""
+        """Stop all processes, and kill those that do not end in time. All have ended when this returns."""
         self._stop.set()
         for child in self._children.values():
             child.signal(signal.SIGTERM)
-            child.signal(signal.SIGCONT)  # a stopped process would not handle SIGTERM
+            child.signal(signal.SIGCONT)  # a suspended process does not handle SIGTERM
         deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(child.pid is not None for child in self._children.values()):
             if asyncio.get_running_loop().time() > deadline:

@@ -8,7 +8,7 @@ site.json                 all addresses; written at every start, like static nod
                           nodes added by the operator
 monitoring/               configuration of Prometheus and Grafana
 logs/<process>.log        output of each process
-lock, control             while the network runs
+lock, control             exist while the network runs
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ PORTS: Final = "ports.json"
 LOGS: Final = "logs"
 SUPERVISOR_LOG: Final = "quickstart"
 _FILES: Final = ("genesis.json", "site.json", CONTROL, PORTS, UNFINISHED, PLAN)
-"""In removal order; the file that identifies the directory is last."""
+"""Files in removal order. The file that identifies the directory is last."""
 _HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
-"""Temporary file of a killed writer."""
+"""Temporary file that a killed writer left."""
 
 
 class Workdir:
@@ -67,19 +67,19 @@ class Workdir:
 
     @classmethod
     def open(cls, path: Path) -> Workdir:
-        """Open a network; `CommandError` where there is none."""
+        """Open a network. Raises `CommandError` if there is none."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
         return cls(path, NetworkPlan.read(path / PLAN))
 
     @classmethod
     def unfinished(cls, path: Path) -> Workdir | None:
-        """Return an unfinished network, if any; the caller holds the lock, as its creator did."""
+        """Return an unfinished network, if any. The caller holds the lock, as the creator did."""
         return cls(path, NetworkPlan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
 
     @classmethod
     def make(cls, path: Path, plan: NetworkPlan, entropy: Entropy) -> Workdir:
-        """Create a network: keys and genesis. On failure nothing is left."""
+        """Create a network: keys and genesis. Leaves no files after a failure."""
         work = cls(path, plan)
         try:
             with explained(path):
@@ -91,7 +91,7 @@ class Workdir:
 
     def _make(self, entropy: Entropy) -> None:
         path, plan = self.path, self.plan
-        # first, so that after a kill the files can be attributed
+        # written first, so that a later command recognises the files of a killed one
         write_text(path / UNFINISHED, plan.text())
         (path / LOGS).mkdir()
         keys = {node.name: new_key(entropy) for node in plan.nodes}
@@ -105,7 +105,7 @@ class Workdir:
             members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
-        # last: it makes the network complete
+        # written last, because this file makes the network complete
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 
@@ -133,7 +133,7 @@ class Workdir:
 
     @property
     def layout(self) -> Layout | None:
-        """Return the ports of the current or last run; None before the first."""
+        """Return the ports of the current or last run, or None before the first."""
         return Layout.read(self.path / PORTS)
 
     @property
@@ -156,7 +156,7 @@ class Workdir:
         return (*(node.name for node in self.plan.nodes), PROXY)
 
     def remove(self) -> list[str]:
-        """Delete the network; return the names of foreign files, which stay."""
+        """Delete the network. Returns the names of other files, which stay."""
         with explained(self.path):
             self.empty()
             (self.path / LOCK).unlink(missing_ok=True)
@@ -184,12 +184,12 @@ class Workdir:
 
 
 def _added_nodes(file: Path, read: Callable[[str], Any], own: Iterable[str]) -> list[str]:
-    """Return nodes that the operator added to a list; ports of the network's own nodes may have changed."""
+    """Return the nodes that the operator added to a list. Own nodes are excluded, as their ports may have changed."""
     ids = {_id(url) for url in own}
     try:
         return [url for url in read(content_of(file).decode()) if _id(url) not in ids]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []  # missing, or not a valid list
+        return []  # the file is missing or not a valid list
 
 
 def _allowlist(text: str) -> Any:
@@ -201,7 +201,7 @@ def _id(url: str) -> str:
 
 
 def where(path: Path) -> str:
-    """Return the option that names this network in commands, relative to the current directory."""
+    """Return the option that selects this network in commands, relative to the current directory."""
     try:
         is_default = path == DEFAULT_DIRECTORY.resolve()
     except FileNotFoundError:  # the current directory was deleted
@@ -210,7 +210,7 @@ def where(path: Path) -> str:
 
 
 def prepare(path: Path) -> None:
-    """Check a directory for a new network: missing, empty or with a network, which the caller handles."""
+    """Check a directory for a new network. It may be missing, empty, or contain a network, which the caller handles."""
     with explained(path):
         os.umask(0o077)
         path.mkdir(parents=True, exist_ok=True)
@@ -219,9 +219,9 @@ def prepare(path: Path) -> None:
 
 
 def discard_unfinished(path: Path) -> bool:
-    """Delete an unfinished network; the caller holds the lock. Return whether there was one.
+    """Delete an unfinished network. Returns whether there was one. The caller holds the lock.
 
-    `CommandError`, and nothing is deleted, where foreign files are present.
+    Raises `CommandError` and deletes nothing if other files are present.
     """
     with explained(path):
         work = Workdir.unfinished(path)
@@ -240,7 +240,7 @@ def _refuse_others(path: Path, folders: Mapping[str, tuple[str, ...]]) -> None:
             inside = sorted(name for name in os.listdir(entry) if not _is_of(name, folders[entry.name]))
             other = f"{entry.name}/{inside[0]}" if inside else None
         if other is not None:
-            raise CommandError(f"{path} holds no network but something else ({other}): choose another.")
+            raise CommandError(f"{path} contains other files ({other}): choose another directory.")
 
 
 def _sweep(path: Path) -> None:
@@ -256,20 +256,20 @@ def _is_of(name: str, files: tuple[str, ...]) -> bool:
 
 
 def _missing(path: Path) -> str:
-    """Return why the directory has no network."""
+    """Explain why the directory has no network."""
     if not (path / UNFINISHED).exists():
-        return f"There is no network in {path}: `ophion quickstart up{where(path)}` makes one."
+        return f"There is no network in {path}: `ophion quickstart up{where(path)}` creates one."
     if (maker := holder(path)) is not None:
-        return f"The network in {path} is being made (process {maker.pid}): wait until it is."
+        return f"The network in {path} is being created (process {maker.pid}): wait until it is finished."
     return (
-        f"The network in {path} was not finished: `ophion quickstart up{where(path)}` makes it anew,"
+        f"The network in {path} was not finished: `ophion quickstart up{where(path)}` creates it again,"
         f" `ophion quickstart remove{where(path)}` takes it away."
     )
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into one line."""
+    """Turn errors of the file system into one-line `CommandError`s."""
     try:
         yield
     except OSError as error:

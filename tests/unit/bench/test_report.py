@@ -18,11 +18,11 @@ def outcome() -> Found:
 
 def test_a_person_sees_rate_times_and_limit() -> None:
     text = summary(outcome(), SUBJECT)
-    assert "500  transactions a second, steadily (single requests on 8 connections)" in text
+    assert "500  transactions per second, sustained (single requests on 8 connections)" in text
     assert "until mined, median" in text
-    assert "until mined, 99 of 100" in text
+    assert "until mined, 99th percentile" in text
     assert text.endswith("What limits it: The node refused 3 of 8000 transactions: <b>full</b>")
-    assert "No rate was found" in summary(Found(), SUBJECT)
+    assert "sustained none" in summary(Found(), SUBJECT)
 
 
 def test_what_was_not_confirmed_is_said() -> None:
@@ -30,8 +30,8 @@ def test_what_was_not_confirmed_is_said() -> None:
     assert "Not confirmed" not in summary(good, SUBJECT) + as_html(good, SUBJECT)
     assert as_json(good, SUBJECT)["confirmed"]
     good.is_confirmed = False
-    assert "Not confirmed: it was kept for 4 s" in summary(good, SUBJECT)
-    assert "Not confirmed: it was kept for 4 s" in as_html(good, SUBJECT)
+    assert "Not confirmed: the network sustained it for 4 s" in summary(good, SUBJECT)
+    assert "Not confirmed: the network sustained it for 4 s" in as_html(good, SUBJECT)
     assert not as_json(good, SUBJECT)["confirmed"]
 
 

@@ -42,7 +42,7 @@ def test_a_rate_that_must_not_be_exceeded_is_not() -> None:
     outcome = found(4_000.0, most=250)
     assert outcome.best is not None
     assert max(step.rate for step in outcome.steps) == outcome.best.rate == 250
-    assert outcome.limit.startswith("Nothing gave way")
+    assert outcome.limit.startswith("No bottleneck found")
 
 
 def test_the_search_ends_in_time() -> None:

@@ -73,7 +73,7 @@ def test_wrong_clocks_silent_validators_forks_and_syncing_are_reported() -> None
     lines = verdict([node(status=status([], clockAheadSeconds=5.2))])[1]
     assert f"The clock of validator {B} is about 5 s ahead of others: set it right." in lines
     lines = verdict([node(status=status([], isPassedOver=True))])[1]
-    assert f"Validator {B} is offline and passed over until it sends messages again." in lines
+    assert f"Validator {B} is offline and skipped until it sends messages again." in lines
     is_well, lines = verdict([node(), node(head="0x70")])
     assert not is_well
     assert any("different blocks 7" in line for line in lines)

@@ -34,7 +34,7 @@ def test_too_many_liars_are_found_out(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--byzantine=4"], "leaves no honest member"),
+        (["--byzantine=4"], "leaves no honest validator"),
         (["--validators=0"], "--validators"),
         (["--request-timeout=0"], "must be above 0"),
         (["--protocol=clique", "--block-period=2"], "no effect"),

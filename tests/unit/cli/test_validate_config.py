@@ -21,7 +21,7 @@ def test_a_besu_file_is_reported_line_by_line(
     assert lines == [
         "data-path honoured",
         "tx-pool no effect there is one transaction pool, ordered by price, without local priority",
-        "Xp2p-tls-enabled honoured the value that Ophion has anyway",
+        "Xp2p-tls-enabled honoured the default of Ophion",
         "max-peers honoured",
         "state-history honoured an option of Ophion",
         "BESU_P2P_PEER_UPPER_BOUND honoured as --max-peers",

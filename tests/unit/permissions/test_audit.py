@@ -118,7 +118,7 @@ def record(audit: AuditLog, *numbers: int) -> None:
 
 
 def test_size_is_bounded_by_turning_over(tmp_path: Path) -> None:
-    record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), max_bytes=200, kept=2), *range(50))
+    record(AuditLog(tmp_path / "log", ManualClock(), InlineLane("write"), max_bytes=200, max_files=2), *range(50))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
     assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
     kept = [record["number"] for name in ("log.2", "log.1", "log") for record in records(tmp_path / name)]

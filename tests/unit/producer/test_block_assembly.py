@@ -105,4 +105,4 @@ def test_a_clock_far_behind_the_head_is_named(tmp_path: Path, caplog: pytest.Log
         assert "clock" not in caplog.text
         core.clock.advance(-51)
         core.core.assembler.check_clock(head)
-    assert "clock is behind the head: no block is made until it catches up number=1 behind_s=60" in caplog.text
+    assert "clock is behind the head: no block is produced until it catches up number=1 behind_s=60" in caplog.text

@@ -96,7 +96,7 @@ def test_anything_else_is_refused_in_one_line_that_says_what_to_do(tmp_path: Pat
         NetworkPlan.read(tmp_path / "network.json")
     message = str(refused.value)
     assert message.startswith(f"{tmp_path}/network.json does not describe a network (")
-    assert message.endswith(f"): put it back as it was, or delete {tmp_path} to make another there.")
+    assert message.endswith(f"): put it back as it was, or delete {tmp_path} to create another there.")
     assert "\n" not in message
     assert "not supported between" not in message
     assert len(message) < 1000

@@ -71,7 +71,7 @@ def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
 def test_a_port_is_claimed_until_its_network_ends() -> None:
     with Claims() as first:
         port = lay_out(replace(PLAN, port=0), (), first.take).proxy
-        with Claims() as second, pytest.raises(CommandError, match=f"Port {port} is taken"):
+        with Claims() as second, pytest.raises(CommandError, match=f"Port {port} is in use"):
             lay_out(replace(PLAN, port=port), (), second.take)
     with Claims() as third:
         assert lay_out(replace(PLAN, port=port), (), third.take).proxy == port
@@ -81,7 +81,7 @@ def test_a_port_that_was_asked_for_is_not_replaced() -> None:
     with Claims() as claims:
         port = spare_port(claims.take)
     plan = NetworkPlan(Consensus.QBFT, 1, 2, port, False, False)
-    taken = pytest.raises(CommandError, match=f"Port {port} is taken")
+    taken = pytest.raises(CommandError, match=f"Port {port} is in use")
     with socket.create_server(("127.0.0.1", port)), Claims() as claims, taken:
         lay_out(plan, (), claims.take)
     with Claims() as claims:
@@ -113,5 +113,5 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
 def test_a_file_of_ports_that_is_none_of_ours_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "ports.json"
     file.write_text(text)
-    with pytest.raises(CommandError, match="does not say where a network listens"):
+    with pytest.raises(CommandError, match="is not a valid list of ports"):
         Layout.read(file)

@@ -132,7 +132,7 @@ def test_nothing_is_taken_away_where_others_have_put_something_too(tmp_path: Pat
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(CommandError, match=f"something else \\({name.removesuffix('/a')}\\)"):
+    with pytest.raises(CommandError, match=f"other files \\({name.removesuffix('/a')}\\)"):
         discard_unfinished(tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -147,7 +147,7 @@ def test_nothing_is_taken_away_where_it_does_not_say_what_was_begun(tmp_path: Pa
 
 def test_a_foreign_directory_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
-    with pytest.raises(CommandError, match="holds no network but something else"):
+    with pytest.raises(CommandError, match="contains other files"):
         prepare(tmp_path)
     with pytest.raises(CommandError, match="There is no network in"):
         Workdir.open(tmp_path)

@@ -59,7 +59,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # keyed by hash and extra data, which cover the whole header. Gossiped headers are verified twice
+        # a cache, because gossiped headers are verified twice; hash and extra data cover the whole header
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -71,7 +71,7 @@ class BftEngine:
         """Return the protocol of a block and of the messages about it."""
         return self.schedule.era(number).protocol
 
-    # --- what a header says ---------------------------------------------------------------------
+    # --- header contents ------------------------------------------------------------------------
 
     def hashed(self, header: Header) -> HashedHeader:
         """Hash the header without round and seals. The genesis header is hashed in full."""
@@ -140,7 +140,7 @@ class BftEngine:
         """Check the full rules, for sealed blocks."""
         validators = self._verify_light(header, parent, chain)
         self._check_seals(header, validators)
-        # checked last: then a block that is too early is known to come from a validator
+        # checked last, so a block that is only too early is known to come from a validator
         rules.check_not_future(header.header, now, FUTURE_LEAD_S)
 
     def verify_proposal(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
@@ -225,7 +225,7 @@ class BftEngine:
             except InvalidHeader:
                 continue  # `verify` reports the error
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                break  # a malicious peer can add any number of seals: `verify` recovers the rest
+                break  # stop here, because a malicious peer can add any number of seals; `verify` recovers the rest
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))
         found = iter(recover_addresses(pairs))
@@ -244,7 +244,7 @@ class BftEngine:
             cursor = chain.header(cursor.parent_hash)
         return cursor is not None and cursor.parent_hash == head.header.hash
 
-    # --- making blocks --------------------------------------------------------------------------
+    # --- producing blocks -----------------------------------------------------------------------
 
     def prepare(self, parent: HashedHeader, wishes: BlockPreferences, chain: HeaderReader) -> Header:
         """Return a header of round 0 without seals. Writes the vote even into epoch blocks."""
@@ -278,7 +278,7 @@ class BftEngine:
         extra = replace(self.validators.extra(header), seals=tuple(seals))
         return replace(header, extra_data=self.protocol(header.number).encode_extra(extra, ExtraForm.FULL))
 
-    # --- for the machine ------------------------------------------------------------------------
+    # --- for the state machine ------------------------------------------------------------------
 
     def new_head(
         self, header: HashedHeader, chain: HeaderReader, max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
@@ -318,8 +318,6 @@ class BftEngine:
             parameters.future_messages_max_distance,
             parameters.gossiped_history_limit,
         )
-
-    # --- pieces ---------------------------------------------------------------------------------
 
     def _settings(self, header: Header) -> BlockSettings:
         return self.schedule.settings(header.number, header.timestamp)

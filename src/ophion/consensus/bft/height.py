@@ -136,10 +136,10 @@ class Height:
         self._building: tuple[int, Certificate | None] | None = None
         self._turn_began = 0.0
         self._said: dict[type[BftMessage], BftMessage] = {}
-        # None even if `memory` comes from disk: an earlier run may have stopped between a vote and its write to disk
+        # None even if `memory` comes from disk, so that the first vote is written in any case
         self._remembered: DurableVotes | None = None
 
-    # --- timers and answers ---------------------------------------------------------------------
+    # --- timers and results ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
         """Begin the height, or continue in the round from `DurableVotes`."""
@@ -412,7 +412,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose the prepared block of the certificate in a later round at once, or a new block without one."""
+        """Propose in a later round at once: the prepared block of the certificate, or a new block if it has none."""
         if certificate.block is None:
             self._build(certificate, int(now))
         else:

@@ -111,7 +111,7 @@ class Ibft2(MessageCodec):
             raise DecodeError(f"round is not {_ROUND_BYTES} bytes", "extra data")
         return int.from_bytes(item, "big")
 
-    # --- wire -----------------------------------------------------------------------------------
+    # --- encoding -------------------------------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data, 3), (2, 3), "round change")

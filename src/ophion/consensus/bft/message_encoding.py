@@ -214,9 +214,6 @@ class SignedParts:
         return Commit(height, round_number, digest, seal, signer.address, keccak256(data), raw)
 
 
-# --- pieces -------------------------------------------------------------------------------------
-
-
 def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
     """Return the items if there are exactly `count` of them."""
     if len(items) != count:

@@ -111,7 +111,7 @@ class Qbft(MessageCodec):
             raise DecodeError("round is too large", "extra data")
         return round_number
 
-    # --- wire -----------------------------------------------------------------------------------
+    # --- encoding -------------------------------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data, 4), (3, 4), "round change")
@@ -187,8 +187,8 @@ class Qbft(MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # only earlier rounds are tried when a prepared block is proposed again, so a later round would block it
-            # forever
+            # if such a block were prepared, no later proposal could repeat it: `check_same_block` tries only earlier
+            # rounds
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:

@@ -290,7 +290,7 @@ def _is_reachable(
         return len(validator_set) - len(disconnected) >= validator_set.quorum
     if len(validator_set) - len(silent) >= validator_set.quorum:
         return True
-    # in round 0 most validators have not sent anything yet
+    # unknown in round 0, because most validators have not sent anything yet
     return False if current > 0 else None
 
 

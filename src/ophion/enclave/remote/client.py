@@ -123,8 +123,6 @@ class RemoteEnclave:
         finally:
             self._client.close()
 
-    # --- helpers ---------------------------------------------------------------------------------
-
     async def _look(self) -> None:
         was_up = self.is_up
         try:

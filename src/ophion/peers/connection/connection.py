@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
         """Bytes queued for the remote node, in the send queue and the transport."""
         return self._outbox.size + (0 if self._transport is None else self._transport.get_write_buffer_size())
 
-    # --- the task -----------------------------------------------------------------------------------
+    # --- main task ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Run until the socket is closed. Cancelling closes it without a Disconnect."""
@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
         task = self._tasks.create_task(self._guarded(work))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
-        # a task cancelled before its first step never started the coroutine
+        # closes a coroutine that never started, because its task was cancelled before the first step
         task.add_done_callback(lambda _: work.close())
         return True
 
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
             self._context.traffic.note_p2p(self._context.traffic.sent, message_id)
             self._wake()
 
-    # --- the socket ---------------------------------------------------------------------------------
+    # --- socket events ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)
@@ -420,7 +420,7 @@ class Connection(asyncio.Protocol):
         log.debug("peer connected peer=%r client=%s caps=%s", peer, peer.hello.client_id, ",".join(peer.hello.caps))
         context.keeper.joined(self, peer)
 
-    # --- time ---------------------------------------------------------------------------------------
+    # --- timeouts -----------------------------------------------------------------------------------
 
     def _arm(self, seconds: float) -> None:
         self._disarm()
@@ -477,7 +477,7 @@ class Connection(asyncio.Protocol):
         self._stuck_at = waiting
         return f"the peer reads none of {waiting} buffered bytes" if is_stuck else None
 
-    # --- the end ------------------------------------------------------------------------------------
+    # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
         """End this connection after an error in handling its bytes."""
@@ -505,7 +505,7 @@ class Connection(asyncio.Protocol):
         if transport is not None:
             self._arm(self._context.timing.closing)
             if self._is_reading_paused:
-                # needed to notice that the remote node closes
+                # keep reading to notice that the remote node closes
                 transport.resume_reading()
             has_keys = self._session.stage in (Stage.HELLO, Stage.OPEN)
             if by_us and has_keys and not self._is_remote_closed:

@@ -15,7 +15,7 @@ class Timing(Struct, frozen=True):
     hello: float = 5.0
     """From the end of the handshake to the remote Hello."""
     idle: float = 15.0
-    """Seconds of silence before a Ping, and again from the Ping to the timeout."""
+    """Seconds of silence before this node sends a Ping. After the same time without a Pong the peer times out."""
     message: float = 60.0
     """From the first to the last byte of one message."""
     closing: float = 2.0

@@ -164,7 +164,7 @@ class Discovery:
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)
 
-    # --- the task ------------------------------------------------------------------------------------
+    # --- main task -----------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Look up nodes and check known ones, until cancelled."""
@@ -189,7 +189,7 @@ class Discovery:
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
             if wait is None:
-                # the random target fills distant buckets
+                # a random target fills the other buckets
                 await self.lookup(self._random.randbytes(NODE_ID_LENGTH))
             interval = _LOOKUP_INTERVAL_S if self._context.wants_more() else _IDLE_INTERVAL_S
             await asyncio.sleep(interval if wait is None else wait)
@@ -222,7 +222,7 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # an open Ping that answered the node's own Ping now counts as our request
+        # an open Ping in reply to the node's own Ping now counts against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 

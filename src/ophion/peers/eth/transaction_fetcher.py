@@ -201,10 +201,10 @@ class TransactionFetcher:
             self._done(peer, hashes)
 
     def _check(self, peer: EthPeer, hash: Hash32, raw: bytes) -> None:
-        """Compare type and size with the announcement. Only a wrong size of a blob transaction is an error."""
+        """Compare type and size with the announcement. A wrong type, or a wrong size of blobs, is a breach."""
         pending = self._pending.get(hash)
         if pending is None or not pending.size or len(pending.announcers) > 1:
-            return  # no size announced, or the wrong announcer is unknown
+            return  # without an announced size, or if it is unclear which peer announced the wrong one
         kind = 0 if raw[0] >= _FIRST_OF_LISTS else raw[0]
         if pending.kind != kind:
             raise PeerMisbehaved(

@@ -42,7 +42,7 @@ MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
 """Limit of block producers that get a transaction in full while none of them is known to have it."""
 INTRODUCE_S: Final = 0.2
-"""Seconds before the pool is announced to a new peer, because many inbound connections end at once."""
+"""Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
 REMIND_S: Final = 10.0
 """Seconds between repeated announcements."""
 MAX_REMINDED: Final = 1024

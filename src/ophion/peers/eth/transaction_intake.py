@@ -124,7 +124,7 @@ class TransactionIntake:
             if admission.error.reason not in _HARMLESS:
                 self._invalid.spend(1, now)
                 if admission.error.reason == "malformed":
-                    # keep the queued transactions of this peer: copies from other peers were ignored because of them
+                    # still submit the queued transactions, because copies from other peers were ignored
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
         self._submit()
 

@@ -182,7 +182,7 @@ class Session:
             return
         ready.extend(frames.feed(data))
         if self.stage is Stage.HELLO and ready:
-            # one message at a time: messages after Hello are compressed and may be larger
+            # handle Hello before the next message: later messages are compressed and may be larger
             first = self._first(*ready.popleft())
             yield first
             if isinstance(first, Left):

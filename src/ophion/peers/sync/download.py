@@ -179,7 +179,7 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # without the post at the end, a wrong link could not be blamed on this helper
+            # reject partial headers: only a complete stretch links to its post and shows whether the helper is honest
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return

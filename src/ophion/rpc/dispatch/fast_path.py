@@ -18,7 +18,7 @@ from typing import Any
 
 from ophion.errors import PoolRejected
 from ophion.native.messages import PlainRequests as NativePlainRequests
-from ophion.pool.events import Admission, taken
+from ophion.pool.events import Admission, hash_or_raise
 from ophion.rpc.schema.method_table import BoundMethod
 from ophion.rpc.schema.wire_types import encode_data
 from ophion.rpc.transport.replies import SUCCESS, Complete, Pending
@@ -53,7 +53,7 @@ class RawTransactionReply(Pending[Complete], kw_only=True, eq=False):
 
     def answer(self, admissions: list[Admission]) -> None:
         try:
-            hash = taken(admissions)
+            hash = hash_or_raise(admissions)
         except PoolRejected as error:
             self.fail(error)
         else:

@@ -108,7 +108,7 @@ def test_one_that_cannot_be_told_keeps_nobody_from_being_told(dev: Interface, ca
 
     (answer,) = dev.run(story())
     assert "result" in json.loads(answer)
-    assert "caller failed to take its answer" in caplog.text
+    assert "caller failed to process its result" in caplog.text
 
 
 def test_a_node_that_closes_says_so(dev: Interface, monkeypatch: pytest.MonkeyPatch) -> None:
