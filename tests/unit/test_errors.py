@@ -1,4 +1,4 @@
-"""Errors carry fields and one sentence."""
+"""Errors have fields and a one-line message."""
 
 from ophion.errors import ConfigError, DecodeError, InvalidBlock, InvalidHeader, OphionError, UnknownParent
 

@@ -1,4 +1,4 @@
-"""Who may make the next block."""
+"""The block producers of the next block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node's door: outcomes, order, events, executions that are not repeated."""
+"""`Importer`: outcomes, order, events, and blocks that are executed only once."""
 
 from __future__ import annotations
 

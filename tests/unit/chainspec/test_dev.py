@@ -1,4 +1,4 @@
-"""The built-in development network, and the names that are refused."""
+"""The built-in development network, and refused network names."""
 
 from __future__ import annotations
 

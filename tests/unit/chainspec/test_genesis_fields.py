@@ -1,4 +1,4 @@
-"""Genesis JSON as members: any capitalisation, comments, and one clear error for everything else."""
+"""Members of genesis JSON: any capitalisation, comments, and one clear error for other input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in the language of the service that was asked."""
+"""Error responses in the format of the requested service."""
 
 from __future__ import annotations
 

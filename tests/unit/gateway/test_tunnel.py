@@ -1,4 +1,4 @@
-"""Sockets that are passed through, and their ends. How they work with nodes: tests/integration/test_gateway.py."""
+"""Tunnelled sockets and how they end; tests/integration/test_gateway.py tests them with nodes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Wire(MemoryTransport):
         return self
 
     def setsockopt(self, *option: int) -> None:
-        """Its buffers have no sizes."""
+        """Ignore buffer sizes."""
 
 
 def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> None:
-    """The loop that nodes run on takes it for an error."""
+    """uvloop reports such a write as an error."""
 
     async def main() -> None:
         shared, client, node = SharedResources(turns=FairScheduler(turn_s=1e6)), Wire(), Wire()

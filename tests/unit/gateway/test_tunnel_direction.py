@@ -1,4 +1,4 @@
-"""Bytes that pass a gateway, in turn."""
+"""One direction of a tunnel, in time slices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def on_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
 
 class Tunnel:
-    """One direction, and what has passed it."""
+    """One direction, and the bytes that it has forwarded."""
 
     def __init__(self, turns: FairScheduler, order: list[Tunnel] | None = None) -> None:
         self.source, _ = connect_in_memory(asyncio.get_running_loop(), asyncio.Protocol(), asyncio.Protocol())

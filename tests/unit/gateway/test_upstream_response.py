@@ -1,4 +1,4 @@
-"""Answers of nodes, in whatever pieces they come."""
+"""Parsing of node responses in pieces of any size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer, chunk
 
 
 class Flow:
-    """The connection of an answer."""
+    """The client side of a response."""
 
     def __init__(self) -> None:
         self.is_paused = False

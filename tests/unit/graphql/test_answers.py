@@ -1,4 +1,4 @@
-"""What fields answer: the rules of graphql.md 5 that are more than a twin of a JSON-RPC member."""
+"""Answers of fields: the rules of graphql.md 5 beyond JSON-RPC equivalents."""
 
 from __future__ import annotations
 

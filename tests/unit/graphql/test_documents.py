@@ -1,4 +1,4 @@
-"""Documents: what the language allows, what the scalars take, and what is said about mistakes."""
+"""Documents: accepted syntax, scalar values, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory for long answers: who waits, and when room comes back."""
+"""Memory of long answers: which requests wait, and when memory is released."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.runtime.lanes import LaneFull
 from tests.unit.graphql.client import JSON_TYPE, Client, original_chain
 
 LONG = "{blocks(from:0){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + "}}"
-"""An answer of 1.7 megabytes, and more work than is done at once."""
+"""A query with an answer of 1.7 megabytes, too much work for one step."""
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

@@ -1,4 +1,4 @@
-"""A push gateway, played by the test."""
+"""A push gateway, served by the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.metrics import Category, MetricsRegistry
 
 
 class Gateway:
-    """Keeps what it is told and answers with one status."""
+    """Records requests and answers with one status."""
 
     def __init__(self, status: str = "202 Accepted") -> None:
         self.requests: list[tuple[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""Requests that are counted and timed."""
+"""Counting and timing of requests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_of_names_that_are_not_offered_errors_are_counted() -> None:
 
 
 def test_names_that_nobody_knows_are_counted_under_one() -> None:
-    """Whatever strangers send is no label: there would be as many as they like."""
+    """Names from clients must not become labels, because their number is unbounded."""
     metrics = RequestMetrics(MetricsRegistry())
 
     async def story() -> None:

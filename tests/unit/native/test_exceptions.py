@@ -1,4 +1,4 @@
-"""The extension's errors in our tree."""
+"""Errors of the extension as Ophion errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outlines and frames, against others who read the same."""
+"""JSON outlines and frames, compared with other implementations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_json(text: bytes) -> bool:
 
 
 def count(value: Any) -> int:
-    """Values and keys."""
+    """Count values and keys."""
     if isinstance(value, list):
         return 1 + sum(map(count, value))
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def count(value: Any) -> int:
 def test_an_outline_counts_what_a_parser_makes(value: Any) -> None:
     for text in (orjson.dumps(value), json.dumps(value, indent=1).encode("utf-8", "surrogatepass")):
         if not is_json(text):
-            continue  # half of a surrogate pair
+            continue  # a lone surrogate
         outline = json_outline(text, 3)
         assert outline is not None
         assert outline.values == count(value)
@@ -111,7 +111,7 @@ MESSAGES = st.lists(
 
 
 def encoded(protocol: FrameProtocol, event: Any, cuts: list[int]) -> bytes:
-    """An event as wsproto sends it, a message perhaps in pieces."""
+    """Encode an event with wsproto; messages may be fragmented."""
     if isinstance(event, Ping):
         return bytes(protocol.ping(bytes(event.payload)))
     assert isinstance(event, Message)

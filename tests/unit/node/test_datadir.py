@@ -1,4 +1,4 @@
-"""The data directory: who may use it, and what it says when it cannot be used."""
+"""The data directory: locking, and errors when it cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing the network."""
+"""Choice of the network."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_what_else_is_wrong_with_a_place_is_for_the_service_to_say() -> None:
 
 
 def development_node(*options: str) -> subprocess.CompletedProcess[str]:
-    """One that does not start, until it has ended."""
+    """Run a node that refuses to start, until it has ended."""
     command = [*COMMAND, "dev", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
 

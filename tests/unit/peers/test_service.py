@@ -1,4 +1,4 @@
-"""Whole behaviours over real sockets on loopback."""
+"""The peer service over real loopback sockets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ophion.runtime.clock import SystemClock, SystemEntropy
 
 ETH = Capability("eth", 68, 17)
 SHORT = Timing(closing=0.3, probe=0.2)
-"""Only what a test waits for is short: a busy machine must not look like a bad peer."""
+"""Only timeouts that a test waits for are short, so that a busy machine does not look like a bad peer."""
 
 
 class Greeter:
@@ -170,7 +170,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class Stranger:
-    """A remote node under the control of the test: a socket and a session."""
+    """An unknown remote node under the control of the test: a socket and a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session) -> None:
         self.reader, self.writer, self.session = reader, writer, session
@@ -184,7 +184,7 @@ class Stranger:
         return cls(reader, writer, session)
 
     async def greet(self) -> list[object]:
-        """Say Hello; what the other side says up to its first message or the end."""
+        """Send Hello; return the other side's events up to its first message or the end."""
         events: list[object] = []
         while not events:
             self.writer.write(self.session.take_output())
@@ -196,7 +196,7 @@ class Stranger:
         return events
 
     async def reason(self) -> DisconnectReason | None:
-        """Why the other side closes."""
+        """Return why the other side closes."""
         while data := await self.reader.read(65536):
             for event in self.session.receive(data, 64):
                 if isinstance(event, Left):
@@ -215,7 +215,7 @@ class Stranger:
         self.writer.close()
 
 
-# --- meeting -------------------------------------------------------------------------------------------
+# --- connecting ----------------------------------------------------------------------------------------
 
 
 def test_two_nodes_connect() -> None:
@@ -286,7 +286,7 @@ def test_a_port_in_use_is_one_line() -> None:
 
 
 def _has_ipv6() -> bool:
-    """Python may know it and the machine have it switched off."""
+    """Return whether IPv6 works; Python may support it while the machine has it switched off."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -317,7 +317,7 @@ def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
         b.service.add_static(a.enode)
 
         def is_settled() -> bool:
-            """Neither of them dials any more, and both have kept the same connection."""
+            """Return whether neither dials any more and both have the same connection."""
             if a.service.dialling or b.service.dialling or not a.count == b.count == 1:
                 return False
             [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers
@@ -492,11 +492,11 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # its place is not taken from others
+        # it does not take a slot of others
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
-        # and a full node looks for members all the same
+        # a full node still dials members
         a.service.remove_static(c.enode)
         await c.stop()
         await until(lambda: a.count == 2)
@@ -754,7 +754,7 @@ def test_stopping_tells_everybody_and_takes_a_moment() -> None:
 
 
 class Puppet(asyncio.Protocol):
-    """Listens, and lets a dialler wait at a stage of its choice."""
+    """Listens, and stops responding at a chosen stage of the handshake."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
@@ -843,7 +843,7 @@ def test_what_an_end_says_about_the_next_attempt() -> None:
     assert outcome(DisconnectReason.ALREADY_CONNECTED, 9.0) is Outcome.DUPLICATE
 
 
-# --- a long life ---------------------------------------------------------------------------------------
+# --- many connections ----------------------------------------------------------------------------------
 
 
 def test_connections_that_are_over_do_not_wait_for_a_collection_of_cycles() -> None:
@@ -871,14 +871,14 @@ async def _one_connection(node: Node, number: int) -> Connection:
 
 
 def open_descriptors() -> int:
-    """0 where the system does not tell."""
+    """Return the number of open descriptors; 0 if the system does not report it."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
-        first = await Stranger.dial(a)  # with its first stream the loop opens a file that it keeps
+        first = await Stranger.dial(a)  # with its first stream, the loop opens a file that stays open
         await first.greet()
         first.close()
         await until(lambda: a.service.traffic.disconnected["remote", "tcp_error"] == 1)
@@ -902,7 +902,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
 
 
 def test_the_wire_is_what_it_promises() -> None:
-    """A peer of version 4 is spoken to without compression, over sockets too."""
+    """A peer of version 4 gets uncompressed messages, over sockets too."""
 
     async def story(town: Town) -> None:
         a = await town.node(1)
@@ -926,7 +926,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # after Hello and with reason 0: the refusal is about the node that showed its key
+        # after Hello and with reason 0: the refusal concerns the node that proved its key
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)
@@ -1007,7 +1007,7 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
         assert guarded.service.pending.refused == reasons.count(None)
         assert len(guarded.service.pending) == 0
         flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
-        # an expected node connects at once, from the same address and during the flood
+        # a known node connects at once, from the same address and during the flood
         other = await town.node(2)
         listed.add([replace(other.enode, udp_port=other.enode.tcp_port)])
         other.service.add_static(guarded.enode)

@@ -1,4 +1,4 @@
-"""Lists in force: all or nothing, in memory and on disk."""
+"""Allowlists: changes apply completely or not at all, in memory and on disk."""
 
 from __future__ import annotations
 

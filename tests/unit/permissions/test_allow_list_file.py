@@ -1,4 +1,4 @@
-"""Files of rules: the documented texts, and never half a file."""
+"""Permission files: the documented texts, and no partial writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of changes."""
+"""Audit records of changes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
 
 
 def test_changes_that_a_reorganisation_undoes(tmp_path: Path) -> None:
-    """As if a block that made a change had been left for another."""
+    """A block with a change is replaced by another."""
     rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
     call = calldata("addAccount(address)", OTHER.address)
 

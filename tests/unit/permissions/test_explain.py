@@ -1,4 +1,4 @@
-"""Answers of rules, and since when; more in the tests of perm_explain."""
+"""Answers of rules, and since when they apply; see also the tests of perm_explain."""
 
 from __future__ import annotations
 

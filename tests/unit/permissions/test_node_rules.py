@@ -1,4 +1,4 @@
-"""Nine actions between two nodes."""
+"""The nine actions between two nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of a node: opened from options, reloaded, asked."""
+"""The rules of a node: loaded from options, reloaded, queried."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_refusal_nobody_waits_for_any_more_is_no_news(permissions: Permissions, turns: int) -> None:
-    """Whoever asked may go at any moment, also in that of the refusal."""
+    """The caller may be cancelled at any moment, even at the refusal."""
     heard: list[object] = []
 
     def refuse() -> None:

@@ -1,4 +1,4 @@
-"""Arrivals: each is decoded beside the loop, admitted in order, and everybody hears something."""
+"""Arrivals: decoded off the event loop, admitted in order, and all answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(20)]
 
 
 class Desk:
-    """Notes the nonces of each batch that is handed over and answers with their number."""
+    """Records the nonces of each batch and answers with their number."""
 
     def __init__(self) -> None:
         self.batches: list[list[int | str]] = []

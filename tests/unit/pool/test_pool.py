@@ -1,4 +1,4 @@
-"""The pool as its users see it: batches, answers, events, the moving chain, restarts."""
+"""The pool from the outside: batches, answers, events, new heads, restarts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HEADER = HashedHeader(
 
 @dataclass
 class Bench:
-    """A pool with everything around it at hand."""
+    """A pool with its dependencies."""
 
     world: Callable[..., State]
     config: PoolConfig = field(default_factory=PoolConfig)
@@ -84,7 +84,7 @@ class Bench:
         return await self.pool.add(raws, origin)
 
     def mine(self, *raws: bytes) -> ChainBlock:
-        """A block with these transactions; the accounts' nonces move on."""
+        """Make a block with these transactions, and advance the accounts' nonces."""
         block = ChainBlock(HEADER, Body.of(raws, [], []))
         for transaction in block.body.transactions:
             balance = self.accounts[transaction.sender][1]
@@ -92,7 +92,7 @@ class Bench:
         return block
 
     def order(self) -> list[tuple[int, int]]:
-        """(sender, nonce) in the order of building."""
+        """Return (sender, nonce) in building order."""
         addresses = [key.address for key in DEV_KEYS]
         return [(addresses.index(item.sender), item.nonce) for item in self.pool.best(0)]
 
@@ -391,7 +391,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     async def dear(bench: Bench) -> None:
         assert bench.pool.restore() == 0
         assert "kept for the next start count=2 reason=Gas price below" in caplog.text
-        # also when the file is written anew meanwhile
+        # even if the file is rewritten meanwhile
         local = bench.pool._local
         assert local is not None
         local.journal.rewrite(local._live_entries())
@@ -607,7 +607,7 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
 
 
 def test_an_authorization_of_an_unlisted_account_is_refused(world: Callable[..., State]) -> None:
-    """EIP-7702: a permitted sender must not change the account of one that is not permitted."""
+    """EIP-7702: a permitted sender must not change the account of an unpermitted one."""
 
     async def story(bench: Bench) -> None:
         pool = TxPool(
@@ -649,7 +649,7 @@ def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., St
 
 
 def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
-    """What strangers sign, each with a key of its own, is refused and leaves nothing behind."""
+    """Transactions of unknown senders, each with its own key, are refused and leave nothing in memory."""
 
     async def story(bench: Bench) -> None:
         strangers = [PrivateKey(bytes([number]) * 32) for number in range(1, 30)]

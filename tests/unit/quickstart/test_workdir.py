@@ -77,7 +77,7 @@ def test_what_others_have_put_there_stays(tmp_path: Path) -> None:
 
 
 class Broken:
-    """A random source that dries up."""
+    """A random source that fails after a while."""
 
     def __init__(self) -> None:
         self.left = 2
@@ -98,7 +98,7 @@ def test_nothing_is_left_of_one_that_was_not_finished(tmp_path: Path) -> None:
 
 
 def unfinished(place: Path) -> None:
-    """What a process leaves that was killed while it wrote the second key."""
+    """Write the files of a process that was killed while writing the second key."""
     Workdir.make(place, PLAN, SystemEntropy())
     (place / PLAN_FILE).rename(place / UNFINISHED)
     (place / "genesis.json").rename(place / ".genesis.json.0123456789abcdef")

@@ -1,4 +1,4 @@
-"""Pieces of work that gather while others run."""
+"""Jobs that gather while others run."""
 
 from __future__ import annotations
 

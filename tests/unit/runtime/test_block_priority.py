@@ -1,4 +1,4 @@
-"""Who waits for a block, and for how long at most."""
+"""Requests that wait for a block, and for how long at most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import perf_counter, sleep
 from ophion.runtime.block_priority import MAX_PRIORITY_S, BlockPriority
 
 LONG_S = 1e6
-"""Nobody keeps this process from running for so long."""
+"""Longer than any interruption of this process."""
 
 
 def test_it_is_on_between_beginning_and_end() -> None:

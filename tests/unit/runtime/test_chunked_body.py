@@ -1,4 +1,4 @@
-"""Answers that leave piece by piece, when there is time for a piece."""
+"""Answers that are sent piece by piece, when there is time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 LONG = os.urandom(1 << 16) * 256
 SOCKET_BYTES = 64 * 1024
-"""What the system keeps for a client that does not read."""
+"""Bytes that the system buffers for a client that does not read."""
 HELD_BYTES = 8 * PORTION_BYTES
-"""A few portions, encrypted; far less than all of it."""
+"""A few encrypted portions; far less than the whole answer."""
 
 
 def use_up(turns: FairScheduler) -> None:
-    """All the time of this turn of the loop."""
+    """Use up the time of this loop step."""
     while not turns.is_over:
         pass
 
@@ -83,7 +83,7 @@ def test_who_has_gone_is_not_waited_for() -> None:
 
 
 class Long:
-    """Answers everything at length."""
+    """Answers every request with a long text."""
 
     plain = None
 

@@ -1,4 +1,4 @@
-"""Decoding beside the loop: what was submitted comes back in order, on the loop, until it is closed."""
+"""Decoding off the loop: results arrive on the loop in order, until it is closed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 
     decoding = ThreadDecoding()
     with pytest.raises(RuntimeError):
-        asyncio.run(submit(decoding))  # nobody listens
+        asyncio.run(submit(decoding))  # without a listener
     decoding.listen(lambda: None)
     asyncio.run(submit(decoding))
     decoding.close()

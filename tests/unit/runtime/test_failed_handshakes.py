@@ -1,4 +1,4 @@
-"""Handshakes that came to nothing, and what an operator hears of them."""
+"""Failed handshakes and their log lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[Awaitable[None]], None]
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is told, whatever others have done to the logs."""
+    """Record log lines, independent of the logging configuration."""
     told: list[str] = []
 
     class Kept(logging.Handler):
@@ -73,7 +73,7 @@ def test_rare_reasons_are_counted_together_when_there_are_too_many(lines: list[s
 
 
 class Stage:
-    """A port behind handshakes, and two parties that do not know each other."""
+    """A port with TLS handshakes, and two parties that do not trust each other."""
 
     def __init__(self, folder: Path, asks_clients: bool) -> None:
         self.own = pem_file(folder / "node.pem", *identity("node"))
@@ -126,7 +126,7 @@ def test_a_client_that_trusts_somebody_else(
 
 @RUN
 def test_a_client_that_trusts_somebody_else_and_does_not_say_so(run: Run, tmp_path: Path, lines: list[str]) -> None:
-    """As those of asyncio do."""
+    """As clients of asyncio do."""
 
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=False)
@@ -197,7 +197,7 @@ def test_a_client_that_hangs_up_in_the_middle(run: Run, tmp_path: Path, lines: l
 
 @RUN
 def test_who_only_looks_whether_somebody_listens_is_no_failure(run: Run, tmp_path: Path, lines: list[str]) -> None:
-    """As the health checks of load balancers do."""
+    """As health checks of load balancers do."""
 
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=False)

@@ -1,4 +1,4 @@
-"""Who comes first when the loop has more to do than time."""
+"""Order of work when the loop is busy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 
 class Worker:
-    """Works for a while each time, until it has finished."""
+    """Works for some time at each call, until it has finished."""
 
     def __init__(
         self, turns: FairScheduler, log: list[str], name: str, slices: int, seconds: float = 0.0, in_line: bool = False
@@ -148,10 +148,10 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
 
 
 def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
-    """Most of it goes into reading sockets, where nobody measures anything."""
+    """Most of it is spent reading sockets, which is not measured."""
 
     async def main() -> None:
-        turns = FairScheduler(turn_s=0.5)  # longer than a busy machine makes anybody wait
+        turns = FairScheduler(turn_s=0.5)  # longer than the delays on a busy machine
         assert not turns.is_over
         sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
         assert turns.is_over

@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is being loaded."""
+"""Ctrl-C while the program is loading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.interrupts import stop_signals
 
 
 def pressed(at: str, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """The command line, with Ctrl-C in the moment when a module is looked for."""
+    """Run the command, with Ctrl-C at the moment when a module is imported."""
     program = f"""
 import os, signal, sys
 {before}
@@ -49,7 +49,7 @@ def test_where_it_is_ignored_it_stays_ignored() -> None:
 
 
 def test_a_signal_that_is_held_back_comes_afterwards() -> None:
-    # in a process of its own: threads of this one would take the signal
+    # in a new process, because threads of this one could take the signal
     program = """
 import os, signal
 from ophion.runtime.interrupts import held_back

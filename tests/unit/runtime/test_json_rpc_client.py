@@ -1,4 +1,4 @@
-"""Answers in every form that HTTP knows, and those that are none."""
+"""Valid HTTP answers of every form, and invalid ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.json_rpc_client import JsonRpcEndpoint
 
 
 def asked(answer: bytes, token: str | None = None) -> tuple[Any, bytes]:
-    """What a client makes of these bytes, and what it had sent."""
+    """Return the client's result for these bytes, and its request."""
     got = b""
 
     async def story() -> Any:

@@ -1,4 +1,4 @@
-"""Modules that are not there for others while these are loaded."""
+"""Modules that are hidden while others are loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.runtime.lazy_imports import left_out, load_later
 from ophion.testing.process import environment
 
 NAME = "colorsys"
-"""A module that nothing here loads."""
+"""A module that no test imports."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_a_failure_changes_nothing() -> None:
 
 @pytest.fixture
 def put_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for modules; those called `slow...` are loaded later."""
+    """A folder for modules; those named `slow...` are loaded later."""
     monkeypatch.syspath_prepend(str(tmp_path))
     before = list(sys.meta_path)
     load_later(["slow_one", "slow_two", "slow_wrong", "slow_none"])

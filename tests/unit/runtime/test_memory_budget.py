@@ -1,4 +1,4 @@
-"""Who goes when all clients together hold too much."""
+"""Eviction order when all clients together hold too much."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MUCH = 2 * LITTLE
 
 
 class Client:
-    """A connection that lets go of what it holds."""
+    """A connection that releases its memory."""
 
     def __init__(self) -> None:
         self.is_gone = False

@@ -1,4 +1,4 @@
-"""A port that another program has, on a real socket."""
+"""A port in use, with a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories that are gone afterwards."""
+"""Temporary directories are removed."""
 
 from __future__ import annotations
 

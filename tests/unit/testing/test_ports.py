@@ -1,4 +1,4 @@
-"""Ports that are known before somebody listens on them."""
+"""Ports that are known before a process listens on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which accounts can sign."""
+"""Accounts that can sign."""
 
 from __future__ import annotations
 

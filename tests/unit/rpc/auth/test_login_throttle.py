@@ -1,4 +1,4 @@
-"""Who has to wait before he may try again, and who has not."""
+"""Waiting times after failed logins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
 def guessed(clock: ManualClock, times: int = FREE) -> LoginThrottle:
-    """Somebody who has guessed so often."""
+    """Return a throttle after some failed logins."""
     found = LoginThrottle(clock.monotonic)
     for _ in range(times):
         found.note(HERE, "ali")

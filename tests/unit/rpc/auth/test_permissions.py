@@ -1,4 +1,4 @@
-"""Permissions against a real method table."""
+"""Permissions with a real method table."""
 
 from __future__ import annotations
 

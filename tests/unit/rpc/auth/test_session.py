@@ -1,4 +1,4 @@
-"""When a session is good, and what becomes of it afterwards, whatever the order of events."""
+"""Validity of a session, for any order of events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refuse(body: bytes) -> Reply:
 
 
 class User:
-    """A connection that counts how often it was told."""
+    """A connection that counts notifications."""
 
     told = 0
 
@@ -39,7 +39,7 @@ class User:
 
 
 class Time:
-    """A loop that keeps its timers, and the time that a token has left."""
+    """A loop that stores its timers, and the remaining time of a token."""
 
     def __init__(self) -> None:
         self.left_s = 10.0

@@ -87,7 +87,7 @@ def test_each_member_is_asked_by_whoever_sent_the_batch_whenever_its_turn_comes(
 
         def invoke(params: Any, caller: Any) -> int:
             heard[params[0]].add(SUBJECT.get())
-            time.sleep(0.0005)  # so that a batch needs several turns
+            time.sleep(0.0005)  # so that a batch needs several time slices
             return 1
 
         dispatch._table = {"eth_blockNumber": bound._replace(invoke=invoke)}

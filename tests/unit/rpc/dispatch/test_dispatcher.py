@@ -131,17 +131,17 @@ def test_a_panic_after_a_wait_is_answered() -> None:
 def test_what_an_outline_takes_for_json_and_the_parser_does_not_is_a_parse_error(members: bytes, filler: int) -> None:
     body = b'{"id":1,%b,"filler":"%b"}' % (members, b"x" * filler)
     assert ask(body) == (400, error(-32700, "Parse error", None))
-    if b"1e999" in members:  # halves of characters are seen in the outline of the batch
+    if b"1e999" in members:  # the outline of the batch already detects lone surrogates
         assert ask(b"[" + body + b"," + body + b"]") == (200, [error(-32700, "Parse error", None)] * 2)
 
 
 class Large:
-    """What a request was decoded to."""
+    """A decoded request."""
 
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
-    """An error knows the frames it came through, and they know what they worked with."""
+    """An error refers to its frames, and these refer to request data."""
     kept: list[weakref.ref[Large]] = []
 
     def fail(large: Large) -> None:

@@ -1,4 +1,4 @@
-"""The words that libraries look for; codes stay."""
+"""Error texts that libraries match; codes stay the same."""
 
 from __future__ import annotations
 

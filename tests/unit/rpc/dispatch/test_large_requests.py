@@ -1,4 +1,4 @@
-"""A few at a time, the others in the order of their arrival."""
+"""Few large requests run at a time, in order of arrival."""
 
 from __future__ import annotations
 

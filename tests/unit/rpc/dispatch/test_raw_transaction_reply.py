@@ -1,6 +1,6 @@
-"""Transactions that are sent: told by the pool in one step, in the words of the handler's way.
+"""Replies to raw transactions: the fast path gives the same answers as the handler.
 
-With a number for an id a request takes the short way, with a word the one through parser, table and handler.
+With a number as id, a request takes the fast path; with a text, the slow path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def text(raw: bytes, id: int | str = 1) -> bytes:
 
 
 async def turns() -> None:
-    """As many of the loop as it takes, and more."""
+    """Run enough loop iterations."""
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Services on real sockets of the loopback interface, and how they end."""
+"""Services on real loopback sockets, and their shutdown."""
 
 from __future__ import annotations
 

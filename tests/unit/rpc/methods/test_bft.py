@@ -36,7 +36,7 @@ def node(tmp_path: Path, prefix: str) -> Iterator[Interface]:
 
 
 def make_blocks(node: Interface, count: int) -> None:
-    """Blocks of the lone validator, on a clock that moves from one to the next."""
+    """Make blocks of the only validator, advancing the clock."""
 
     async def story() -> None:
         core, mining = node.node, node.node.mining

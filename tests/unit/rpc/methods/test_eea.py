@@ -1,4 +1,4 @@
-"""eea_* and priv_*: sending, receipts, nonces and groups, with every refusal of privacy.md 3 and 11."""
+"""eea_* and priv_*: sending, receipts, nonces and groups, with every error of privacy.md 3 and 11."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_contract_is_created_and_used(private: PrivateInterface) -> None:
 
 
 def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface) -> None:
-    """Every row of privacy.md 9, for a creation, a call and a failure, addressed in both ways."""
+    """Every row of privacy.md 9, for a creation, a call and a failure, with both kinds of recipients."""
     usual = {
         "contractAddress",
         "from",

@@ -1,4 +1,4 @@
-"""Accounts that the node signs for, and what it says where it has none."""
+"""Accounts that the node signs for, and errors without such accounts."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_typed_data_is_signed_as_object_or_text(signer: Interface, name: str) ->
 
 
 def test_a_sender_waits_for_its_turn_only(signer: Interface) -> None:
-    """An account whose turn is taken does not hold up another."""
+    """The lock of one account does not block another."""
 
     async def story() -> None:
         assert signer.context.accounts is not None

@@ -217,7 +217,7 @@ def test_a_call_to_a_rules_contract_gets_a_dry_run(ruled: Interface) -> None:
 
 
 def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> None:
-    """Of an account the last call counts."""
+    """For an account, the last call counts."""
     sent(ruled, legacy_transaction(LISTED, 0))
     remove, add = (
         {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata(f"{verb}Account(address)", LISTED.address))}

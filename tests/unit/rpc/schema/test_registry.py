@@ -1,4 +1,4 @@
-"""The registry: names, aliases and files that load at the first use."""
+"""The registry: names, aliases, and files imported at first use."""
 
 from __future__ import annotations
 

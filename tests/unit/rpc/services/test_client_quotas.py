@@ -1,4 +1,4 @@
-"""Shares of places and bytes."""
+"""Quotas of objects and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polling filters and their clock."""
+"""Polling filters and their expiry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER = Header(
 
 
 class Counting:
-    """Ids that can be foreseen."""
+    """A source of predictable ids."""
 
     def __init__(self) -> None:
         self.drawn = 0

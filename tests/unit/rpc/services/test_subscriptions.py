@@ -1,4 +1,4 @@
-"""What subscribers hear, reorganisations included."""
+"""Notifications of subscribers, including reorganisations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.rpc.interface import Interface
 
 
 class Listener:
-    """A connection that keeps what it is told."""
+    """A connection that records notifications."""
 
     def __init__(self, client: str = "127.0.0.1") -> None:
         self.client = client
@@ -44,7 +44,7 @@ class Listener:
 
 
 class Counting(Listener):
-    """A connection that counts what it is told."""
+    """A connection that counts notifications."""
 
     count = 0
 
@@ -53,7 +53,7 @@ class Counting(Listener):
 
 
 def tell(dev: Interface, story: Callable[[Subscriptions, Listener], Coroutine[Any, Any, None]]) -> None:
-    """Run a story while the service runs."""
+    """Run a scenario while the service runs."""
 
     async def main() -> None:
         subscriptions = dev.context.subscriptions
@@ -277,7 +277,7 @@ def test_many_subscribers_are_told_in_portions(dev: Interface) -> None:
 
 
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
-    """Long parameters are read in a thread; a hundred thousand addresses were a tenth of a second on the loop."""
+    """Long parameters are decoded in a thread; a hundred thousand addresses took a tenth of a second on the loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
     assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
 
@@ -298,7 +298,7 @@ def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev
 
 
 def test_logs_that_many_queries_want_are_not_held_all_at_once(dev: Interface) -> None:
-    """One transaction and a thousand subscriptions that differ in what does not matter made a node hold gigabytes."""
+    """One transaction and a thousand slightly different subscriptions made a node hold gigabytes."""
     queries, logs = 200, 200
 
     async def story(subscriptions: Subscriptions, _: Listener) -> None:

@@ -1,4 +1,4 @@
-"""Handshakes: those that come to an end, those that do not, and those that are too many."""
+"""TLS handshakes: completed, unfinished, and too many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[Awaitable[None]], None]
 
 
 class Echo(asyncio.Protocol):
-    """Says in capitals what it hears."""
+    """Answers in capitals."""
 
     made = 0
 
@@ -40,7 +40,7 @@ class Echo(asyncio.Protocol):
 
 
 def hello() -> bytes:
-    """The first message of a client."""
+    """Return the first message of a TLS client."""
     arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = ssl.create_default_context().wrap_bio(arriving, leaving, server_hostname="localhost")
     with suppress(ssl.SSLWantReadError):
@@ -49,7 +49,7 @@ def hello() -> bytes:
 
 
 class Service:
-    """A listening port behind handshakes."""
+    """A listening port with TLS handshakes."""
 
     def __init__(self, folder: Path, most: int = 4) -> None:
         store = pem_file(folder / "node.pem", *identity("node"))
@@ -129,7 +129,7 @@ def test_what_is_no_handshake_leaves_nothing_behind(run: Run, first: bytes, tmp_
 
 @RUN
 def test_what_comes_together_with_the_end_of_the_handshake_is_not_lost(run: Run, tmp_path: Path) -> None:
-    """The last flight of the client and its first request in one segment."""
+    """The last handshake message and the first request arrive in one segment."""
 
     async def story() -> None:
         service = Service(tmp_path)
@@ -256,8 +256,8 @@ def test_who_has_gone_takes_nobodys_turn(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -> None:
-    """Each holds a quarter of a megabyte, and cycles are looked for when there is little else to do. (That of asyncio
-    itself leaves some; nodes run with uvloop.)"""
+    """Each holds a quarter of a megabyte, and garbage collections are rare. (asyncio itself leaves some objects; nodes
+    use uvloop.)"""
 
     async def story() -> None:
         service = Service(tmp_path)
@@ -290,8 +290,7 @@ def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -
 
 
 def test_who_stands_in_line_does_not_give_way_to_who_comes_later(tmp_path: Path) -> None:
-    """A crowd of honest clients, larger than the handshakes that may be under way: they wait for the node, not it for
-    them."""
+    """More honest clients than pending handshakes are allowed: queued ones wait for the node and do not count."""
     crowd = 90
 
     async def story() -> None:

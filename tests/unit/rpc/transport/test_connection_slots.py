@@ -1,4 +1,4 @@
-"""Places for connections."""
+"""Connection slots."""
 
 from __future__ import annotations
 

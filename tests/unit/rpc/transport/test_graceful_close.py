@@ -1,4 +1,4 @@
-"""Clients that go on sending."""
+"""Clients that continue to send after their last answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_others_come_first() -> None:
 
 
 def test_of_a_crowd_some_are_read_from_in_each_turn_of_the_loop() -> None:
-    """Reading on costs next to nothing; what it makes the loop do does not, and is counted before it is done."""
+    """Resuming a read costs nothing at first, but causes work later, so its cost is charged in advance."""
 
     async def main() -> None:
         turns = FairScheduler()

@@ -1,4 +1,4 @@
-"""Clients that take their time."""
+"""Slow clients."""
 
 from __future__ import annotations
 

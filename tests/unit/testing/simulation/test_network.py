@@ -1,4 +1,4 @@
-"""The world drives machines as a node would; stories with whole networks are in tests/simulation."""
+"""The simulated network runs machines as a node does; tests/simulation has scenarios with whole networks."""
 
 from __future__ import annotations
 

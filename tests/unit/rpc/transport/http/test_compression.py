@@ -1,4 +1,4 @@
-"""Who asks for gzip, and answers cut into pieces and made smaller."""
+"""Accept-Encoding, and compressed answers in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 driven in process: what arrives in which pieces, and what leaves."""
+"""HTTP/1.1 connections in process: input in any pieces, and the output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT = b'{"jsonrpc":"2.0","id":9,"method":"eth_wait","params":[]}'
 
 
 class Echo:
-    """An application that shows what it was given."""
+    """An application that returns its input."""
 
     def __init__(self, dispatch: Dispatcher) -> None:
         self.plain: Callable[[bytes], Reply] | None = dispatch.handle
@@ -43,7 +43,7 @@ class Echo:
         return Response(404, (request.method + b" " + request.path + b"?" + request.query,))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class Client:
@@ -73,7 +73,7 @@ class Client:
         return self.transport.take()
 
     async def sent(self, data: bytes) -> bytes:
-        """The same, when all of it has had its turn."""
+        """Send data; return the output after all time slices."""
         self.connection.data_received(data)
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -103,7 +103,7 @@ def run(test: Callable[[Client, Context], Awaitable[None] | None], **options: An
 
 
 def responses(data: bytes) -> list[tuple[int, dict[str, str], bytes]]:
-    """Every response in a stream of bytes."""
+    """Return every response in a byte stream."""
     found = []
     while data:
         head, _, rest = data.partition(b"\r\n\r\n")
@@ -142,7 +142,7 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
 
 
 def test_heads_that_ask_for_gzip_are_told_from_those_that_do_not() -> None:
-    """On one connection, each head seen before or not: only the answers to those who ask are compressed."""
+    """On one connection with known and unknown heads, only answers to heads that accept gzip are compressed."""
     ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
 
     async def story(client: Client, context: Context) -> None:
@@ -239,7 +239,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
         client.shared.turns.spend(math.inf)
         assert client.post(WAIT) == b""
         await asyncio.sleep(0)
-        assert client.post() == b""  # in its place behind the one that waits
+        assert client.post() == b""  # queued behind the waiting one
         assert context.gate is not None
         context.gate.set_result(1)
         for _ in range(20):
@@ -319,10 +319,10 @@ def test_requests_are_answered_the_same_however_they_are_cut(requests: list[byte
 
 
 def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
-    """Not even until the next collection of cycles: answers may be long, and collections are rare."""
+    """Answers may be long and garbage collections are rare, so it must be freed at once."""
 
     class Long(bytearray):
-        """Bytes whose end can be seen."""
+        """Bytes whose release can be observed."""
 
     async def test(client: Client, context: Context) -> None:
         waiting: Pending[Response] = Pending(lambda: None)
@@ -565,7 +565,7 @@ def test_a_connection_too_many_is_told_so_and_closed() -> None:
     run(story, opened=lambda connection: False)
 
 
-# --- time ----------------------------------------------------------------------------------------
+# --- timeouts ------------------------------------------------------------------------------------
 
 
 def test_a_request_that_never_ends_is_cut_off() -> None:
@@ -618,7 +618,7 @@ def test_a_client_that_never_reads_is_cut_off() -> None:
 def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() -> None:
     def story(client: Client, context: Context) -> None:
         client.connection.pause_writing()
-        client.send(post() * 8)  # what a socket had in it before it was not read from any more
+        client.send(post() * 8)  # bytes that were in the socket before reading was paused
         for _ in range(7):
             client.connection.tick(5.0)
         assert client.transport.is_aborted
@@ -749,7 +749,7 @@ def test_the_work_of_a_client_that_has_gone_is_given_up(monkeypatch: pytest.Monk
     run(story)
 
 
-# --- what strangers make us hold, and for how long ------------------------------------------------
+# --- memory held for clients ---------------------------------------------------------------------
 
 
 def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> None:

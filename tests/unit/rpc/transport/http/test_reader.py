@@ -1,4 +1,4 @@
-"""Bytes to requests."""
+"""Parsing of requests."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Nothing:
         return Response(404)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class Reading:
-    """A connection that notes what it is told."""
+    """A connection that records callbacks."""
 
     def __init__(self, **limits: int) -> None:
         self.is_ending = self.is_plain = False
@@ -148,7 +148,7 @@ def test_nothing_of_a_request_is_kept_when_it_has_been_used() -> None:
 
 
 def test_no_piece_has_two_requests_in_it() -> None:
-    """Each is answered where it ends, so what comes after it must be able to wait."""
+    """A request is answered at its end, and later requests must be able to wait."""
     reading = Reading()
     data = b"GET /path HTTP/1.1\r\nHost: localhost\r\n\r\n" * 40 + MESSAGE * 3 + b"\r\n" * 9
     position, seen = 0, 0

@@ -20,7 +20,7 @@ from tests.unit.rpc.wire import MemoryTransport
 
 
 class Client:
-    """Answers and where they go; `flush` is called as a connection does it."""
+    """A response queue and its output; `flush` is called as by a connection."""
 
     def __init__(self) -> None:
         self.transport = MemoryTransport()
@@ -53,7 +53,7 @@ def bodies(written: bytes) -> list[bytes]:
 
 
 def unpacked(written: bytes) -> bytes:
-    """The body of one compressed answer."""
+    """Return the decompressed body of one answer."""
     head, _, rest = written.partition(b"\r\n\r\n")
     assert b"\r\nContent-Encoding: gzip\r\n" in head + b"\r\n"
     assert b"\r\nTransfer-Encoding: chunked\r\n" in head + b"\r\n"
@@ -209,7 +209,7 @@ def test_long_answers_are_encrypted_in_portions() -> None:
     long = Answer(200, tuple(b"%06d," % number for number in range(100_000)))
 
     class Full(MemoryTransport):
-        """Has no room after each write, as one that encrypts."""
+        """A transport whose buffer is full after each write, as with encryption."""
 
         def writelines(self, list_of_data: Any) -> None:
             super().writelines(list_of_data)

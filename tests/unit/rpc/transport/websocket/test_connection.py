@@ -1,4 +1,4 @@
-"""WebSocket driven in process, with wsproto as the client on the other side."""
+"""WebSocket connections in process, with wsproto as the client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 
 class Client:
-    """A WebSocket client whose server is one protocol object."""
+    """A WebSocket client of one protocol object."""
 
     def __init__(self, context: Context, **options: Any) -> None:
         self.transport = MemoryTransport(options.pop("is_encrypted", False))
@@ -257,7 +257,7 @@ def test_a_client_that_is_cut_off_is_told_of_once(caplog: pytest.LogCaptureFixtu
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = 1001
-        for _ in range(100):  # one for each of its subscriptions, before the loop looks after its socket
+        for _ in range(100):  # one for each subscription, before the loop handles the socket
             client.server.notify(b"x")
 
     run(story, max_unread_bytes=1000)
@@ -345,7 +345,7 @@ def test_stopping_says_goodbye() -> None:
 
 
 def raw(first: int, payload: bytes = b"") -> bytes:
-    """A frame under a mask of zeros."""
+    """Return a frame with a mask of zeros."""
     assert len(payload) < 126
     return bytes((first, 0x80 | len(payload))) + bytes(4) + payload
 
@@ -375,7 +375,7 @@ def test_a_page_may_open_a_socket_only_where_it_may_call_over_http() -> None:
 
 
 async def until_quiet(client: Client) -> list[Event]:
-    """What comes back when all that was sent has had its turns."""
+    """Return all events after all input has been processed."""
     events: list[Event] = []
     for _ in range(2000):
         events += client.received()
@@ -461,7 +461,7 @@ def test_frames_may_come_with_the_handshake() -> None:
 
 
 def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
-    """A crowd that comes at once: what is over the time of this turn waits for the next."""
+    """Many simultaneous handshakes: those beyond this time slice wait for the next."""
 
     async def story(client: Client, context: Context) -> None:
         client.shared.turns.spend(math.inf)
@@ -490,14 +490,14 @@ def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
 
 
 class Changing(MemoryTransport):
-    """A transport whose protocol can be another one."""
+    """A transport whose protocol can be replaced."""
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """The test calls it itself."""
+        """Do nothing; the test calls the new protocol itself."""
 
 
 class Logins:
-    """What a login goes to."""
+    """An application for logins."""
 
     plain = None
 
@@ -505,7 +505,7 @@ class Logins:
         return Response(401)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 def test_a_connection_that_came_to_log_in_is_not_kept_until_garbage_is_collected() -> None:
@@ -541,10 +541,10 @@ def test_a_handshake_that_does_not_end_counts() -> None:
 
 
 class FloodGuard:
-    """Somebody who waits for a turn."""
+    """A worker that waits for a time slice."""
 
     def work(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("is_crowded", [False, True])
@@ -574,7 +574,7 @@ def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded:
 
 
 class Slow:
-    """The body of an answer that takes its time."""
+    """The body of a slow answer."""
 
     first, weight, max_bytes = b'"a', 0, 100
 
@@ -590,7 +590,7 @@ class Slow:
 
 
 class Streaming:
-    """Answers everything slowly."""
+    """Answers every request slowly."""
 
     def __init__(self, body: Slow) -> None:
         self._body = body
@@ -599,7 +599,7 @@ class Streaming:
         return StreamedAnswer(b"1", b'{"result":', self._body, b'"}')
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:

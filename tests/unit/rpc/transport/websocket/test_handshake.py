@@ -1,4 +1,4 @@
-"""Handshakes: good ones, and every other head."""
+"""Handshakes: valid ones and all kinds of other heads."""
 
 from __future__ import annotations
 
