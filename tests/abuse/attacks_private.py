@@ -64,7 +64,7 @@ async def polled(target: Target, name: str, marker: str) -> Any:
     raise Unanswered(f"{name}: no result")
 
 
-class Stranger:
+class UnknownEnclave:
     """An attacker with made-up enclave keys, and an account that sends markers."""
 
     def __init__(self, target: Target, victim: bytes) -> None:
@@ -156,10 +156,10 @@ def tell(figures: str) -> None:
     sys.stdout.write(figures + "\n")
 
 
-async def sides(target: Target) -> tuple[Stranger, Member]:
+async def sides(target: Target) -> tuple[UnknownEnclave, Member]:
     status: dict[str, Any] = await ask(target, "priv_status")
     key = b64decode(status["keys"][0])
-    return Stranger(target, key), Member(target, key)
+    return UnknownEnclave(target, key), Member(target, key)
 
 
 async def gas(target: Target) -> None:

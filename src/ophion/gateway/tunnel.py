@@ -104,7 +104,7 @@ class Tunnel(asyncio.Protocol):
         self._write_timeout_s = write_timeout_s
         self._far: FarEnd | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._direction = TunnelDirection(shared.turns, transport, self._to_the_node, self.weigh)
+        self._direction = TunnelDirection(shared.scheduler, transport, self._to_the_node, self.weigh)
         self._is_paused = is_paused
         self._is_over = False
         self.is_open = False
@@ -227,7 +227,7 @@ class Tunnel(asyncio.Protocol):
         """Return the seconds without traffic in either direction (`ConnectionSlots`)."""
         return self.quiet_s if self.is_open else BUSY
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close to free the slot for a new connection."""
         self._transport.abort()
 
@@ -266,7 +266,7 @@ class FarEnd(asyncio.Protocol):
         made = self._transport = cast(asyncio.Transport, transport)
         made.set_write_buffer_limits(_MAX_UNSENT_BYTES)
         take_little(made)
-        self._direction = TunnelDirection(self._shared.turns, made, self._tunnel.write, self._tunnel.weigh)
+        self._direction = TunnelDirection(self._shared.scheduler, made, self._tunnel.write, self._tunnel.weigh)
         made.write(self._hello)
         self._hello = b""
 

@@ -89,7 +89,7 @@ class FairScheduler:
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.ends_at = 0.0
-        """New work may start until this time. After it, `goes_on` decides."""
+        """New work may start until this time. After it, `has_time` decides."""
 
     def __len__(self) -> int:
         """Return the number of waiting connections."""
@@ -98,10 +98,10 @@ class FairScheduler:
     @property
     def is_over(self) -> bool:
         """Return whether new work must wait."""
-        return perf_counter() >= self.ends_at and not self.goes_on()
+        return perf_counter() >= self.ends_at and not self.has_time()
 
     @property
-    def is_crowded(self) -> bool:
+    def has_many_waiting(self) -> bool:
         """Return whether so many connections wait that each gets a smaller slice."""
         return len(self._waiting) > _MANY_WAITING
 
@@ -140,7 +140,7 @@ class FairScheduler:
         self._renew_soon()
         self.ends_at -= seconds
 
-    def goes_on(self) -> bool:
+    def has_time(self) -> bool:
         """Return whether new work may still start after `ends_at`. `ends_at` may be outdated, because idle steps do not
         set it.
         """

@@ -29,17 +29,17 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
     """uvloop reports such a write as an error."""
 
     async def main() -> None:
-        shared, client, node = SharedResources(turns=FairScheduler(turn_s=1e6)), Wire(), Wire()
+        shared, client, node = SharedResources(scheduler=FairScheduler(turn_s=1e6)), Wire(), Wire()
         upstream = Upstream(ServiceKind.WEBSOCKET, "node", Place("127.0.0.1", 1))
         tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, shared, Openings(0), 30.0)
         tunnel.begin()
         far = tunnel._made()
         far.connection_made(node)
         far.data_received(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
-        shared.turns.spend(math.inf)
+        shared.scheduler.spend(math.inf)
         tunnel.data_received(b"late")
         far.connection_lost(None)
-        while len(shared.turns):  # noqa: ASYNC110  # the turns of the loop are what is tested
+        while len(shared.scheduler):  # noqa: ASYNC110  # the scheduler of the loop are what is tested
             await asyncio.sleep(0)
         assert node.take() == b"GET /"
         assert client.is_closed

@@ -70,7 +70,7 @@ class MemoryTransport(asyncio.Transport):
 def patient(slice_s: float = math.inf) -> SharedResources:
     """Return shared resources without time limits, so that tests that do not run the loop are answered at once on any
     machine. With a `slice_s` of 0, one piece at a time."""
-    return SharedResources(turns=FairScheduler(turn_s=math.inf, slice_s=slice_s))
+    return SharedResources(scheduler=FairScheduler(turn_s=math.inf, slice_s=slice_s))
 
 
 class Context:

@@ -377,7 +377,7 @@ class Dispatcher:
             return _INVALID
         if members > limits.max_batch:
             return failure(NULL, BATCH_TOO_LARGE())
-        return Batch(request, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
+        return Batch(request, id_text, members, limits.scheduler, limits.max_response_bytes, weight).start()
 
 
 def _part(text: bytes, span: tuple[int, int] | None) -> bytes:

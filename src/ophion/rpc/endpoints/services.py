@@ -78,7 +78,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             error_status,
             self.wording,
             self.max_response_bytes,
-            turns=self.shared.turns,
+            scheduler=self.shared.scheduler,
             lane=lanes.parse,
             heavy=self.heavy,
         )

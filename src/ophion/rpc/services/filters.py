@@ -166,9 +166,9 @@ class Filters:
         """
         self._expire()
         log_query = query or LogQuery()
-        while not self._quotas.has_room_for(client, log_query.weight):
+        while not self._quotas.fits_client(client, log_query.weight):
             self._evict_first(name for name, one in self._filters.items() if one.client == client)
-        while not self._quotas.has_room(log_query.weight):
+        while not self._quotas.fits_total(log_query.weight):
             self._evict_first(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain

@@ -208,7 +208,7 @@ class Subscriptions:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
         count, quotas = len(self._of_caller.get(caller, ())) + 1, self._quotas
-        fits = quotas.has_room(one.weight) and quotas.has_room_for(one.client, one.weight)
+        fits = quotas.fits_total(one.weight) and quotas.fits_client(one.client, one.weight)
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:

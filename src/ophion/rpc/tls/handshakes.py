@@ -48,7 +48,7 @@ class Handshakes:
         self,
         context: ssl.SSLContext,
         factory: Callable[[], asyncio.BaseProtocol],
-        turns: FairScheduler,
+        scheduler: FairScheduler,
         most: int = MOST,
         service: str = "",
     ) -> None:
@@ -58,7 +58,7 @@ class Handshakes:
         self._failures = FailedHandshakes(service)
         self._most = most
         self._pending: dict[_PendingHandshake, None] = {}
-        self._scheduler = turns
+        self._scheduler = scheduler
         self._queue: deque[_PendingHandshake] = deque()
         self.begun = 0
         """Number of handshakes that OpenSSL has started so far."""

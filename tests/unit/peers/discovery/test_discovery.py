@@ -58,8 +58,8 @@ class Ether:
         self.nodes.append(node)
         return node
 
-    def stranger(self, number: int, ip: str = "127.0.0.1") -> Stranger:
-        return Stranger(self, number, ip)
+    def stranger(self, number: int, ip: str = "127.0.0.1") -> UnknownNode:
+        return UnknownNode(self, number, ip)
 
 
 class Node:
@@ -90,7 +90,7 @@ class Node:
         return {enode.node_id for enode in self.discovery.buckets}
 
 
-class Stranger:
+class UnknownNode:
     """An unknown node whose packets the test sends."""
 
     def __init__(self, ether: Ether, number: int, ip: str) -> None:
@@ -424,7 +424,7 @@ def test_a_flood_of_pings_takes_no_question_of_this_node_away(monkeypatch: pytes
 
         async def flood() -> None:
             for number in range(100, 100 + 60 * 60):
-                nobody = Stranger(ether, number, "127.0.0.9")
+                nobody = UnknownNode(ether, number, "127.0.0.9")
                 del ether.places[nobody.place]
                 data = wire.seal_packet(nobody.key.secret(), *encode(nobody.ping()))
                 ether.send(data, nobody.place, ("127.0.0.1", node.enode.udp_port))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ophion.rpc.auth.session import Session, Stranger
+from ophion.rpc.auth.session import Session, UnauthenticatedSession
 from ophion.rpc.auth.tokens import Claims
 from ophion.rpc.transport.replies import Reply
 
@@ -143,7 +143,7 @@ def test_the_end_comes_by_itself_on_a_real_loop() -> None:
 
 
 def test_a_stranger_has_nothing_that_could_end() -> None:
-    user, one = User(), Stranger(refuse)
+    user, one = User(), UnauthenticatedSession(refuse)
     one.join(user)
     one.leave(user)
     one.heads.learn(b"head\r\n\r\n", 0)

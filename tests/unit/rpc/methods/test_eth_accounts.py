@@ -142,7 +142,7 @@ def test_a_sender_waits_for_its_turn_only(signer: Interface) -> None:
 
     async def story() -> None:
         assert signer.context.accounts is not None
-        async with signer.context.accounts.turns[DEV_ACCOUNTS[0].address]:
+        async with signer.context.accounts.locks[DEV_ACCOUNTS[0].address]:
             body = b'{"id":1,"method":"eth_sendTransaction","params":[{"from":"%b","to":"%b"}]}'
             first = signer.dispatcher.handle(body % (FIRST.encode(), TO.encode()))
             other = signer.dispatcher.handle(body % (ADDRESSES[1].encode(), TO.encode()))

@@ -26,7 +26,7 @@ class SlotHolder:
     def idleness(self) -> float:
         return 0.0
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ def test_time_does_not_pass_for_who_has_left_meanwhile(monkeypatch: pytest.Monke
     async def main() -> None:
         service, guests, ticked = crowded()
         async with serving(service):
-            while not ticked:  # noqa: ASYNC110  # the turns of the loop are what is tested
+            while not ticked:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
                 await asyncio.sleep(0)
             service.places.leave(guests[-1])
             while ticked.count(guests[0]) < 2:  # noqa: ASYNC110

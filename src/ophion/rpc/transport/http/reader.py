@@ -100,7 +100,7 @@ class RequestReader:
         """Return the bytes held for an incomplete request."""
         return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
-    def piece(self, data: bytes, position: int, is_crowded: bool) -> int:
+    def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
         """Return how many bytes to parse next. Many, if they are the rest of a body, which needs no parsing.
 
         A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
@@ -110,7 +110,7 @@ class RequestReader:
         left = self._announced - self.body_bytes
         if left > 0 and not self._in_head:
             return min(left, _BODY_PIECE_BYTES)
-        size = _SMALL_PIECE_BYTES if is_crowded else _PIECE_BYTES
+        size = _SMALL_PIECE_BYTES if has_many_waiting else _PIECE_BYTES
         first = data.find(_END_OF_HEAD, position, position + size)
         second = -1 if first < 0 else data.find(_END_OF_HEAD, first + len(_END_OF_HEAD), position + size)
         return size if second < 0 else second - position
@@ -211,7 +211,7 @@ class RequestReader:
         if self.refusal is None and policy.guard is not None:
             if self.is_call:
                 self.session = policy.guard.session(headers.get(b"authorization"))
-            if self.session is None or not self.session.is_heard:
+            if self.session is None or not self.session.may_call:
                 self._max_kept_bytes = min(self._max_kept_bytes, _MAX_UNAUTHENTICATED_BYTES)
         if b"expect" in headers and not self.is_old:
             if headers[b"expect"].lower() != b"100-continue":

@@ -77,7 +77,7 @@ class Client:
         self.connection.data_received(data)
         for _ in range(1000):
             await asyncio.sleep(0)
-            if not len(self.shared.turns):
+            if not len(self.shared.scheduler):
                 break
         return self.transport.take()
 
@@ -228,15 +228,15 @@ def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
 def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> None:
     async def story(client: Client, context: Context) -> None:
         assert only(client.post())[2] == ANSWER
-        client.shared.turns.spend(math.inf)
-        assert client.shared.turns.is_over
+        client.shared.scheduler.spend(math.inf)
+        assert client.shared.scheduler.is_over
         assert client.post() == b""
         assert client.transport.is_reading_paused
         assert client.connection.idleness() == BUSY
         await asyncio.sleep(0)
         assert only(client.transport.take())[2] == ANSWER
         assert not client.transport.is_reading_paused
-        client.shared.turns.spend(math.inf)
+        client.shared.scheduler.spend(math.inf)
         assert client.post(WAIT) == b""
         await asyncio.sleep(0)
         assert client.post() == b""  # queued behind the waiting one
@@ -246,7 +246,7 @@ def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> Non
             await asyncio.sleep(0)
         assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
 
-    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(scheduler=FairScheduler(turn_s=1e6)))
 
 
 def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
@@ -647,7 +647,7 @@ def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread
     def story(client: Client, context: Context) -> None:
         client.post()
         client.transport.unread = unread
-        client.connection.give_way()
+        client.connection.evict()
         assert client.transport.is_closed
         assert client.transport.is_aborted == bool(unread)
 
@@ -780,7 +780,7 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
 
 
 def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
-    shared = SharedResources(Budget(1_000_000), patient().turns)
+    shared = SharedResources(Budget(1_000_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
         clients = [client, *(Client(context, shared=shared) for _ in range(12))]

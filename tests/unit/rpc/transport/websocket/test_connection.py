@@ -285,7 +285,7 @@ def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = unread
-        client.server.give_way()
+        client.server.evict()
         assert client.transport.is_closed
         assert client.transport.is_aborted == bool(unread)
 
@@ -379,7 +379,7 @@ async def until_quiet(client: Client) -> list[Event]:
     events: list[Event] = []
     for _ in range(2000):
         events += client.received()
-        if client.transport.is_closed or not len(client.shared.turns):
+        if client.transport.is_closed or not len(client.shared.scheduler):
             break
         await asyncio.sleep(0)
     return events
@@ -433,7 +433,7 @@ def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> 
 
 
 def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
-    shared = SharedResources(Budget(300_000), patient().turns)
+    shared = SharedResources(Budget(300_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
         others = [Client(context, shared=shared) for _ in range(3)]
@@ -464,7 +464,7 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
     """Many simultaneous handshakes: those beyond this time slice wait for the next."""
 
     async def story(client: Client, context: Context) -> None:
-        client.shared.turns.spend(math.inf)
+        client.shared.scheduler.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         assert client.transport.take() == b""
         assert client.transport.is_reading_paused
@@ -474,19 +474,19 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
         assert not client.transport.is_reading_paused
         assert client.ask("eth_blockNumber")["result"] == "0x20"
 
-    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(scheduler=FairScheduler(turn_s=1e6)))
 
 
 def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
     async def story(client: Client, context: Context) -> None:
-        client.shared.turns.spend(math.inf)
+        client.shared.scheduler.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         client.server.connection_lost(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert client.transport.take() == b""
 
-    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(scheduler=FairScheduler(turn_s=1e6)))
 
 
 class Changing(MemoryTransport):
@@ -547,20 +547,20 @@ class FloodGuard:
         """Do nothing."""
 
 
-@pytest.mark.parametrize("is_crowded", [False, True])
-def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded: bool) -> None:
-    turns = FairScheduler(turn_s=1e6)
+@pytest.mark.parametrize("has_many_waiting", [False, True])
+def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(has_many_waiting: bool) -> None:
+    scheduler = FairScheduler(turn_s=1e6)
 
     async def story(client: Client, context: Context) -> None:
         client.open()
-        for _ in range(32 if is_crowded else 1):
-            turns.wait(FloodGuard())
+        for _ in range(32 if has_many_waiting else 1):
+            scheduler.wait(FloodGuard())
         asked = json.dumps({"id": 1, "method": "echo", "params": ["x" * 100_000]})
         data = client.protocol.send(TextMessage(data=asked))
         client.server.data_received(data[:1000])
         assert not client.transport.is_reading_paused, "that is not much yet"
         client.server.data_received(data[1000:50_000])
-        assert client.transport.is_reading_paused is is_crowded
+        assert client.transport.is_reading_paused is has_many_waiting
         while client.transport.is_reading_paused:  # noqa: ASYNC110
             await asyncio.sleep(0)
         client.server.data_received(data[50_000:])
@@ -570,7 +570,7 @@ def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded:
         (answer,) = client.received()
         assert isinstance(answer, TextMessage)
 
-    run(story, shared=SharedResources(turns=turns))
+    run(story, shared=SharedResources(scheduler=scheduler))
 
 
 class Slow:
