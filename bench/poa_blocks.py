@@ -167,7 +167,7 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
 
     has_capacity = asyncio.Event()
     has_capacity.set()
-    # the dev network has no schedule
+    # blocks of the dev network have no schedule
     late: list[float] = [] if is_dev else found.loaded
     watching = asyncio.ensure_future(watch(port, late, None))
     began, done = time.perf_counter(), 0

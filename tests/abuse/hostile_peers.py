@@ -161,7 +161,7 @@ async def half_open(target: Target) -> None:
             try:
                 reader, writer = await held.enter_async_context(dialled(target.enode))
             except ConnectionError:
-                continue  # refused, which is as good as disconnected
+                continue  # a refusal is as good as a disconnect
             writer.write(b"\x01\xb3" + os.urandom(number % 400))
             readers.append(reader)
         await probe(target, "while handshakes are half open")

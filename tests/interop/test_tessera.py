@@ -290,7 +290,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
     story.enclaves[1].wait()
     story.agree(marker, 99)
     assert story.b.node.rpc("priv_status")["waitsForEnclave"] is False
-    # rebuild everything from the start
+    # rebuild private states from the start
     number = network.height(1)
     before = story.b.node.rpc("priv_debugGetStateRoot", text(story.group), hex(number))
     story.b.node.stop()

@@ -368,7 +368,7 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
     behind = found.members[0].height
     found.restart(3)
     assert found.run(found.now + 1.0, reached(found, behind))
-    # it has no stored votes, so it only follows until a new block was made
+    # the member has no stored votes, so it only follows until a new block is made
     machine = found.members[3].machine
     assert machine is not None
     assert machine.is_waiting_out
@@ -387,7 +387,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_it_comes_bac
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
-    # it votes, and loses its disk while the height is open
+    # the member votes, and loses its disk while the height is open
     found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(13.0)
     stuck = found.members[2].height

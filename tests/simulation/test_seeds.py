@@ -134,7 +134,7 @@ def test_later_turns_of_the_dead_cost_at_most_a_quarter_of_a_time_out(protocol: 
     timing = RoundTiming(1.0, 2.0, 60.0)
     options = SeedOptions(protocol, validators, timing=timing)
     assert max(extra for seed in range(40) for extra in later_turns_s(seed, options)) <= 0.25 * timing.request_timeout_s
-    # without skipping, they take a full timeout
+    # if offline proposers are not skipped, each costs a full timeout
     without = replace(options, passes_over=False)
     least = timing.request_timeout_s - (timing.period_s if protocol == "ibft2" else 0.0)
     assert min(extra for seed in range(3) for extra in later_turns_s(seed, without)) >= least - 0.2

@@ -175,7 +175,7 @@ def test_every_module_has_a_test_file_or_a_reason() -> None:
         name
         for name in modules()
         if name not in ELSEWHERE
-        and not name.startswith("testing/")  # the tests that use test support test it
+        and not name.startswith("testing/")  # tests that use test support also test it
         and not (TESTS / Path(name).with_name(f"test_{Path(name).name}")).exists()
         and not is_named_in_tests(name, texts)
     ]

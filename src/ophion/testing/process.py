@@ -107,7 +107,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # kill it here, because the caller gets no object to do so
+            # kill the process here, because the caller gets no object for that
             if self.is_running:
                 self.kill()
             raise

@@ -79,7 +79,7 @@ def is_there(store: Store, block: Built) -> bool:
         state = store.state(block.execution.state_root)
     except MissingState:
         return False
-    # read all of it: every listed state is complete
+    # read the whole state, because every listed state must be complete
     rows, following = state.accounts(bytes(32), 10_000)
     assert following is None
     for address in (row[1] for row in rows):

@@ -38,7 +38,7 @@ def ask(core: TestCore, view: Any, code: bytes, overrides: EnvOverrides | None =
 
 
 def returning(opcode: str) -> bytes:
-    """opcode; store; return 32 bytes"""
+    """Return code that runs an opcode and returns its result as 32 bytes."""
     return bytes.fromhex(opcode + "60005260206000f3")
 
 
@@ -206,7 +206,7 @@ def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp
         gate.set()
         views = await asyncio.gather(*asking)
         assert (most, built) == (1, 2), "the one that ran, and one for all who came after"
-        # the gate opened after the last change, so later builds include all transactions
+        # the gate opened after the last change, so all later builds include all transactions
         assert [view.body.transaction_count for view in views[1:]] == [10] * 9
 
     told(tmp_path, story)
@@ -264,7 +264,7 @@ def test_a_block_on_disk_is_not_shown_before_it_is_announced(tmp_path: Path) -> 
         seen: list[object] = []
 
         def in_between(event: object) -> None:
-            # runs before the listener of the queries
+            # runs before the listener of `Queries`
             seen.extend((core.queries.receipt_json(hash, False), core.queries.header(1), core.queries.head_number))
 
         core.chain.events._callbacks.insert(0, in_between)

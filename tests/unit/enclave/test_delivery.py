@@ -48,7 +48,7 @@ def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
-        async with at_work(a):  # b does not request anything, so a must deliver everything
+        async with at_work(a):  # b requests nothing, so a must deliver all payloads
             key = await a.enclave.send(SECRET, a.key, [b.key])
             with here.slow():
                 with there.slow():
@@ -71,13 +71,13 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
-        async with at_work(a):  # b does not request anything, so a must deliver everything
+        async with at_work(a):  # b requests nothing, so a must deliver all payloads
             with there.slow():
                 with here.slow():
                     first = asyncio.create_task(a.enclave.send(SECRET, a.key, [b.key]))
                     await here.is_waited_for()
                     meetings = await met(a, b)
-                # it is in the outbox and pushed to b, which has not acknowledged it yet
+                # the payload is in the outbox and pushed to b, which has not acknowledged it yet
                 await there.is_waited_for()
                 first.cancel()
                 await asyncio.wait({first})

@@ -179,7 +179,7 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
 
     refusals = taken(member, *groups(0, evil.key), proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 20 + [False] * 10
-    # another creator, a restart or legacy groups do not help
+    # another creator, a restart or legacy groups do not increase the limit
     assert None not in taken(member, *groups(100, honest.key), proven=evil.proven)
     member.close()
     member.open()

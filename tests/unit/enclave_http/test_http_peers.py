@@ -79,7 +79,7 @@ def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> N
                 [found] = await recipient.enclave.receive_many([key])
                 assert found is not None
                 assert (found.payload, found.sender) == (SECRET, sender.key)
-            # many at once, from both keys of a, and a large one
+            # many payloads at once, from both keys of a, and a large one
             keys = await asyncio.gather(*(a.enclave.send(SECRET, a.enclave.keys[n % 2], [b.key]) for n in range(100)))
             keys.append(await a.enclave.send(bytes(MAX_PAYLOAD_BYTES), a.key, [b.key]))
             assert None not in await b.enclave.receive_many(keys)
@@ -184,7 +184,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             status, text = await ask("/getPayload", messages.encode_request(1, [label]))
             assert text is not None
             assert messages.read_parcels(text)[1] == []
-            # not a message, not an envelope, not a box, not a path
+            # bytes that are not a message, not an envelope, not a box, and an unknown path
             assert await ask("/list", b"\xff") == (400, None)
             assert (await client.post("/push", b"{}", "application/json")).status == 400
             other = seal_request(ring, ENTROPY, stranger, b.key, b"/push", b"\xc0").encode()

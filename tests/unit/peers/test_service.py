@@ -492,7 +492,7 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # it does not take a slot of others
+        # a member does not use a slot of other peers
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
@@ -878,7 +878,7 @@ def open_descriptors() -> int:
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
-        first = await UnknownNode.dial(a)  # with its first stream, the loop opens a file that stays open
+        first = await UnknownNode.dial(a)  # the first stream makes the loop open a file, which stays open
         await first.greet()
         first.close()
         await until(lambda: a.service.traffic.disconnected["remote", "tcp_error"] == 1)

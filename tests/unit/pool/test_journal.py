@@ -178,7 +178,7 @@ def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(
     for _ in range(3):
         with pytest.raises(StorageError, match="Cannot write .*: No space left on device"):
             journal.append(lines([Entry(b"\x01" * 4, 1.0)]))
-    # logged only once
+    # the operator sees the error only once
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "No space left on device" in caplog.text
     monkeypatch.undo()

@@ -48,7 +48,7 @@ def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> N
         keys = [private.ask("eth_getTransactionByHash", marker)["input"] for marker in markers]
         store = private.node.chain.store
         payloads = {key: store.row("payloads", bytes.fromhex(key[2:])) for key in keys}
-    # the same chain on a node that has lost the second payload and all private states
+    # a node with the same chain that has lost the second payload and all private states
     with open_private(tmp_path) as private:
         store = private.node.chain.store
         late = bytes.fromhex(keys[1][2:])

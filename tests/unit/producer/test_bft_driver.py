@@ -548,7 +548,7 @@ def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str)
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver = driver_of(nodes[0])
         junk = RawMessage(driver._protocol.signed_parts().style.codes[0], b"\xc0")
-        driver.received(junk, None)  # not running: ignored
+        driver.received(junk, None)  # the driver does not run, so it ignores the message
         async with running(driver):
             await asyncio.sleep(1)
             with pytest.raises(DecodeError):
@@ -651,7 +651,7 @@ def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: 
             await asyncio.sleep(700)
         assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
 
-    # the last of four is offline, and is the first proposer
+    # the first proposer is offline
     run_story(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
 
 

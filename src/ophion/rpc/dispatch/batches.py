@@ -181,7 +181,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # a list of parts, because joining them would double the memory
+        # parts are not joined, because that would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

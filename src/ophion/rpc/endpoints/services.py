@@ -173,7 +173,7 @@ def method_table(
 
     @cache
     def discover() -> bytes:
-        from ophion.rpc.schema import openrpc  # loaded on the first rpc.discover
+        from ophion.rpc.schema import openrpc  # imported at the first `rpc.discover`
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version)

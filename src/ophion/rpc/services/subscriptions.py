@@ -212,7 +212,7 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # the unfinished event had no subscribers
+            self._unfinished = None  # an event without subscribers needs no notifications
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
@@ -236,7 +236,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # returns at once for connections without subscriptions, because thousands may close together
+        # connections without subscriptions cost nothing here, because thousands may close together
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 

@@ -159,7 +159,7 @@ class _PendingHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._client = _address(transport)  # saved now, because a failed connection may no longer have it
+        self._client = _address(transport)  # saved now, because it may be unavailable after a failure
         self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 
@@ -204,7 +204,7 @@ class _PendingHandshake(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         loop = asyncio.get_running_loop()
-        # start_tls needs one iteration of the loop before its protocol can receive the first message
+        # `start_tls` needs one loop iteration before its protocol can receive the first message
         self._task = driven(self._run_handshake(), loop)
         loop.call_soon(self._feed_first)
 

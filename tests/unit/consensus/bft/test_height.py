@@ -209,7 +209,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
-    assert stage.hear(stage.proposal(nonce=1)) == []  # neither checked nor relayed
+    assert stage.hear(stage.proposal(nonce=1)) == []  # the second proposal is neither checked nor relayed
     assert not stage.done(CheckProposal)
 
 

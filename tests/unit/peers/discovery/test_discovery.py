@@ -202,7 +202,7 @@ def test_a_bootnode_that_was_away_for_long_is_found_again() -> None:
         receive = ether.places.pop(place)
         await asyncio.sleep(600)
         assert node.known() == set()
-        boot.discovery.forget(node.key.public_key)  # it was restarted and has no bootnodes
+        boot.discovery.forget(node.key.public_key)  # the bootnode was restarted and has no bootnodes itself
         ether.places[place] = receive
         node.offered.clear()
         await asyncio.sleep(60)

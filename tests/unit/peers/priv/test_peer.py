@@ -144,7 +144,7 @@ def test_what_there_was_no_room_for_is_asked_for_again(tmp_path: Path, monkeypat
             meetings = await met(a, b)
             await until(lambda: len(b.late) == count)
             [line] = b.enclave.directory.lines(a.key)
-            await line.listing(b.key, 0)  # earlier requests have been answered then
+            await line.listing(b.key, 0)  # once this is answered, all earlier requests are answered too
             await part(meetings)
 
     keys = asyncio.run(fill())

@@ -211,7 +211,7 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
     assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # its output is not shown
-    # one gas too little: the price is added to the available gas, and there is no error
+    # one gas too little: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
     assert "error" not in poor

@@ -140,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
-        if self.answers and not self.answers.is_streaming:  # a stream ends when a write fails
+        if self.answers and not self.answers.is_streaming:  # the next write ends a stream
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -357,10 +357,10 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # other fields stay the same
+                self.state = OPEN  # the state is all that changes while a request waits
         else:
             self._flush()
-            if begun and type(reply) is Response:  # made immediately, sometimes with much work
+            if begun and type(reply) is Response:  # count its time: an immediate response can take much work
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:

@@ -154,7 +154,7 @@ class RequestReader:
     def is_plain(self, target: bytes | None = None) -> bool:
         """Return whether the fast path may store the head. `target` replaces the path of a call."""
         if self._policy.guard is None and b"authorization" in self.headers:
-            return False  # a stored head would contain a token that this service does not need
+            return False  # do not store a head with a token, because this service needs none
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
         return is_plain and b"content-length" in self.headers and self.headers.keys().isdisjoint(_NOT_PLAIN)
@@ -270,7 +270,7 @@ class RequestReader:
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
         assert self._parser is not None
-        # `Connection` stays, because it may contain `close`
+        # the `Connection` header stays, because it may contain `close`
         lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)

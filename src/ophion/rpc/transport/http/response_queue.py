@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # only an answer of another server has a shape, and that server has chosen the encoding
+            # an answer relayed from another server (with a shape) is already encoded
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -267,7 +267,7 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # a copy costs less than another TLS record
+                self._transport.write(b"".join(out))  # joined, because a copy costs less than another TLS record
             else:
                 self._transport.writelines(out)
             self._out = []

@@ -194,7 +194,7 @@ function spansOf(blocks) {
   for (let at = blocks.length - 2; at >= 0; at--) {
     const block = blocks[at], from = Math.max(blocks[at + 1].timestamp, block.timestamp - LONGEST_SPAN_S);
     const one = spans.at(-1);
-    if (one && (one.to === block.timestamp || from === block.timestamp)) { // block in the same second
+    if (one && (one.to === block.timestamp || from === block.timestamp)) { // the block has the same second
       one.blocks++;
       one.txs += block.txs;
       one.gas += block.gasUsed;

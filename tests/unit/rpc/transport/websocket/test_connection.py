@@ -257,7 +257,7 @@ def test_a_client_that_is_cut_off_is_told_of_once(caplog: pytest.LogCaptureFixtu
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = 1001
-        for _ in range(100):  # one for each subscription, before the loop handles the socket
+        for _ in range(100):  # one notification for each subscription, before the loop handles the socket
             client.server.notify(b"x")
 
     run(story, max_unread_bytes=1000)
