@@ -246,7 +246,7 @@ def test_every_method_has_a_form(page: Browser, node: NodeProcess) -> None:
         assert fields == len(one["params"]), one["name"]
 
 
-def test_a_method_is_called_and_told_in_other_languages(page: Browser, node: NodeProcess) -> None:
+def test_a_method_is_called_and_shown_in_other_languages(page: Browser, node: NodeProcess) -> None:
     page.go("#/playground/eth_getBalance")
     account = "0x" + DEV_KEYS[0].address.hex()
     fill = (

@@ -203,7 +203,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("5 of 5")
 
 
-def test_the_node_of_the_page_goes_and_comes_back(base: str, browser: Browser, network: TestNetwork) -> None:
+def test_the_page_recovers_when_its_node_restarts(base: str, browser: Browser, network: TestNetwork) -> None:
     """Requests fail while the node is down, which browsers log. The page shows it and then continues."""
     browser.look()
     browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")

@@ -177,7 +177,7 @@ def test_a_better_chain_that_is_none(node: NodeProcess, kind: str) -> None:
         (Code.GET_BLOCK_HEADERS, b"\xc1\x01"),
     ],
 )
-def test_messages_that_nobody_sends(node: NodeProcess, code: Code, payload: bytes) -> None:
+def test_unexpected_messages_end_the_connection(node: NodeProcess, code: Code, payload: bytes) -> None:
     liar = Liar()
 
     async def story() -> None:

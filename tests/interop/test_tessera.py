@@ -249,7 +249,7 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
         story.a.node.rpc("priv_deletePrivacyGroup", stranger)
 
 
-def test_what_others_store_there_stops_nobody(story: Story) -> None:
+def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
     """A payload that is no transaction, one that cannot be opened, and markers for both."""
     form = {
         "payload": b64encode(b"hello").decode(),

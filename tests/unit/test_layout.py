@@ -201,7 +201,7 @@ def test_every_reason_is_about_something_that_exists() -> None:
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
-def test_no_room_of_the_interface_holds_a_quarter_of_it() -> None:
+def test_no_package_of_the_interface_holds_a_quarter_of_it() -> None:
     """Methods do not count, because they are a flat list."""
     lines = {path: path.read_text().count("\n") for path in (SOURCES / "rpc").rglob("*.py")}
     rooms: dict[str, int] = {}

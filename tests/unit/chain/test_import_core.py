@@ -262,7 +262,7 @@ def test_withdrawals_belong_to_shanghai(tmp_path: Path) -> None:
     ("changes", "rule"),
     [({"requests_hash": bytes(32)}, "requests hash"), ({"blob_gas_used": 131072}, "blob gas used")],
 )
-def test_later_promises_of_a_header_are_kept_too(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
+def test_header_fields_of_later_forks_are_checked_too(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
     with workshop(tmp_path, dev_genesis("osaka")) as shop:
         shop.put(shop.block())
         with pytest.raises(InvalidBlock) as caught:

@@ -66,7 +66,7 @@ def test_small_batches_and_chunks_give_the_same_chain(
         assert [event.head.number for event in heard] == [5, 10, 12]
 
 
-def test_several_files_continue_each_other_and_progress_is_told(tmp_path: Path, chain_file: Path) -> None:
+def test_several_files_continue_each_other_and_progress_is_reported(tmp_path: Path, chain_file: Path) -> None:
     content = chain_file.read_bytes()
     seen: list[tuple[int, int]] = []
     with workshop(tmp_path / "source") as shop:
@@ -122,7 +122,7 @@ def test_a_missing_file_is_refused_before_anything_is_read(tmp_path: Path, chain
         assert shop.chain.head.number == 0
 
 
-def test_a_truncated_file_names_the_place_and_keeps_whole_blocks(tmp_path: Path, chain_file: Path) -> None:
+def test_a_truncated_file_names_the_position_and_keeps_whole_blocks(tmp_path: Path, chain_file: Path) -> None:
     content = chain_file.read_bytes()
     chain_file.write_bytes(content[:-10])
     with workshop(tmp_path / "target") as shop:

@@ -102,7 +102,7 @@ def test_the_move_to_another_protocol_is_not_made_afterwards() -> None:
     assert "qbft.startblock was 5 and is not set" in _refusal(moved, before, 10)
 
 
-def test_a_transition_that_has_taken_place_stays() -> None:
+def test_a_transition_that_has_taken_effect_stays() -> None:
     before = {**_QBFT, "transitions": {"qbft": [{"block": 4, "validators": [_MEMBER]}]}}
     assert "transitions.qbft.4.validators" in _refusal(before, _QBFT, 10)
     after = {**_QBFT, "transitions": {"qbft": [{"block": 4, "validators": [_OTHER]}]}}

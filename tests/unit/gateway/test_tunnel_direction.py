@@ -46,7 +46,7 @@ async def all_had_theirs(scheduler: FairScheduler) -> None:
 
 
 @on_a_loop
-async def test_a_crowd_does_not_pass_everything_in_one_turn() -> None:
+async def test_many_waiting_tunnels_do_not_forward_everything_in_one_step() -> None:
     scheduler = FairScheduler()
     crowd = [Tunnel(scheduler) for _ in range(4000)]
     for one in crowd:
@@ -75,7 +75,7 @@ async def test_who_has_passed_little_comes_before_who_has_passed_much() -> None:
 
 
 @on_a_loop
-async def test_what_waits_is_not_lost_when_the_sender_ends_and_is_when_nobody_takes_it() -> None:
+async def test_waiting_bytes_survive_the_end_of_the_sender_but_not_of_the_receiver() -> None:
     scheduler = FairScheduler()
     scheduler.spend(1)
     ended, alone = Tunnel(scheduler), Tunnel(scheduler)

@@ -137,7 +137,7 @@ def test_who_does_not_want_the_rest_stops_it() -> None:
     asyncio.run(play())
 
 
-def test_a_node_that_goes_away_is_told_to_who_reads() -> None:
+def test_a_node_that_disconnects_is_reported_to_the_reader() -> None:
     async def play() -> None:
         flow = Flow()
         body = LongBody(b"first", flow, flow.give_up)

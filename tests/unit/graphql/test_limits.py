@@ -115,7 +115,7 @@ def test_a_range_may_be_without_limit(client: Client) -> None:
     assert len(Client(client.rpc, GraphqlLimits(max_blocks=0)).ask("{blocks(from:0){number}}")["blocks"]) == 33
 
 
-def test_all_long_answers_together_have_room_for_one() -> None:
+def test_the_response_buffer_fits_one_long_answer() -> None:
     assert list(GraphqlLimits().problems()) == []
     (problem,) = GraphqlLimits(max_answer_bytes=2**20, max_held_bytes=2**19).problems()
     assert "--graphql-max-held-size" in problem

@@ -125,7 +125,7 @@ def test_an_answer_counts_until_nothing_refers_to_it(client: Client) -> None:
     run(test)
 
 
-def test_answers_wait_for_the_room_that_clients_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_answers_wait_for_memory_that_clients_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
     size = 2_000_000
     limits = GraphqlLimits(max_answer_bytes=size, max_held_bytes=2 * size)
     with original_chain(tmp_path_factory.mktemp("held"), limits) as client:

@@ -57,7 +57,7 @@ def test_nothing_is_left_behind() -> None:
     assert len(gc.callbacks) == before
 
 
-def test_a_system_without_proc_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_proc_has_fewer_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_STATM", Path("/nowhere"))
     monkeypatch.setattr(process, "_FILES", Path("/nowhere"))
     assert process.resident_bytes() > 2**20

@@ -101,7 +101,7 @@ def test_of_names_that_are_not_offered_errors_are_counted() -> None:
     assert metrics.times.values == {}
 
 
-def test_names_that_nobody_knows_are_counted_under_one() -> None:
+def test_unknown_method_names_are_counted_under_one_label() -> None:
     """Names from clients must not become labels, because their number is unbounded."""
     metrics = RequestMetrics(MetricsRegistry())
 

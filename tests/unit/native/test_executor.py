@@ -264,7 +264,7 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
     assert after.state_root == before.state_root
 
 
-def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
+def test_a_plain_call_object_takes_the_fast_path(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
     costs, latest = CallCostCache(), LatestBlock(0, state)

@@ -215,7 +215,7 @@ def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
     assert world.store.check(10) == []
 
 
-def test_a_destroyed_account_loses_its_storage_and_may_come_back(tmp_path: Path) -> None:
+def test_a_destroyed_account_loses_its_storage_and_can_be_created_again(tmp_path: Path) -> None:
     world = World(tmp_path / "db")
     gone = world.block(world.genesis, [signed(KEYS[0], 0, SUICIDE)])
     again = world.block(gone, [transfer(0, 1, SUICIDE, 3)])

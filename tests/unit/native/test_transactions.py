@@ -19,7 +19,7 @@ def fresh_transactions(count: int) -> tuple[PrivateKey, list[bytes]]:
     return key, [(legacy_transaction if nonce % 2 else fee_transaction)(key, nonce) for nonce in range(count)]
 
 
-def test_a_body_of_known_transactions_recovers_nobody() -> None:
+def test_a_body_of_known_transactions_recovers_no_sender() -> None:
     key, raws = fresh_transactions(40)
     before = senders_recovered()
     decoded = decode_transactions(raws)

@@ -211,7 +211,7 @@ def test_transactions_of_every_form() -> None:
         wire.split_transactions(rlp.list_of([raws[0], b"\x80"]), 65_536)
 
 
-def test_bodies_of_stored_blocks_come_back() -> None:
+def test_bodies_of_stored_blocks_are_restored() -> None:
     blocks = split_blocks(BLOCKS_FILE.read_bytes())
     served = rlp.list_of([wire.body_rlp(block) for block in blocks])
     bodies = wire.split_bodies(served, 65_536)

@@ -129,7 +129,7 @@ def test_what_a_killed_copy_left_is_used_again(data: Path, tmp_path: Path) -> No
     assert not (tmp_path / "copy.partial").exists()
 
 
-def test_files_of_others_in_the_way_are_not_removed(data: Path, tmp_path: Path) -> None:
+def test_existing_files_of_others_are_not_removed(data: Path, tmp_path: Path) -> None:
     def fail(step: CopyStep, done: int, total: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -140,7 +140,7 @@ def test_files_of_others_in_the_way_are_not_removed(data: Path, tmp_path: Path) 
     assert [path.name for path in (tmp_path / "copy.partial").iterdir()] == ["mine"]
 
 
-def test_two_copies_to_one_place_are_one_too_many(data: Path, tmp_path: Path) -> None:
+def test_two_copies_to_one_target_are_refused(data: Path, tmp_path: Path) -> None:
     with DataDirectory.open(tmp_path / "copy.partial"), pytest.raises(StorageError, match="in use by"):
         back_up(data, tmp_path / "copy", 0, True, nothing)
 

@@ -27,7 +27,7 @@ def permitted(path: Path) -> AllowList[bytes]:
     return AllowList(RulesFile(path, ACCOUNTS))
 
 
-def test_changes_are_told_and_kept(permitted: AllowList[bytes], path: Path) -> None:
+def test_changes_are_published_and_stored(permitted: AllowList[bytes], path: Path) -> None:
     heard: list[ListChanged[bytes]] = []
     permitted.changed.listen(heard.append)
     permitted.add([C, B])

@@ -50,7 +50,7 @@ def run(path: Path, caplog: pytest.LogCaptureFixture, test: Callable[[Story], Co
         asyncio.run(main())
 
 
-def test_what_others_change_is_told_once_and_not_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_external_changes_are_reported_once_and_not_applied(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test(story: Story) -> None:
         assert await story.told() == []
         story.write(A, B)

@@ -200,7 +200,7 @@ def test_local_and_on_chain_rules_combine_with_and(tmp_path: Path) -> None:
     play(tmp_path, story, ruled(nodes_file_enabled=True, nodes_file=file))
 
 
-def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) -> None:
+def test_many_inbound_connections_do_not_cause_many_calls(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
         assert rules.contract is not None
         before = rules.contract.asked
@@ -211,7 +211,7 @@ def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) ->
     play(tmp_path, story)
 
 
-def test_a_revert_with_a_reason_without_end_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_revert_with_a_huge_reason_is_reported_in_one_line(tmp_path: Path) -> None:
     # Error(string) of a million bytes: "no", a line feed, and zeros
     code = "6308c379a060e01b600052" + "6020600452" + "620f4240602452" + "626e6f0a60e81b604452" + "620f42846000fd"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]

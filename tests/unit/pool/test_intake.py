@@ -67,7 +67,7 @@ def test_arrivals_keep_their_order_whatever_their_size() -> None:
     assert [nonce for batch in desk.batches for nonce in batch] == list(range(20))
 
 
-def test_nobody_waits_for_what_was_submitted_later() -> None:
+def test_earlier_submissions_do_not_wait_for_later_ones() -> None:
     async def story() -> None:
         decoding = ThreadDecoding()
         intake = Intake(decoding, Desk().admit)

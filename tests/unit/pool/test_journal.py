@@ -187,7 +187,7 @@ def test_a_line_that_did_not_fit_on_the_disk_spoils_no_other(
     assert [entry.raw for entry in opened(path)[1]][-2:] == [b"\x02", b"\x03"]
 
 
-def test_a_new_file_that_has_not_reached_the_disk_does_not_take_the_place_of_the_old_one(tmp_path: Path) -> None:
+def test_a_new_file_that_is_not_on_disk_does_not_replace_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal, _ = opened(path)
     journal.append(lines([Entry(b"\x01", 1.0)]))

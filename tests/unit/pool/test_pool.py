@@ -120,7 +120,7 @@ def test_a_batch_is_answered_in_its_order(world: Callable[..., State]) -> None:
     told(story, Bench(world))
 
 
-def test_listeners_hear_of_a_batch_once(world: Callable[..., State]) -> None:
+def test_listeners_get_a_batch_once(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         await bench.add(legacy_transaction(A, 0), b"", legacy_transaction(B, 0))
         [event] = bench.events
@@ -204,7 +204,7 @@ def test_blobs_are_kept_as_long_as_their_transaction(world: Callable[..., State]
     told(story, Bench(world))
 
 
-def test_blobs_go_with_a_transaction_that_had_to_make_room(world: Callable[..., State]) -> None:
+def test_blobs_are_removed_with_an_evicted_transaction(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         raw = with_empty_blobs(A, 0, 1)
         await bench.add(raw, origin=Origin.REMOTE)
@@ -229,7 +229,7 @@ def test_the_next_nonce_follows_the_unbroken_run(world: Callable[..., State]) ->
     told(story, Bench(world))
 
 
-def test_counts_and_content_tell_pending_from_queued(world: Callable[..., State]) -> None:
+def test_counts_and_content_distinguish_pending_from_queued(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 2))
         await bench.add(legacy_transaction(B, 5), origin=Origin.REMOTE)
@@ -423,7 +423,7 @@ def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tm
     told(story, Bench(world, journal=Full(tmp_path / "journal")))
 
 
-def test_what_cannot_be_kept_takes_nobodys_place(world: Callable[..., State], tmp_path: Path) -> None:
+def test_a_transaction_that_cannot_be_stored_replaces_none(world: Callable[..., State], tmp_path: Path) -> None:
     class Filling(Journal):
         is_full = False
 

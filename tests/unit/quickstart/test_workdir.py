@@ -118,7 +118,7 @@ def test_one_that_was_not_finished_is_known_as_such(tmp_path: Path) -> None:
     assert not (tmp_path / UNFINISHED).exists()
 
 
-def test_one_that_was_not_begun_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+def test_a_network_that_was_not_started_leaves_no_files(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     (tmp_path / f".{UNFINISHED}.0123456789abcdef").write_text("{")
     prepare(tmp_path)
@@ -154,7 +154,7 @@ def test_a_foreign_directory_is_not_used(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
-def test_commands_that_people_are_told_name_the_directory_where_it_is_not_the_usual_one(
+def test_shown_commands_name_the_directory_if_it_is_not_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

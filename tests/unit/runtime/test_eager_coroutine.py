@@ -75,7 +75,7 @@ def test_errors_travel_both_ways() -> None:
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_one_that_nobody_waits_for_any_more_goes_without_a_word(is_closed: bool) -> None:
+def test_an_abandoned_coroutine_ends_without_a_warning(is_closed: bool) -> None:
     """The garbage collector closes related objects in any order."""
     ended: list[str] = []
 

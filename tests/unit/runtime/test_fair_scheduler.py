@@ -68,7 +68,7 @@ def test_little_before_much_before_those_who_keep_the_loop_busy() -> None:
     asyncio.run(main())
 
 
-def test_an_ordinary_request_passes_a_crowd() -> None:
+def test_an_ordinary_request_overtakes_many_busy_connections() -> None:
     async def main() -> None:
         scheduler, log = FairScheduler(), list[str]()
         for number in range(50):
@@ -85,7 +85,7 @@ def test_an_ordinary_request_passes_a_crowd() -> None:
     asyncio.run(main())
 
 
-def test_what_somebody_has_had_is_forgotten() -> None:
+def test_recorded_use_decays() -> None:
     share = Share()
     share.note(0.05, perf_counter() - 10)
     assert share.rank(100) == 1.0 + 100 * 1e-12, "a look again"
@@ -95,7 +95,7 @@ def test_what_somebody_has_had_is_forgotten() -> None:
     assert share.rank(100) > 2.0
 
 
-def test_time_without_the_processor_is_nobodys_fault() -> None:
+def test_time_without_a_processor_is_not_charged() -> None:
     async def main() -> None:
         scheduler, share = FairScheduler(), Share()
         begun = perf_counter()
@@ -153,7 +153,7 @@ def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
     asyncio.run(main())
 
 
-def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
+def test_a_step_ends_by_wall_time() -> None:
     """Most of it is spent reading sockets, which is not measured."""
 
     async def main() -> None:
@@ -167,7 +167,7 @@ def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
     asyncio.run(main())
 
 
-def test_nothing_is_scheduled_when_nobody_waits() -> None:
+def test_nothing_is_scheduled_without_waiting_work() -> None:
     async def main() -> None:
         scheduler = FairScheduler()
         scheduler.spend(0.001)
@@ -178,7 +178,7 @@ def test_nothing_is_scheduled_when_nobody_waits() -> None:
     asyncio.run(main())
 
 
-def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
+def test_during_block_priority_no_work_runs_and_new_work_waits() -> None:
     async def main() -> None:
         block_priority, log = BlockPriority(1e6), list[str]()
         scheduler = FairScheduler(turn_s=1e6, priority=block_priority)

@@ -37,7 +37,7 @@ def test_it_ends_without_a_word_while_modules_are_loaded(at: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_a_command_that_has_begun_hears_of_it() -> None:
+def test_a_running_command_gets_the_exception() -> None:
     done = pressed("ophion.gateway.process", "quickstart", "proxy", "--site=/nowhere")
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
@@ -70,7 +70,7 @@ assert came == [signal.SIGTERM] * 2
     assert done.returncode == 0, done.stderr
 
 
-def test_the_end_of_a_terminal_stops_whoever_was_not_started_to_outlive_it() -> None:
+def test_a_closed_terminal_stops_a_process_started_without_nohup() -> None:
     before = signal.getsignal(signal.SIGHUP)
     try:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -79,12 +79,12 @@ def test_what_is_no_answer_is_one_line(answer: bytes, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_nobody_there_is_one_line() -> None:
+def test_an_unreachable_node_gives_one_line() -> None:
     with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:1 cannot be reached: Connection refused$"):
         asyncio.run(JsonRpcEndpoint("http://127.0.0.1:1").connect())
 
 
-def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+def test_the_answer_to_an_interrupted_request_is_not_used_for_the_next_one() -> None:
     async def story() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"}")

@@ -31,7 +31,7 @@ def test_a_module_is_away_for_a_while_and_then_itself() -> None:
     assert hasattr(__import__(NAME), "rgb_to_hsv")
 
 
-def test_another_takes_its_place() -> None:
+def test_a_module_can_be_replaced() -> None:
     other = ModuleType(NAME)
     with left_out(NAME, other):
         assert __import__(NAME) is other
@@ -111,7 +111,7 @@ def test_threads_that_use_it_at_the_same_time_find_all_of_it(put_off: Path) -> N
     assert found == [(2, 1)] * 8
 
 
-def test_what_a_start_puts_off_is_whole_when_somebody_needs_it() -> None:
+def test_a_lazy_module_is_complete_at_first_use() -> None:
     code = (
         "import sys; from ophion.__main__ import _LATER; from ophion.runtime.lazy_imports import load_later;"
         "load_later(_LATER); from importlib import import_module;"

@@ -18,7 +18,7 @@ def file_of(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_file_of_usual_size_is_read(tmp_path: Path) -> None:
+def test_a_small_file_is_read(tmp_path: Path) -> None:
     assert content_of(file_of(tmp_path, b"x" * MAX_BYTES)) == b"x" * MAX_BYTES
 
 

@@ -6,7 +6,7 @@ from ophion.chainspec.dev import DEV_ACCOUNTS
 from ophion.wallet.keyring import Keyring
 
 
-def test_accounts_keep_their_order_and_strangers_have_no_key() -> None:
+def test_accounts_keep_their_order_and_unknown_accounts_have_no_key() -> None:
     keyring = Keyring(account.private_key for account in DEV_ACCOUNTS)
     assert keyring.addresses == [account.address for account in DEV_ACCOUNTS]
     key = keyring.get(DEV_ACCOUNTS[3].address)

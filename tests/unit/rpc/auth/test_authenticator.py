@@ -115,7 +115,7 @@ def test_a_token_opens_what_it_permits(service: MethodAccess) -> None:
         assert result(service.post(token)) == "0x20"
 
 
-def test_whoever_shows_no_good_token_gives_way_before_anybody_else(service: MethodAccess) -> None:
+def test_connections_without_a_valid_token_are_evicted_first(service: MethodAccess) -> None:
     newcomer = service.connection.idleness()
     assert service.post(service.token("eth:blockNumber"))[0] == 200
     user = service.connection.idleness()
@@ -275,7 +275,7 @@ def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(ser
     assert service.post(token) == (401, REFUSAL)
 
 
-def test_a_forged_token_is_not_told_which_methods_there_are(service: MethodAccess) -> None:
+def test_a_forged_token_does_not_reveal_which_methods_exist(service: MethodAccess) -> None:
     for name in (b"eth_blockNumber", b"eth_nothing", b"admin_peers", b"x"):
         body = b'{"jsonrpc":"2.0","id":7,"method":"%b","params":[]}' % name
         assert service.post(b"Bearer x", body) == (401, REFUSAL)
@@ -292,7 +292,7 @@ def test_a_clock_that_was_set_is_noticed(service: MethodAccess) -> None:
     assert service.post(token) == (401, REFUSAL)
 
 
-def test_a_session_that_made_room_still_serves_and_still_ends(service: MethodAccess) -> None:
+def test_an_evicted_session_still_serves_and_still_ends(service: MethodAccess) -> None:
     token = service.token("eth:*")
     for _ in range(2):
         assert result(service.post(token)) == "0x20"

@@ -86,7 +86,7 @@ def test_the_right_password_finds_its_user() -> None:
         ("Ali", "open sesame"),
     ],
 )
-def test_everything_else_finds_nobody(name: str, password: str) -> None:
+def test_other_input_matches_no_user(name: str, password: str) -> None:
     assert checked_user(KNOWN, name, password) is None
 
 

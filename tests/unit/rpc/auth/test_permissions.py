@@ -44,7 +44,7 @@ def test_a_method_without_permission_is_unauthorized() -> None:
     assert refusal(permitted_table(TABLE, ())["eth_blockNumber"]) == -40100
 
 
-def test_an_exempt_method_is_open_to_everybody() -> None:
+def test_an_exempt_method_needs_no_token() -> None:
     assert permitted_table(TABLE, (), ["eth_blockNumber"])["eth_blockNumber"] is TABLE["eth_blockNumber"]
 
 

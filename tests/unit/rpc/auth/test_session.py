@@ -110,7 +110,7 @@ def test_a_session_that_begins_too_late_never_begins() -> None:
     assert not time.timers
 
 
-def test_whoever_left_is_not_told() -> None:
+def test_a_connection_that_left_is_not_notified() -> None:
     time, user = Time(), User()
     one = session(time)
     one.join(user)
@@ -142,7 +142,7 @@ def test_the_end_comes_by_itself_on_a_real_loop() -> None:
     asyncio.run(asyncio.wait_for(story(), 10))
 
 
-def test_a_stranger_has_nothing_that_could_end() -> None:
+def test_a_session_without_a_token_never_ends() -> None:
     user, one = User(), UnauthenticatedSession(refuse)
     one.join(user)
     one.leave(user)

@@ -85,7 +85,7 @@ def test_what_a_callee_gets_is_not_a_cost_of_the_call(dev: Interface) -> None:
     assert [row["op"] for row in inner] == ["JUMPDEST", "STOP"]
 
 
-def test_a_call_to_nobody_shows_one_row_and_a_precompile_none(dev: Interface) -> None:
+def test_a_call_to_an_empty_account_shows_one_row_and_a_precompile_none(dev: Interface) -> None:
     nobody = trace(dev, {FIRST: CALLS_SECOND + STOPS})
     assert ops(nobody)[-3:] == ["CALL", "STOP", "STOP"]
     identity = "6000600060006000600060045af1" + STOPS

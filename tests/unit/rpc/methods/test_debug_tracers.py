@@ -114,7 +114,7 @@ def test_a_delegate_call_shows_the_value_of_its_caller_and_a_static_call_none(no
     assert static["error"] == "write protection"
 
 
-def test_calls_that_are_refused_at_the_door_are_listed_and_cost_nothing(node: Interface) -> None:
+def test_rejected_calls_are_listed_and_cost_nothing(node: Interface) -> None:
     code = call(STORES, 9, "61ffff") + create("00", 9) + create("00", 9, salt=1) + STOP
     frames = trace(node, code, "callTracer")["calls"]
     assert [frame["type"] for frame in frames] == ["CALL", "CREATE", "CREATE2"]

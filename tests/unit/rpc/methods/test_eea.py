@@ -179,7 +179,7 @@ def test_a_private_transaction_of_16_mib_is_refused(private: PrivateInterface) -
     assert private.node.chain.store.rows("payloads", b"", b"", 1) == []
 
 
-def test_a_signature_that_gives_nobody(private: PrivateInterface) -> None:
+def test_a_signature_without_signer(private: PrivateInterface) -> None:
     raw = bytearray.fromhex(private.signed()[2:])
     found = decode_private_transaction(bytes(raw))
     at = bytes(raw).index(found.signature[1].to_bytes(32, "big"))

@@ -51,7 +51,7 @@ def test_each_refusal_has_its_code(dev: Interface) -> None:
     assert send(dev, legacy_transaction(key, 0))["error"] == {"code": -32001, "message": "Nonce too low"}
 
 
-def test_known_and_underpriced_transactions_are_told_apart(dev: Interface) -> None:
+def test_known_and_underpriced_transactions_have_different_errors(dev: Interface) -> None:
     key = DEV_KEYS[1]
     raw = legacy_transaction(key, 5, gas_price=10**9)
     assert "result" in send(dev, raw)
@@ -223,12 +223,12 @@ def at_once(dev: Interface, body: bytes) -> bool:
     return dev.run(handle())
 
 
-def test_a_usual_call_is_answered_at_once(dev: Interface) -> None:
+def test_a_plain_call_is_answered_at_once(dev: Interface) -> None:
     body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b","data":"0x"},"latest"]}' % (b"99" * 20)
     assert at_once(dev, body)
 
 
-def test_a_light_call_out_of_the_usual_is_answered_at_once_the_second_time(dev: Interface) -> None:
+def test_a_light_call_with_further_members_is_answered_at_once_the_second_time(dev: Interface) -> None:
     body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b","value":"0x0"},"latest"]}' % (b"99" * 20)
     dev.message(body)
     assert at_once(dev, body)

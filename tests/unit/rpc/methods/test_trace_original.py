@@ -238,7 +238,7 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
     assert (root["result"]["code"], "output" in root["result"]) == ("0x00", False)
 
 
-def test_a_creation_refused_at_the_door_takes_the_end_of_its_creator(istanbul: Interface) -> None:
+def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
     """It runs no code, so the next RETURN closes its entry, and the creator's entry stays open."""
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
@@ -330,7 +330,7 @@ def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> 
     assert [one["cost"] for one in hidden["ops"]] == [POP, 0]
 
 
-def test_a_call_refused_at_the_door_shows_its_caller(istanbul: Interface) -> None:
+def test_a_rejected_call_shows_its_caller(istanbul: Interface) -> None:
     refused = machine(istanbul, OVERDRAWS)["ops"][7]
     assert refused["sub"] == {"code": "0x" + CONTRACTS[OVERDRAWS], "ops": []}
     assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the stipend is returned
@@ -340,7 +340,7 @@ def test_a_call_refused_at_the_door_shows_its_caller(istanbul: Interface) -> Non
 # --- replays, filters, rewards -------------------------------------------------------------------
 
 
-def test_a_replay_tells_why_it_reverted(cancun: Interface) -> None:
+def test_a_replay_shows_why_it_reverted(cancun: Interface) -> None:
     raws = [
         legacy_transaction(DEV_KEYS[0], 0, to=None, gas=GAS, data=bytes.fromhex("60206000fd")),
         legacy_transaction(DEV_KEYS[0], 1, to=bytes.fromhex(at(INVALID)[2:]), gas=GAS),

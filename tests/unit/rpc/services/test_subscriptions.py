@@ -87,7 +87,7 @@ def test_new_heads_come_as_blocks_with_hashes_or_transactions(dev: Interface) ->
     tell(dev, story)
 
 
-def test_heads_are_told_in_the_step_in_which_the_head_moves_and_once(dev: Interface) -> None:
+def test_heads_are_sent_once_in_the_step_of_the_new_head(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         subscriptions.subscribe(listener, "newHeads", None)
         heard = list[int]()
@@ -186,7 +186,7 @@ def test_a_reorganisation_gives_every_block_of_the_new_branch(dev: Interface) ->
     tell(dev, story)
 
 
-def test_a_connection_that_is_gone_hears_nothing_more(dev: Interface) -> None:
+def test_a_closed_connection_gets_no_notifications(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         subscriptions.subscribe(listener, "newHeads", None)
         subscriptions.drop(listener)
@@ -260,7 +260,7 @@ def test_one_client_has_a_share_of_all_bytes_whatever_its_connections(dev: Inter
     tell(dev, story)
 
 
-def test_many_subscribers_are_told_in_portions(dev: Interface) -> None:
+def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         turns: set[int] = set()
         listeners = [Listener() for _ in range(1000)]

@@ -91,7 +91,7 @@ def test_who_finishes_the_handshake_talks_to_the_protocol(run: Run, tmp_path: Pa
 
 
 @RUN
-def test_the_oldest_handshake_gives_way_and_honest_clients_are_served(run: Run, tmp_path: Path) -> None:
+def test_the_oldest_handshake_is_dropped_and_honest_clients_are_served(run: Run, tmp_path: Path) -> None:
     async def story() -> None:
         service, before = Service(tmp_path), Echo.made
         await service.listen()
@@ -180,7 +180,7 @@ def test_the_beginning_of_a_hello_is_recognised_however_little_has_come() -> Non
 
 
 @RUN
-def test_openssl_never_hears_of_what_is_no_handshake(run: Run, tmp_path: Path) -> None:
+def test_openssl_is_not_called_for_invalid_first_bytes(run: Run, tmp_path: Path) -> None:
     async def story() -> None:
         service = Service(tmp_path, 32)
         await service.listen()
@@ -214,7 +214,7 @@ def test_who_comes_byte_by_byte_is_served(run: Run, tmp_path: Path) -> None:
 
 
 @RUN
-def test_a_crowd_that_says_hello_at_the_same_moment_comes_in_some_at_a_time(run: Run, tmp_path: Path) -> None:
+def test_many_simultaneous_handshakes_start_a_few_at_a_time(run: Run, tmp_path: Path) -> None:
     crowd = 64
 
     async def story() -> None:
@@ -239,7 +239,7 @@ def test_a_crowd_that_says_hello_at_the_same_moment_comes_in_some_at_a_time(run:
 
 
 @RUN
-def test_who_has_gone_takes_nobodys_turn(run: Run, tmp_path: Path) -> None:
+def test_a_disconnected_client_uses_no_time_slice(run: Run, tmp_path: Path) -> None:
     async def story() -> None:
         service = Service(tmp_path, 64)
         await service.listen()
@@ -289,7 +289,7 @@ def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -
         gc.enable()
 
 
-def test_who_stands_in_line_does_not_give_way_to_who_comes_later(tmp_path: Path) -> None:
+def test_a_queued_handshake_is_not_dropped_for_a_later_one(tmp_path: Path) -> None:
     """More honest clients than pending handshakes are allowed: queued ones wait for the node and do not count."""
     crowd = 90
 

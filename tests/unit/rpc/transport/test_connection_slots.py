@@ -24,7 +24,7 @@ def filled(*idle: float) -> tuple[ConnectionSlots[SlotHolder], list[SlotHolder]]
     return places, guests
 
 
-def test_the_idlest_gives_way() -> None:
+def test_the_idlest_is_evicted() -> None:
     places, guests = filled(3, 60, 0, 59)
     assert places.admit(SlotHolder(WITHOUT_REQUEST))
     assert [guest.is_gone for guest in guests] == [False, True, False, False]
@@ -49,7 +49,7 @@ def test_of_equals_the_oldest_goes() -> None:
     assert [guest.is_gone for guest in guests] == [True, False, False]
 
 
-def test_nobody_who_waits_is_sent_away() -> None:
+def test_a_waiting_client_is_not_evicted() -> None:
     places, guests = filled(BUSY, BUSY)
     assert not places.admit(SlotHolder(0))
     assert not any(guest.is_gone for guest in guests)
@@ -67,7 +67,7 @@ def test_a_chosen_one_that_woke_up_stays() -> None:
     assert sum(guest.is_gone for guest in guests) == 11
 
 
-def test_a_place_is_free_again_when_somebody_leaves() -> None:
+def test_a_slot_is_free_again_after_a_connection_closes() -> None:
     places, guests = filled(0, 0)
     places.leave(guests[0])
     places.leave(guests[0])

@@ -40,7 +40,7 @@ def test_others_come_first() -> None:
     asyncio.run(main())
 
 
-def test_of_a_crowd_some_are_read_from_in_each_turn_of_the_loop() -> None:
+def test_few_of_many_closing_connections_are_read_in_each_step() -> None:
     """Resuming a read costs nothing at first, but causes work later, so its cost is charged in advance."""
 
     async def main() -> None:

@@ -29,7 +29,7 @@ class Office:
         return sorted(index for index, _ in self.arrived)
 
 
-def test_everybody_but_the_sender_hears_a_message_within_the_delay_of_the_link() -> None:
+def test_all_other_members_receive_a_message_within_the_link_delay() -> None:
     office = Office()
     office.mail.link = LinkQuality(0.5, 1.5)
     assert office.send() == [1, 2, 3]

@@ -141,7 +141,7 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
     run(story)
 
 
-def test_heads_that_ask_for_gzip_are_told_from_those_that_do_not() -> None:
+def test_heads_with_and_without_gzip_are_distinguished() -> None:
     """On one connection with known and unknown heads, only answers to heads that accept gzip are compressed."""
     ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
 
@@ -534,7 +534,7 @@ def test_an_upgrade_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(("version", "connection"), [(b"1.1", b"close, Upgrade"), (b"1.0", b"Upgrade")])
-def test_whoever_wants_an_upgrade_or_the_end_gets_the_end(version: bytes, connection: bytes) -> None:
+def test_an_upgrade_or_close_request_closes_the_connection(version: bytes, connection: bytes) -> None:
     def story(client: Client, context: Context) -> None:
         answer = client.send(post(BLOCK_NUMBER, b"Connection: " + connection, b"Upgrade: h2c", version=version))
         assert only(answer)[1]["connection"] == "close"
@@ -555,7 +555,7 @@ def test_other_paths_go_to_the_application() -> None:
     run(story)
 
 
-def test_a_connection_too_many_is_told_so_and_closed() -> None:
+def test_a_connection_above_the_limit_gets_503_and_is_closed() -> None:
     def story(client: Client, context: Context) -> None:
         assert client.transport.is_closed
         status, _, body = only(client.transport.take())
@@ -643,7 +643,7 @@ def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_
 
 
 @pytest.mark.parametrize("unread", [0, 1])
-def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread: int) -> None:
+def test_an_evicted_connection_is_closed_gracefully_only_without_unread_input(unread: int) -> None:
     def story(client: Client, context: Context) -> None:
         client.post()
         client.transport.unread = unread
@@ -779,7 +779,7 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
     run(story)
 
 
-def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
+def test_incomplete_bodies_are_evicted_with_503() -> None:
     shared = SharedResources(Budget(1_000_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
@@ -798,7 +798,7 @@ def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
     run(story, shared=shared)
 
 
-def test_a_refused_body_is_told_when_to_come_back() -> None:
+def test_a_refused_body_has_a_retry_time() -> None:
     async def story(client: Client, context: Context) -> None:
         status, headers, _ = only(await client.sent(post(b" " * 200_000)[:-100]))
         assert (status, headers["retry-after"]) == (503, "1")
@@ -882,7 +882,7 @@ def test_a_client_that_goes_on_sending_after_its_refusal_is_cut_off_somewhen() -
     run(story)
 
 
-def test_whoever_takes_nothing_gives_way_before_whoever_has_just_asked() -> None:
+def test_clients_that_do_not_read_are_evicted_before_active_ones() -> None:
     def story(client: Client, context: Context) -> None:
         client.post()
         asking = client.connection.idleness()

@@ -134,7 +134,7 @@ def test_what_is_ready_waits_for_what_was_asked_before() -> None:
     run(story)
 
 
-def test_there_is_room_for_many_small_requests_or_one_large() -> None:
+def test_many_small_requests_or_one_large_may_be_open() -> None:
     async def story(client: Client) -> None:
         for _ in range(31):
             client.answers.add(pending(), size=100)
@@ -177,7 +177,7 @@ def test_clients_that_know_no_chunks_get_it_in_one_piece_or_an_error() -> None:
     run(story)
 
 
-def test_nobody_works_for_a_client_that_is_gone() -> None:
+def test_work_for_a_disconnected_client_is_cancelled() -> None:
     async def story(client: Client) -> None:
         given_up: list[str] = []
         client.answers.add(Pending(lambda: given_up.append("first")))
@@ -254,7 +254,7 @@ def test_what_is_ready_in_one_turn_is_one_record() -> None:
     asyncio.run(main())
 
 
-def test_whoever_asks_for_a_head_gets_no_body() -> None:
+def test_a_head_request_gets_no_body() -> None:
     async def test(client: Client) -> None:
         later = pending()
         for result in (b"[1]", Answer(200, (b"[1", b"]")), Response(404, (b"[1]",)), later):

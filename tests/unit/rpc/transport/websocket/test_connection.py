@@ -188,7 +188,7 @@ def test_a_host_that_is_not_listed_is_refused() -> None:
     run(story)
 
 
-def test_plain_http_is_told_so() -> None:
+def test_plain_http_gets_an_error() -> None:
     def story(client: Client, context: Context) -> None:
         client.server.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
         assert client.transport.written.startswith(b"HTTP/1.1 400 Bad Request\r\n")
@@ -253,7 +253,7 @@ def test_a_client_that_does_not_read_its_notifications_is_cut_off() -> None:
     run(story, max_unread_bytes=1000)
 
 
-def test_a_client_that_is_cut_off_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_evicted_client_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = 1001
@@ -281,7 +281,7 @@ def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_
 
 
 @pytest.mark.parametrize("unread", [0, 1])
-def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread: int) -> None:
+def test_an_evicted_connection_is_closed_gracefully_only_without_unread_input(unread: int) -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = unread
@@ -548,7 +548,7 @@ class FloodGuard:
 
 
 @pytest.mark.parametrize("has_many_waiting", [False, True])
-def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(has_many_waiting: bool) -> None:
+def test_with_many_waiting_a_long_message_waits_for_its_time_slice(has_many_waiting: bool) -> None:
     scheduler = FairScheduler(turn_s=1e6)
 
     async def story(client: Client, context: Context) -> None:
