@@ -42,7 +42,7 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
 
 
 def load_or_create_key(path: Path, entropy: Entropy | None = None) -> tuple[PrivateKey, bool]:
-    """Load the key from a file; create it if the file is missing. The second value tells whether the key is new."""
+    """Load the key from a file; create it if the file is missing. The second value is True for a new key."""
     # a dangling link means a key on an unmounted disk, so no new key is created
     if path.exists() or path.is_symlink():
         return load_key(path), False

@@ -55,7 +55,7 @@ class _Finder:
 
 
 class _Loader:
-    """Creates modules that load themselves later, with the original loader."""
+    """Creates modules that load themselves later, with their own loader."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader

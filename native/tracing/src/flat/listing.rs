@@ -93,7 +93,7 @@ impl Listing<'_> {
             CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // the value is the caller's until an event of the callee changes it
+                // starts with the caller's value, which an event of the callee changes later
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {

@@ -381,7 +381,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // code of the topmost frame: the callee's, if it has any
+            // the callee is the topmost frame if it has code, else the current one
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
