@@ -208,7 +208,7 @@ async def drip(writer: asyncio.StreamWriter, frame: bytes) -> None:
 
 async def endless_zeros(target: Target) -> None:
     """Messages that decompress to zeros only."""
-    # messages just below the limit are dropped unread, hundreds of them before the peer is disconnected
+    # the node drops messages just below the limit unread, and disconnects the peer after some hundred
     for size in (2**24 - 1, 2**20, 10 * 2**20)[: 2 if target.scale < 1 else 3]:
         async with joined(target.enode) as peer:
             with contextlib.suppress(ConnectionError):
