@@ -19,9 +19,7 @@ class Batches(Generic[A, B]):
     """Batches jobs of one kind and runs them in a lane."""
 
     def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
-        """Create the batches. `work` returns one result per job. If a result is an exception, the caller of that job
-        gets it.
-        """
+        """Create the batches. `work` returns one result per job; a result that is an exception is raised."""
         self._lane = lane
         self._work = work
         self._most = most

@@ -35,9 +35,7 @@ LAST: Final = 9.0
 _HALF_S: Final = 1.0
 """Half-life of the recorded time of a connection."""
 _MARK_S: Final = 0.002
-"""Maximum age of a reading of the thread's CPU clock. Each reading is a system call and takes half as long as a
-request.
-"""
+"""Maximum age of a reading of the thread's CPU clock, because each reading takes half as long as a request."""
 
 
 class Worker(Protocol):
@@ -121,8 +119,7 @@ class FairScheduler:
     def end(self, begun: float, share: Share) -> None:
         """Record work that a connection has finished.
 
-        The recorded time is at most the CPU time of this thread since the last reading, because other processes may
-        have run.
+        The time is at most the CPU time of this thread since the last reading, because other processes may have run.
         """
         now = perf_counter()
         spent_s = now - begun

@@ -47,8 +47,7 @@ def processor_s(*pids: int) -> float:
 def is_alive(pid: int) -> bool:
     """Return whether a process still holds files and ports, unlike a zombie (Linux).
 
-    A killed process looks like a zombie as soon as its main thread has ended, while other threads still hold files and
-    ports.
+    A killed process looks like a zombie once its main thread has ended, while other threads still hold its files.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

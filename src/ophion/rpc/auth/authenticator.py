@@ -59,9 +59,7 @@ class Authenticator:
         reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a request with this header. Without a token, the session refuses all but exempt
-        methods.
-        """
+        """Return the session of a request with this header. Without a token, it refuses all but exempt methods."""
         if authorization is None or not _has_token(authorization):
             return self._no_token
         known = self._sessions.get(authorization)

@@ -161,8 +161,8 @@ class Filters:
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
 
-        At a limit, the filter that was idle longest is evicted: one of this client, or of all clients. Raises
-        `RpcError` if that filter is in use.
+        At a limit, evicts the filter that was idle longest, of this or of any client. Raises `RpcError` if it is in
+        use.
         """
         self._expire()
         log_query = query or LogQuery()

@@ -16,10 +16,7 @@ export const live = {
   /** "starting", "live", "polling" or "silent" */
   state: "starting",
   head: null,
-  /**
-   * The newest blocks, newest first: number, hash, timestamp, arrived, miner, txs (null: not requested), gasUsed,
-   * gasLimit.
-   */
+  /** Newest blocks first: number, hash, timestamp, arrived, miner, txs (null: not requested), gasUsed, gasLimit. */
   blocks: [],
   /** Activity by interval: from, to (seconds), blocks, txs, gas. */
   spans: [],
