@@ -89,7 +89,7 @@ def make_chain(folder: Path, blocks: int, count: int) -> None:
     async def story(node: TestCore) -> None:
         node.mining.start()
         sealing = asyncio.create_task(node.mining.run(lambda: None))
-        await asyncio.sleep(0.5)  # from now on, half-way between two blocks
+        await asyncio.sleep(0.5)  # so that requests arrive half-way between two blocks
         for number in range(1, blocks + 1):
             await node.send(*(next(source) for _ in range(count)))
             await asyncio.sleep(1)

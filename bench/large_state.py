@@ -117,17 +117,17 @@ def main() -> None:
     ):
         (node,) = network.nodes
 
-        def told(what: str) -> None:
+        def report(what: str) -> None:
             found = asyncio.run(measure(node, "ibft2", chosen.rate, chosen.seconds))
             print(json.dumps({"state": what, "anonymous_mb": anonymous_mb(node), **found}), flush=True)
 
-        told("empty")
+        report("empty")
         took = fill(node, chosen.accounts, chosen.slots)
         size = sum(one.stat().st_blocks * 512 for one in network.data_path(0).rglob("*") if one.is_file())
         print(json.dumps({"filled_s": round(took), "disk_mb": size >> 20, "anonymous_mb": anonymous_mb(node)}))
-        told("large")
+        report("large")
         print(json.dumps({"restart_s": [round(restart(node), 3) for _ in range(5)]}), flush=True)
-        told("large, after a restart")
+        report("large, after a restart")
 
 
 if __name__ == "__main__":

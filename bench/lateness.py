@@ -98,8 +98,8 @@ async def heads(port: int, found: list[tuple[float, int, int]]) -> None:
         await socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]}))
         await socket.recv()
         while True:
-            told = json.loads(await socket.recv())["params"]["result"]
-            found.append((time.time(), int(told["timestamp"], 16), int(told["number"], 16)))
+            head = json.loads(await socket.recv())["params"]["result"]
+            found.append((time.time(), int(head["timestamp"], 16), int(head["number"], 16)))
 
 
 async def measure(node: NodeProcess, engine: str, rate: float, seconds: float) -> dict[str, object]:

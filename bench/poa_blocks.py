@@ -161,13 +161,13 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
         nonlocal sent
         client = await Client.to(port)
         for body in todo:
-            await has_room.wait()
+            await has_capacity.wait()
             await client.post(body)
             sent += 1
 
-    has_room = asyncio.Event()
-    has_room.set()
-    # the dev network has no schedule
+    has_capacity = asyncio.Event()
+    has_capacity.set()
+    # blocks of the dev network have no schedule
     late: list[float] = [] if is_dev else found.loaded
     watching = asyncio.ensure_future(watch(port, late, None))
     began, done = time.perf_counter(), 0
@@ -176,9 +176,9 @@ async def load(port: int, bodies: list[bytes], seconds: int, found: Figures, is_
         await asyncio.sleep(min(left, 0.1))
         done = await mined()
         if sent - done > MAX_WAITING:
-            has_room.clear()
+            has_capacity.clear()
         else:
-            has_room.set()
+            has_capacity.set()
         if all(task.done() for task in posting):
             raise SystemExit(f"{len(bodies)} transactions were not enough: raise MAX_RATE")
     found.rate = done / (time.perf_counter() - began)

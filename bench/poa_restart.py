@@ -42,10 +42,10 @@ def main() -> None:
 def measure(engine: str, folder: Path, blocks: int) -> float:
     genesis = parse_genesis(json.dumps(authority_genesis(engine)))
     grow(genesis, folder, blocks)
-    gc.collect()  # only then do nodes release their databases
+    gc.collect()  # nodes release their databases only when they are collected
     with open_core(folder, NodeConfig(), genesis) as node:
         assert node.queries.head_number >= blocks
-        # the engine of the node has already read the headers while the node was built
+        # a new engine, because the node's engine has already read the headers
         fresh = engine_for(genesis.spec)
         began = time.perf_counter()
         fresh.members(node.chain.head, node.chain)

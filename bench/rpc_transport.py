@@ -90,7 +90,7 @@ class Sink(asyncio.Transport):
 
 def policy(dispatcher: Dispatcher) -> HttpPolicy:
     hosts, origins = HostList(["localhost", "127.0.0.1"]), OriginList([])
-    turns = FairScheduler(turn_s=math.inf)  # the event loop does not run while requests are processed here
+    scheduler = FairScheduler(turn_s=math.inf)  # no time limit, because the event loop does not run here
     return HttpPolicy(
         Service(dispatcher),
         hosts,
@@ -99,7 +99,7 @@ def policy(dispatcher: Dispatcher) -> HttpPolicy:
         PlainHeads(),
         lambda opened: True,
         lambda closed: None,
-        shared=SharedResources(turns=turns),
+        shared=SharedResources(scheduler=scheduler),
     )
 
 

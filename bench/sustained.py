@@ -124,7 +124,7 @@ class Client:
             self._connection.request("POST", "/", body, {"Content-Type": "application/json"})
             answer = json.loads(self._connection.getresponse().read())
         except OSError:
-            self._connection.close()  # the next request opens it again
+            self._connection.close()  # the next request opens the connection again
             raise
         if "error" in answer:
             raise RpcFailure(answer["error"])

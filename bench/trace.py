@@ -196,7 +196,7 @@ def ours(steps: int, transactions: int, rounds: int) -> None:
             hashes = [client.rpc("eth_sendRawTransaction", "0x" + raw.hex()) for raw in raws]
             client.rpc("miner_start")
             client.receipt(hashes[-1])
-            # a block holds at most one second of work, so there may be several
+            # a block holds at most one second of work, so the transactions may be in several blocks
             blocks = (client.receipt(hash)["blockNumber"] for hash in hashes[:: max(1, transactions // 20)])
             counts = {block: int(client.rpc("eth_getBlockTransactionCountByNumber", block), 16) for block in blocks}
             block = max(counts, key=lambda one: counts[one])

@@ -80,11 +80,11 @@ def answers(work: Path, seconds: float, *options: str) -> tuple[list[float], int
             took.append((time.perf_counter() - now) * 1000)
             time.sleep(0.002)
         writer.join()
-        told = node.rpc("debug_metrics").get("pruner")
-    if told is None:
+        pruner = node.rpc("debug_metrics").get("pruner")
+    if pruner is None:
         return took, sent, "nothing"
-    state = "still at it" if told["running"] else "ended before"
-    return took, sent, f"{told['states_dropped_total']:.0f} states, {told['swept_nodes_total']:.0f} nodes ({state})"
+    state = "still running" if pruner["running"] else "ended before"
+    return took, sent, f"{pruner['states_dropped_total']:.0f} states, {pruner['swept_nodes_total']:.0f} nodes ({state})"
 
 
 def main() -> None:

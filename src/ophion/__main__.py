@@ -16,7 +16,7 @@ def main() -> int:
     end_at_once()
     while_starting()
     load_later(_LATER)
-    # if installed, msgspec would import it for features that the standard library has too
+    # if it is installed, msgspec imports it, although the standard library has the same features
     with left_out("typing_extensions"):
         import msgspec  # noqa: F401
     try:

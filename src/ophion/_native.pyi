@@ -82,7 +82,7 @@ class SealedRecord:
     """Whether the group id is that of the legacy group of its members."""
     opens: bool
     agrees: bool
-    """Whether the payload opens. If it is a private transaction, it must name this sender and group."""
+    """Whether the payload opens and, if it is a private transaction, names this sender and group."""
     gas_limit: int | None
     """Gas limit of the private transaction; None when the payload does not open or is something else."""
 

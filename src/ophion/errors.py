@@ -114,9 +114,7 @@ class InvalidBlock(OphionError):
         super().__init__(self._sentence())
 
     def at(self, number: int, hash: bytes) -> InvalidBlock:
-        """Return the same error with the number and hash of its block. An error that has them already is returned as it
-        is.
-        """
+        """Return the same error with the number and hash of its block, if it has none yet."""
         return type(self)(
             self.rule,
             self.got,

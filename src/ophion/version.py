@@ -9,9 +9,7 @@ from ophion import __version__
 
 
 def client_version(identity: str | None = None) -> str:
-    """Return `ophion[/<identity>]/v<version>/<os>-<machine>/python<version>`, for `--version`, web3_clientVersion and
-    Hello.
-    """
+    """Return `ophion[/<identity>]/v<version>/<os>-<machine>/python<version>`, as in web3_clientVersion and Hello."""
     machine = f"{platform.system()}-{platform.machine()}".lower().replace(" ", "-")
     name = f"ophion/{identity}" if identity else "ophion"
     return f"{name}/v{__version__}/{machine}/python{sys.version_info.major}.{sys.version_info.minor}"

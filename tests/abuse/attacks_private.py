@@ -64,7 +64,7 @@ async def polled(target: Target, name: str, marker: str) -> Any:
     raise Unanswered(f"{name}: no result")
 
 
-class Stranger:
+class UnknownEnclave:
     """An attacker with made-up enclave keys, and an account that sends markers."""
 
     def __init__(self, target: Target, victim: bytes) -> None:
@@ -156,10 +156,10 @@ def tell(figures: str) -> None:
     sys.stdout.write(figures + "\n")
 
 
-async def sides(target: Target) -> tuple[Stranger, Member]:
+async def sides(target: Target) -> tuple[UnknownEnclave, Member]:
     status: dict[str, Any] = await ask(target, "priv_status")
     key = b64decode(status["keys"][0])
-    return Stranger(target, key), Member(target, key)
+    return UnknownEnclave(target, key), Member(target, key)
 
 
 async def gas(target: Target) -> None:
@@ -249,7 +249,7 @@ async def tenants(target: Target) -> None:
     differing = []
     for name, params in REQUESTS.items():
         if name in ("priv_explain", "eea_sendRawTransaction", "priv_distributeRawTransaction"):
-            continue  # the unit test covers markers without a payload and signing
+            continue  # a unit test covers markers without a payload, and signing
         answers = [await asked_as(target, other, name, *params(NO_SIGNER, about)) for about in (seen, unseen)]
         if answers[0] != answers[1]:
             differing.append(f"{name}: {answers}")

@@ -41,7 +41,7 @@ def test_a_node_stands(name: str, stage: abuse.Stage) -> None:
     assert row.failures == []
 
 
-def test_the_verdict_names_each_attack_that_broke_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verdict_names_each_attack_that_exceeded_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     good = abuse.Row("nested", 3.0, Seen(300, 0, 0.1, 1.0, 0.01, 0.02, 0.0, 0.0, 512, 60), 50, 60, 10.0)
     slow = abuse.Row("proofs", 3.0, Seen(300, 1, 0.101, 1.01, 0.01, 0.02, 0.0, 0.0, 513, 61), 50, 61, 10.0)
     for row in (good, slow):

@@ -126,7 +126,7 @@ def test_blocks_appear_without_reloading(page: Browser, node: NodeProcess) -> No
     page.reads("1 ether")
     cards = "[...document.querySelectorAll('.card')]"
     latest = f"{cards}.find((one) => one.querySelector('h2')?.textContent === 'Latest transactions')"
-    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")  # from several blocks with one transaction each
+    page.until(f"{latest}.querySelectorAll('tbody tr').length >= 3")  # one from each of several blocks
     page.go("#/blocks")
     send(node, "0x" + "22" * 20)
     page.until(f"document.querySelector('#main tbody a').textContent === '{number + 1}'")
@@ -156,7 +156,7 @@ def test_a_transaction_is_explained(page: Browser, node: NodeProcess) -> None:
     text = page.reads("Reverted", "Calls", "CALL", "State changes", "nonce")
     assert "Function has been reverted." in text
     assert "No known ABI has this function" in text
-    # an ABI that is dropped onto the page is used at once and stored
+    # an ABI dropped onto the page is used at once and stored
     artifact = {"contractName": "Reverts", "abi": data_of("revert")["abi"], "address": address}
     page.value(
         "(() => { const files = new DataTransfer();"
@@ -246,7 +246,7 @@ def test_every_method_has_a_form(page: Browser, node: NodeProcess) -> None:
         assert fields == len(one["params"]), one["name"]
 
 
-def test_a_method_is_called_and_told_in_other_languages(page: Browser, node: NodeProcess) -> None:
+def test_a_method_is_called_and_shown_in_other_languages(page: Browser, node: NodeProcess) -> None:
     page.go("#/playground/eth_getBalance")
     account = "0x" + DEV_KEYS[0].address.hex()
     fill = (

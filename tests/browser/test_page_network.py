@@ -191,7 +191,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("4 of 5", "validator2 is offline: the node is not running.")
     page.until("document.querySelector('.network .node.down text')?.textContent === 'validator2'")
     assert page.value("document.getElementById('live').dataset.state") == "live"
-    # the page may have sent a request when the node stopped, which the browser logs; later it sends none
+    # the page may have sent a request while the node stopped; the browser logs it as an error
     page.complaints[:] = [one for one in page.complaints if "502" not in one or "/validator2/" not in one]
     page.go("#/consensus")
     page.reads("offline")
@@ -203,7 +203,7 @@ def test_a_node_that_is_down(page: Browser, network: TestNetwork, base: str) -> 
     page.reads("5 of 5")
 
 
-def test_the_node_of_the_page_goes_and_comes_back(base: str, browser: Browser, network: TestNetwork) -> None:
+def test_the_page_recovers_when_its_node_restarts(base: str, browser: Browser, network: TestNetwork) -> None:
     """Requests fail while the node is down, which browsers log. The page shows it and then continues."""
     browser.look()
     browser.open(base, "document.getElementById('live')?.dataset.state === 'live'")

@@ -185,7 +185,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
     assert theirs.get("delegated", ours["delegated"]) == ours["delegated"]
 
 
-def test_the_words_of_the_original_are_not_recognised(tmp_path: Path) -> None:
+def test_pantheon_error_texts_are_not_recognised(tmp_path: Path) -> None:
     """With the texts of Pantheon 1.2, the libraries do not recognise the errors. That is why the option exists."""
     said = told("viem-errors.mjs", tmp_path, "--rpc-error-wording=original")
     assert said["insufficient funds"] != "InsufficientFundsError"

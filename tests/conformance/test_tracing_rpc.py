@@ -55,7 +55,7 @@ def standard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
 
 @pytest.mark.skipif(not ORIGINAL, reason="public test data ../shared/fixtures/original/jsonrpc is not here")
 @pytest.mark.parametrize("case", ORIGINAL, ids=lambda case: case.stem)
-def test_case_of_the_original(original: Interface, case: Path) -> None:
+def test_case_of_pantheon(original: Interface, case: Path) -> None:
     content = json.loads(case.read_text())
     got = original.message(json.dumps(content["request"]).encode())
     assert answer_differences(content["response"], got, lenient=True) == []

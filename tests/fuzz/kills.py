@@ -88,7 +88,7 @@ def kill_imports(chain: ChainFiles, folder: Path, kills: int, seed: int) -> Kill
             found = _checked_head(data)
             assert found >= last, f"the head was block {last} and is block {found}"
             done.heads.append(found)
-            # with other load, the machine takes longer than the first time
+            # on a busy machine, the import takes longer than the first time
             reach *= 1.2 if found == last else 1
             last = found
             continue

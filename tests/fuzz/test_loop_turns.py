@@ -25,7 +25,7 @@ alarm, began = Alarm(path, 0.05), time.thread_time()
 """
 
 
-def test_nobody_looks_at_a_process_that_ends(tmp_path: Path) -> None:
+def test_the_measuring_signal_does_not_kill_an_ending_process(tmp_path: Path) -> None:
     """The measuring signal must not kill a process that is ending, when the interpreter has removed its handler."""
     command = [sys.executable, "-c", ENDS, str(tmp_path / "look")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

@@ -60,12 +60,12 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
 def test_every_function_of_a_flow_is_in_its_file(flow: Flow) -> None:
     for path, function in flow:
         assert (SOURCES / path).exists()
-        # functions of the extension are declared in the type stub
+        # functions of the Rust extension are declared in the type stub
         text = (SOURCES / ("_native.pyi" if path.startswith("native/") else path)).read_text()
         assert re.search(rf"def {function}\b", text), f"{path} has no {function}"
 
 
-def test_a_block_goes_the_way_that_is_told(tmp_path: Path) -> None:
+def test_a_block_follows_the_documented_flow(tmp_path: Path) -> None:
     flows_file = tmp_path / "flows.json"
     ophion(
         "blocks",
@@ -79,7 +79,7 @@ def test_a_block_goes_the_way_that_is_told(tmp_path: Path) -> None:
     assert missing(BLOCK, recorded) == []
 
 
-def test_a_transaction_and_calls_go_the_way_that_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_and_calls_follow_the_documented_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flows_file = tmp_path / "flows.json"
     monkeypatch.setenv("FLOWS", str(flows_file))
     monkeypatch.setenv("PYTHONPATH", str(RECORDER))

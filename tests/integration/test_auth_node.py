@@ -104,7 +104,7 @@ def test_websocket_from_login_to_answer(node: NodeProcess) -> None:
         }
 
 
-def test_the_page_is_told_which_services_ask_for_a_token(users: Path, tmp_path: Path) -> None:
+def test_the_page_knows_which_services_require_a_token(users: Path, tmp_path: Path) -> None:
     """Browsers cannot send a token in a WebSocket handshake, so the page must not try."""
     options = ("--rpc-ws-enabled", "--rpc-ws-port=0", "--page-http-enabled", "--page-http-port=0")
     asks = ("--rpc-ws-authentication-enabled", f"--rpc-ws-authentication-credentials-file={users}")

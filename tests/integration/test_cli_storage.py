@@ -99,7 +99,7 @@ def test_compaction_needs_the_data_for_itself(tmp_path: Path) -> None:
         node.receipt(node.send(legacy_transaction(RICH, 30)))
 
 
-def test_what_is_in_the_way_is_one_line(tmp_path: Path) -> None:
+def test_errors_of_backup_and_compaction_are_one_line(tmp_path: Path) -> None:
     ophion("storage", "backup", f"--data-path={tmp_path}", f"--to={tmp_path / 'x'}").failed("There is no chain in")
     ophion("storage", "compact", f"--data-path={tmp_path}").failed("There is no chain in")
     ophion("storage", "backup", f"--data-path={tmp_path}").failed("Missing required option: '--to=DIRECTORY'")

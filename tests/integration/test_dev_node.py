@@ -121,7 +121,7 @@ def test_nothing_of_reverted_blocks_is_shown(tmp_path: Path) -> None:
         assert int(node.mined(again)["blockNumber"], 16) == 9
 
 
-def test_waiting_transactions_come_back_with_a_snapshot(tmp_path: Path) -> None:
+def test_pending_transactions_are_restored_with_a_snapshot(tmp_path: Path) -> None:
     with dev(tmp_path / "data", "--preset=anvil", "--no-mining") as (node, _):
         first = node.send(FIRST, OTHER, 5)
         number = node.ask("evm_snapshot")

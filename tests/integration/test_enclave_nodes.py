@@ -66,7 +66,7 @@ def bytes_on_disk(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file())
 
 
-def test_members_read_and_nobody_else_sees_anything(network: TestNetwork) -> None:
+def test_only_members_can_read_payloads(network: TestNetwork) -> None:
     a, b, c = (Tool(node) for node in network.nodes)
     network.wait(lambda: a.knows(b, c) and b.knows(a, c), 60, "the enclaves finding each other")
     key = a.send(PLANTED, b)

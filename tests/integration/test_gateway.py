@@ -271,7 +271,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
         assert [part[-1:] for part in found.split(b"HTTP/1.1 200 OK")[1:]] == [b"a", b"b", b"c"]
 
 
-def test_a_client_that_hurries_after_usual_requests_is_answered_in_order() -> None:
+def test_pipelined_requests_after_fast_path_requests_are_answered_in_order() -> None:
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             _, body = await request_of(reader)
@@ -299,7 +299,7 @@ def test_a_client_that_hurries_after_usual_requests_is_answered_in_order() -> No
 @pytest.mark.parametrize(
     "said", [b"", b"nonsense", b"HTTP/1.1 418 T\r\nConnection: close\r\nContent-Length: 3\r\n\r\ntea"]
 )
-def test_an_unusual_answer_after_usual_ones_is_told(said: bytes) -> None:
+def test_a_slow_path_answer_after_fast_path_answers_is_forwarded(said: bytes) -> None:
     async def change(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in range(3):
             await request_of(reader)
@@ -432,7 +432,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one client waits; the client whose connection the system accepted next is closed
+        # one client waits; the connection that the system accepted next is closed
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()
@@ -548,7 +548,7 @@ def test_who_gets_no_socket_cannot_talk_to_the_port_behind() -> None:
 MEGABYTE = 1024 * 1024
 
 
-def test_an_answer_that_nobody_reads_is_not_fetched() -> None:
+def test_an_answer_that_the_client_does_not_read_is_not_fetched() -> None:
     sent = 0
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -575,7 +575,7 @@ def test_an_answer_that_nobody_reads_is_not_fetched() -> None:
         assert size == 100 * MEGABYTE
 
 
-def test_long_answers_that_nobody_reads_are_counted() -> None:
+def test_long_unread_answers_are_counted() -> None:
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request_of(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (100 * MEGABYTE))
@@ -609,7 +609,7 @@ def opened(gateway: Gateway) -> socket.socket:
     return client
 
 
-def test_a_socket_that_nobody_reads_holds_the_node_back_and_then_is_cut_off() -> None:
+def test_an_unread_socket_pauses_the_node_and_is_then_closed() -> None:
     sent = 0
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -674,7 +674,7 @@ def test_both_ends_of_a_socket_go_together() -> None:
         wait_for(lambda: len(gateway.service.places) == 0)
 
 
-def test_a_crowd_that_wants_sockets_gets_them_a_few_at_a_time() -> None:
+def test_many_simultaneous_upgrades_are_opened_a_few_at_a_time() -> None:
     waiting = 0
     go_on = asyncio.Event()
 

@@ -31,7 +31,7 @@ _MIB = 1 << 20
 
 
 class Liar:
-    """A node that begins as it should, and then does what the story wants."""
+    """A peer that starts correctly and then follows the script of a test."""
 
     capabilities = (ETH_68.capability,)
 
@@ -47,7 +47,7 @@ class Liar:
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.STATUS:
-            # the same network, and whatever chain it pleases
+            # the same network, with a chain that the test chooses
             self.send(Code.STATUS, ETH_68.write_status(self.change(ETH_68.read_status(payload))))
         else:
             self.asked.append((code, payload))
@@ -65,7 +65,7 @@ class Liar:
 
 
 def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, None]]) -> PeerGone:
-    """Connect to a node, tell a story, and wait until the node has had enough; how it ended."""
+    """Connect to a node, run the script, and wait until the node disconnects; return how it ended."""
 
     async def run() -> PeerGone:
         service = PeerService(PeerSettings(), PrivateKey(os.urandom(32)), (liar,), SystemClock(), SystemEntropy())
@@ -92,21 +92,21 @@ def met(node: NodeProcess, liar: Liar, story: Callable[[], Coroutine[Any, Any, N
 
 
 def memory(node: NodeProcess) -> int:
-    """Bytes of a node that are not backed by a file."""
+    """Return the bytes of a node that are not backed by a file."""
     lines = Path(f"/proc/{node.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """One node that has to stand them all."""
+    """Start one node that all attacks use."""
     with NodeProcess(tmp_path_factory.mktemp("hostile") / "node", *MINING, *PEERS) as node:
         assert makes_blocks(node)
         yield node
 
 
 def makes_blocks(node: NodeProcess) -> bool:
-    """Whether a transaction is mined as always."""
+    """Return whether a transaction is still mined."""
     nonce = int(node.rpc("eth_getTransactionCount", "0x" + DEV_KEYS[1].address.hex(), "latest"), 16)
     return bool(node.receipt(node.send(legacy_transaction(DEV_KEYS[1], nonce)))["status"] == "0x1")
 
@@ -133,7 +133,7 @@ def test_a_million_announcements(node: NodeProcess) -> None:
 
 @pytest.mark.parametrize("kind", ["never linking", "endless", "empty", "garbage"])
 def test_a_better_chain_that_is_none(node: NodeProcess, kind: str) -> None:
-    # the promise of a heavier chain, and headers that keep nobody waiting
+    # claims a longer chain, and answers header requests at once
     liar = Liar(lambda status: replace(status, total_difficulty=2**70, best_hash=b"\x07" * 32))
     mined: dict[str, str] = node.rpc("eth_getBlockByNumber", "latest", False)
 
@@ -177,7 +177,7 @@ def test_a_better_chain_that_is_none(node: NodeProcess, kind: str) -> None:
         (Code.GET_BLOCK_HEADERS, b"\xc1\x01"),
     ],
 )
-def test_messages_that_nobody_sends(node: NodeProcess, code: Code, payload: bytes) -> None:
+def test_unexpected_messages_end_the_connection(node: NodeProcess, code: Code, payload: bytes) -> None:
     liar = Liar()
 
     async def story() -> None:

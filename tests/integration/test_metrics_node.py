@@ -44,7 +44,7 @@ def test_a_node_without_metrics_listens_on_no_further_port(tmp_path: Path) -> No
         assert "request_time" not in node.rpc("debug_metrics").get("rpc", {})
 
 
-def test_a_push_gateway_is_told_and_told_to_forget(tmp_path: Path) -> None:
+def test_metrics_are_pushed_and_deleted_at_stop(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bytes]] = []
     pushed = threading.Event()
 

@@ -152,7 +152,7 @@ def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
     assert (
         file.read_text().splitlines()[-1].endswith(f"node stopped by an error reason={refused.stderr.splitlines()[-1]}")
     )
-    # on a terminal, it is shown only once
+    # on a terminal, the text is shown only once
     assert "chainId" not in ophion(*options).stdout
 
 

@@ -194,7 +194,7 @@ def test_the_environment_file_holds_options_of_a_node() -> None:
     assert sorted(set(given) - known) == []
     active = dict(line.split("=", 1) for line in lines if line.startswith("OPHION_"))
     loaded = load(NodeConfig, read_environment(active, specs))
-    # the only problem is that this machine has no genesis file
+    # the missing genesis file is the only problem
     assert [problem for problem in problems_of(loaded.config) if "genesis" not in problem] == []
     unit = (SYSTEMD / "ophion.service").read_text()
     assert active["OPHION_DATA_PATH"] == "/var/lib/ophion"

@@ -38,7 +38,7 @@ def readiness(process: NodeProcess, query: str = "") -> int:
     return status
 
 
-def test_two_nodes_meet_and_tell_the_truth_about_it(tmp_path: Path) -> None:
+def test_two_nodes_connect_and_report_it_correctly(tmp_path: Path) -> None:
     with node(tmp_path / "a") as a, node(tmp_path / "b") as b:
         enode = b.rpc("net_enode")
         assert enode.endswith(f"@127.0.0.1:{b.ports['p2p']}?discport=0")

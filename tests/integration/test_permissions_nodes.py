@@ -114,7 +114,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network,
         yield network, validator, follower
 
 
-def test_a_stranger_is_refused_let_in_after_one_add_and_closed_after_remove(
+def test_an_unknown_node_is_refused_accepted_after_add_and_closed_after_remove(
     network: tuple[Network, NodeProcess, NodeProcess],
 ) -> None:
     net, validator, follower = network
@@ -302,7 +302,7 @@ def test_records_name_the_user_of_a_token(tmp_path: Path) -> None:
     assert (record["by"], record["added"], record["before"], record["after"]) == ("ali", [account], 1, 2)
 
 
-def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
+def test_errors_are_reported_in_one_line(tmp_path: Path) -> None:
     admin = f"--admin=0x{ADMIN.address.hex()}"
     ophion("permissions", "genesis", admin, text="[]").failed("must be an object")
     ophion("permissions", "genesis", admin, text='{"alloc":{"0x8888":{}}}').failed("has an account 0x")

@@ -96,7 +96,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
     wait_for(lambda: not story.a.node.rpc("priv_status")["outbox"], LIMIT_S, "an empty outbox")
 
 
-def test_deleted_payloads_come_back_and_states_are_rebuilt(story: Story) -> None:
+def test_deleted_payloads_are_restored_and_states_are_rebuilt(story: Story) -> None:
     story.set(5)
     story.set(123)
     story.agree()

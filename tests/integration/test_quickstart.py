@@ -203,7 +203,7 @@ def test_logs_are_shown_and_followed(network: Path) -> None:
 # --- killed and restarted nodes ------------------------------------------------------------------
 
 
-def test_a_killed_node_is_missed_and_comes_back(network: Path, address: str) -> None:
+def test_a_killed_node_is_reported_offline_and_restarts(network: Path, address: str) -> None:
     url = f"http://{address}/validator2/jsonrpc"
     assert succeeded(network, "kill", "validator2") == "validator2 is killed.\n"
     wait_for(lambda: "validator2" not in running(network).processes, LIMIT_S, "the supervisor notices")

@@ -116,7 +116,7 @@ def test_a_file_that_was_cut(data: Path, size: int) -> None:
         explained(done)
 
 
-def test_noise_in_the_place_of_a_database(data: Path) -> None:
+def test_noise_instead_of_a_database(data: Path) -> None:
     database(data).write_bytes(random.Random(1).randbytes(50 * PAGE))
     for done in (check(data), import_small(data)):
         assert "Restore it from a copy, or import the chain anew." in explained(done).err

@@ -124,7 +124,7 @@ def test_a_read_only_data_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "lock", "database", "database/data.mdb", "database/DATABASE_METADATA.json"])
-def test_something_else_in_the_place_of_a_file(tmp_path: Path, place: str) -> None:
+def test_another_file_type_instead_of_a_file(tmp_path: Path, place: str) -> None:
     data = tmp_path / "data"
     if place in ("", "database"):
         (data / place).parent.mkdir(exist_ok=True)
@@ -144,7 +144,7 @@ def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can become somebody else")
-def test_a_data_path_of_somebody_else(tmp_path: Path) -> None:
+def test_a_data_path_of_another_user(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:  # a folder that all users may enter, unlike tmp_path
         Path(folder).chmod(0o755)
         closed = Path(folder) / "closed"

@@ -101,7 +101,7 @@ def test_browsers_of_the_right_page_are_served(node: NodeProcess) -> None:
     assert client.getresponse().status == 403
 
 
-def test_a_large_batch_comes_back_in_order(node: NodeProcess) -> None:
+def test_a_large_batch_is_answered_in_order(node: NodeProcess) -> None:
     batch = [
         {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         for number in range(500)

@@ -88,7 +88,7 @@ def test_requests_and_groups(node: NodeProcess) -> None:
     assert client.ask("rpc_modules")["result"] == {"eth": "1.0", "web3": "1.0", "admin": "1.0"}
 
 
-def test_a_transaction_is_heard_of_pending_mined_and_with_its_logs(node: NodeProcess) -> None:
+def test_subscriptions_report_a_transaction_pending_mined_and_with_logs(node: NodeProcess) -> None:
     created = node.receipt(node.send(legacy_transaction(DEV_KEYS[1], 0, to=None, gas=300_000, data=deploying(LOGGING))))
     contract = created["contractAddress"]
     client = WebSocket(node)

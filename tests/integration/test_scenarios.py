@@ -97,7 +97,7 @@ def test_5_a_chain_that_is_not_ours_is_left_cleanly_and_not_stormed(tmp_path: Pa
         time.sleep(3)
         # a redialled peer is connected for a moment
         wait_for(lambda: one.rpc("net_peerCount") == two.rpc("net_peerCount") == "0x0")
-        assert {why for _, why in endings(one)} == {"subprotocol"}  # 0x10
+        assert {why for _, why in endings(one)} == {"subprotocol"}  # disconnect reason 0x10
         assert sum(endings(one).values()) <= 4
 
 

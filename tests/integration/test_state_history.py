@@ -163,7 +163,7 @@ def test_private_states_are_not_begun_nor_forgotten_where_states_were_dropped(tm
     data = tmp_path / "data"
     enclave_key = with_private_state(data)
     with DataDirectory.open_existing(data) as directory:
-        # as earlier versions did, which did not check for private states
+        # prune as earlier versions did, which did not check for private states
         PruningRounds(directory.store(), 16).catch_up(40)
     # states that cannot be rebuilt are not deleted
     ophion("privacy", "rebuild", f"--data-path={data}").failed("Nothing was changed", "--state-history")

@@ -1,4 +1,4 @@
-"""Runs another client as a member of a network: any client, and those derived from geth."""
+"""Runs another client as a member of a network. Clients derived from geth share a class."""
 
 from __future__ import annotations
 

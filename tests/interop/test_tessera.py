@@ -249,7 +249,7 @@ def test_its_refusals_reach_the_client(story: Story) -> None:
         story.a.node.rpc("priv_deletePrivacyGroup", stranger)
 
 
-def test_what_others_store_there_stops_nobody(story: Story) -> None:
+def test_foreign_payloads_in_the_enclave_stop_no_member(story: Story) -> None:
     """A payload that is no transaction, one that cannot be opened, and markers for both."""
     form = {
         "payload": b64encode(b"hello").decode(),
@@ -290,7 +290,7 @@ def test_a_member_that_was_away_catches_up(story: Story) -> None:
     story.enclaves[1].wait()
     story.agree(marker, 99)
     assert story.b.node.rpc("priv_status")["waitsForEnclave"] is False
-    # rebuild everything from the start
+    # rebuild private states from the start
     number = network.height(1)
     before = story.b.node.rpc("priv_debugGetStateRoot", text(story.group), hex(number))
     story.b.node.stop()

@@ -84,7 +84,7 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 
 
 @both
-def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) -> None:
+def test_i_03_one_crashed_validator_costs_a_timeout_on_its_turns(rules: Rules) -> None:
     """As in other clients, if offline proposers are not skipped."""
     found = SimulatedNetwork(NetworkSettings(rules, 4, PATIENT, passes_over=False), trace=Trace(4))
     found.start()
@@ -104,7 +104,7 @@ def test_i_03_one_crashed_validator_costs_a_time_out_on_its_turns(rules: Rules) 
 
 
 @both
-def test_i_04_two_crashed_of_four_halt_with_growing_time_outs_until_one_returns(rules: Rules) -> None:
+def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(rules: Rules) -> None:
     found = world(rules)
     found.run(5.0)
     height = found.members[0].height
@@ -269,7 +269,7 @@ def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) ->
 
 
 @both
-def test_i_14_messages_slower_than_the_time_out_cost_rounds_but_not_the_chain(rules: Rules) -> None:
+def test_i_14_messages_slower_than_the_timeout_cost_rounds_but_not_the_chain(rules: Rules) -> None:
     found = world(rules, timing=RoundTiming(1.0, 1.5, 64.0))
     found.mail.link = LinkQuality(1.4, 1.6)
     assert found.run(120.0, reached(found, 3))
@@ -301,7 +301,7 @@ def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: Rules)
         safe(found)
 
 
-def test_i_18_a_time_out_below_the_period_makes_every_block_need_a_round_change() -> None:
+def test_i_18_a_timeout_below_the_period_makes_every_block_need_a_round_change() -> None:
     timing = RoundTiming(4.0, 2.0, 64.0)
     assert timing.warnings(starts_on_block_timer=False)
     found = world(IBFT2, timing=timing)
@@ -368,7 +368,7 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
     behind = found.members[0].height
     found.restart(3)
     assert found.run(found.now + 1.0, reached(found, behind))
-    # it has no stored votes, so it only follows until a new block was made
+    # the member has no stored votes, so it only follows until a new block is made
     machine = found.members[3].machine
     assert machine is not None
     assert machine.is_waiting_out
@@ -383,11 +383,11 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
 
 
 @both
-def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_it_comes_back_to(rules: Rules) -> None:
+def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_restart(rules: Rules) -> None:
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
-    # it votes, and loses its disk while the height is open
+    # the member votes, and loses its disk while the height is open
     found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
     found.run(13.0)
     stuck = found.members[2].height
@@ -479,7 +479,7 @@ def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules:
 # --- QBFT ---------------------------------------------------------------------------------------
 
 
-def test_q_02_round_1_begins_after_period_and_time_out() -> None:
+def test_q_02_round_1_begins_after_period_and_timeout() -> None:
     found = world(QBFT, timing=RoundTiming(5.0, 2.0, 64.0))
     found.crash(0)
     found.run(6.9)

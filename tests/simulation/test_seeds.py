@@ -120,7 +120,7 @@ def test_a_machine_that_chases_the_others_is_found_out(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("validators", [4, 7])
 @pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
 @pytest.mark.parametrize("timing", [RoundTiming(1.0, 1.5, 6.0), RoundTiming(2.0, 4.0, 60.0)], ids=["short", "usual"])
-def test_after_the_death_of_a_proposer_the_next_block_comes_within_two_time_outs(
+def test_after_a_proposer_crash_the_next_block_comes_within_two_timeouts(
     protocol: str, validators: int, timing: RoundTiming
 ) -> None:
     options = SeedOptions(protocol, validators, timing=timing)
@@ -130,11 +130,11 @@ def test_after_the_death_of_a_proposer_the_next_block_comes_within_two_time_outs
 
 @pytest.mark.parametrize("validators", [4, 7])
 @pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
-def test_later_turns_of_the_dead_cost_at_most_a_quarter_of_a_time_out(protocol: str, validators: int) -> None:
+def test_later_turns_of_a_crashed_proposer_cost_at_most_a_quarter_of_a_timeout(protocol: str, validators: int) -> None:
     timing = RoundTiming(1.0, 2.0, 60.0)
     options = SeedOptions(protocol, validators, timing=timing)
     assert max(extra for seed in range(40) for extra in later_turns_s(seed, options)) <= 0.25 * timing.request_timeout_s
-    # without skipping, they take a full timeout
+    # if offline proposers are not skipped, each costs a full timeout
     without = replace(options, passes_over=False)
     least = timing.request_timeout_s - (timing.period_s if protocol == "ibft2" else 0.0)
     assert min(extra for seed in range(3) for extra in later_turns_s(seed, without)) >= least - 0.2

@@ -1,4 +1,4 @@
-"""Documents written by hand: links lead somewhere, and every decision has a number of its own."""
+"""Documents written by hand: links resolve, and decision numbers are unique."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors carry fields and one sentence."""
+"""Errors have fields and a one-line message."""
 
 from ophion.errors import ConfigError, DecodeError, InvalidBlock, InvalidHeader, OphionError, UnknownParent
 
@@ -20,7 +20,7 @@ def test_all_problems_of_a_configuration_are_in_its_message() -> None:
     assert ConfigError("one").problems == ("one",)
 
 
-def test_a_decode_error_names_the_place() -> None:
+def test_a_decode_error_names_the_position() -> None:
     assert str(DecodeError("too short", "header.nonce")) == "header.nonce: too short"
 
 

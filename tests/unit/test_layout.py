@@ -1,4 +1,4 @@
-"""Tests mirror the sources one to one, and whoever breaks the mirror says why."""
+"""Unit tests mirror the sources one to one; exceptions are listed with a reason."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ ELSEWHERE = {
     "runtime/options/values.py": "tests/unit/runtime/options/test_options.py",
     "producer/executed_candidates.py": "tests/unit/producer/test_bft_driver.py",
 }
-"""Modules without a test file of their own, and where they are tested or why they need none."""
+"""Modules without their own test file, with the place of their tests or the reason."""
 
 TOPICS = {
     "chain/test_fee_suggestions.py": "suggested prices beside the checks of the pool",
@@ -157,16 +157,16 @@ TOPICS = {
     "test_document_links.py": "documents: links and numbers of decisions",
     "test_layout.py": "this file",
 }
-"""Test files that stand for no single module, and what they are about."""
+"""Test files that belong to no single module, with their subject."""
 
 
 def modules() -> list[str]:
-    """Every module but packages themselves."""
+    """Return every module except packages."""
     return sorted(str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if path.name != "__init__.py")
 
 
 def is_named_in_tests(module: str, texts: list[str]) -> bool:
-    """Whether some test imports the module by name."""
+    """Return whether a test imports the module by name."""
     dotted = f"ophion.{module.removesuffix('.py').replace('/', '.')}"
     package, _, name = dotted.rpartition(".")
     pattern = re.compile(rf"{re.escape(dotted)}\b|from {re.escape(package)} import (?:\(\s*)?[\w,\s]*\b{name}\b")
@@ -179,7 +179,7 @@ def test_every_module_has_a_test_file_or_a_reason() -> None:
         name
         for name in modules()
         if name not in ELSEWHERE
-        and not name.startswith("testing/")  # test support is tested by those who use it
+        and not name.startswith("testing/")  # tests that use test support also test it
         and not (TESTS / Path(name).with_name(f"test_{Path(name).name}")).exists()
         and not is_named_in_tests(name, texts)
     ]
@@ -205,8 +205,8 @@ def test_every_reason_is_about_something_that_exists() -> None:
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
-def test_no_room_of_the_interface_holds_a_quarter_of_it() -> None:
-    """Methods apart: a list of them has no structure to lose."""
+def test_no_package_of_the_interface_holds_a_quarter_of_it() -> None:
+    """Methods do not count, because they are a flat list."""
     lines = {path: path.read_text().count("\n") for path in (SOURCES / "rpc").rglob("*.py")}
     rooms: dict[str, int] = {}
     for path, count in lines.items():

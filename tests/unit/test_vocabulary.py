@@ -29,6 +29,8 @@ REPLACED = {
     r"so many seconds": "N seconds, a limit with its unit",
     r"dialects?": "protocol variant",
     r"MOST_\w+|LEAST_\w+": "MAX_…, MIN_…",
+    r"has_room(_for)?|is_heard|crowded|told apart": "fits, may_call, busy, distinguished",
+    r"by the book|as one likes|made-up time|time being": "correct, any, manual clock, for now",
 }
 ALLOWED: dict[tuple[str, str], str] = {
     ("docs/glossary.md", ""): "the glossary names what it replaces",

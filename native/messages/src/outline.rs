@@ -124,7 +124,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Find the end of the value that starts at `at`. Not recursive: a bit per nesting level tells arrays from objects.
+    /// Find the end of the value that starts at `at`. Not recursive: one bit per nesting level distinguishes arrays from objects.
     fn value(&mut self, mut at: usize, outer: usize) -> Step {
         let mut is_object = [0u64; MAX_LEVELS / 64];
         let mut level = outer;

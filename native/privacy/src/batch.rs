@@ -116,7 +116,7 @@ impl Batch {
         }
         for (group, roots) in touched {
             let trie = self.groups[&group].trie.clone();
-            // one block may be run in several calls, so add to its entry
+            // a block can be run in several calls, so its entry may exist
             match self.writes.states.iter_mut().find(|states| states.group == group && states.block == block) {
                 Some(states) => {
                     states.roots.extend(roots);

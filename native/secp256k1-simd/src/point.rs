@@ -113,7 +113,7 @@ impl Point {
 /// Multiples of one point per lane, on an isomorphic curve on which all entries have Z = 1.
 pub struct Multiples {
     x: [Limbs; ENTRIES],
-    /// x times beta: the same multiples of lambda times the point.
+    /// beta times x of each entry: these are the multiples of lambda times the point.
     x_beta: [Limbs; ENTRIES],
     y: [Limbs; ENTRIES],
     /// The common Z of all entries.

@@ -31,8 +31,8 @@ class RelayPath:
     def relay(self, data: bytes) -> bool:
         """Send a request to the node if it is plain. Returns False if it must take the slow path."""
         http = self._http
-        scheduler = http.turns
-        if http.state is not READY or not (perf_counter() < scheduler.ends_at or scheduler.goes_on()):
+        scheduler = http.scheduler
+        if http.state is not READY or not (perf_counter() < scheduler.ends_at or scheduler.has_time()):
             return False
         heads, target = http.heads, cast(RouteTarget, http.session)
         is_same = len(data) == heads.size and data.startswith(heads.head)

@@ -68,7 +68,7 @@ class RouteTarget:
     __slots__ = ("_head", "heads", "upstream")
 
     is_trusted = True
-    is_heard = True
+    may_call = True
     client = None
 
     def __init__(self, upstream: Upstream, head: bytes) -> None:

@@ -106,7 +106,7 @@ class Tunnel(asyncio.Protocol):
         self._write_timeout_s = write_timeout_s
         self._far: FarEnd | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._direction = TunnelDirection(shared.turns, transport, self._to_the_node, self.weigh)
+        self._direction = TunnelDirection(shared.scheduler, transport, self._to_the_node, self.weigh)
         self._is_paused = is_paused
         self._is_over = False
         self.is_open = False
@@ -229,7 +229,7 @@ class Tunnel(asyncio.Protocol):
         """Return the seconds without traffic in either direction (`ConnectionSlots`)."""
         return self.quiet_s if self.is_open else BUSY
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close to free the slot for a new connection."""
         self._transport.abort()
 

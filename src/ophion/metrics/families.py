@@ -302,14 +302,14 @@ def declare_interface(
     """Declare metrics of connections, filters and subscriptions."""
     category = Category.RPC
     open_now = registry.gauge(category, "active_connections", "Open connections.", "service")
-    sent_away = registry.counter(
+    evicted = registry.counter(
         category, "connections_closed_idle_total", "Idle connections closed for new ones.", "service"
     )
     refused = registry.counter(category, "connections_refused_total", "Connections over the limit.", "service")
     for name, service in listening.items():
         places = service.places
         open_now.watch(lambda places=places: len(places), name)  # type: ignore[misc]  # bound at once on purpose
-        sent_away.watch(lambda places=places: places.sent_away, name)  # type: ignore[misc]
+        evicted.watch(lambda places=places: places.evicted, name)  # type: ignore[misc]
         refused.watch(lambda places=places: places.refused, name)  # type: ignore[misc]
     registry.gauge(category, "filters", "Installed filters.").watch(lambda: len(filters))
     registry.gauge(category, "subscriptions", "Active subscriptions.").watch(lambda: len(subscriptions))

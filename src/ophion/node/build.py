@@ -136,7 +136,7 @@ def build_core(
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
-        # imported here, so that other networks start faster
+        # imported here: only Clique networks need it
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine

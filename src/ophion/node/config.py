@@ -136,9 +136,7 @@ class NodeConfig(Options):
 
     @property
     def has_cheat_codes(self) -> bool:
-        """Return whether clients may edit the chain: a development network without peers, with cheat-code methods
-        enabled.
-        """
+        """Return whether clients may edit the chain: only without peers and with cheat-code methods enabled."""
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         return any(is_on and not CHEAT_CODES.isdisjoint(groups) for is_on, groups in services)
 
@@ -174,9 +172,7 @@ class NodeConfig(Options):
             )
 
     def exposed_signers(self) -> list[str]:
-        """Return the flags of the services through which other machines could sign for the dev accounts without a
-        token.
-        """
+        """Return the flags of services through which other machines could sign for dev accounts without a token."""
         if not self.network.dev_unlocked:
             return []
         services = (

@@ -58,10 +58,10 @@ class DataConfig(Options):
         try:
             str(self.data_path).encode()
         except UnicodeEncodeError:
-            # LMDB accepts a path only as text
+            # LMDB accepts only paths that are text
             yield f"The data path {str(self.data_path)!a} cannot be used: its name is not UTF-8."
         else:
-            # not Path.is_file, which raises when permission is missing
+            # `Path.is_file` would raise without permission
             if os.path.isfile(self.data_path):
                 yield f"The data path {self.data_path} cannot be used: {_IS_A_FILE}."
         if self.node_private_key_file is not None and os.path.exists(self.node_private_key_file):
@@ -195,7 +195,7 @@ def _locked(path: Path, flags: int) -> int:
 
 
 def _taken(path: Path, flags: int) -> int:
-    # does not follow links, because the file is truncated
+    # no symbolic links, because the file is truncated
     descriptor = os.open(path / "lock", flags | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -262,7 +262,7 @@ def _mark(metadata: Path) -> None:
     with temporary.open("w") as file:
         file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
         file.flush()
-        # an empty file after a power failure would make the database unusable
+        # after a power failure, an empty file would make the database unusable
         os.fsync(file.fileno())
     temporary.replace(metadata)
 

@@ -58,9 +58,7 @@ FOREIGN_LAYOUTS = (
 
 
 def find_foreign_data(path: Path) -> tuple[ForeignLayout, Path] | None:
-    """Find the data of another client in a directory. Returns its layout and the file that matched. Reads file names
-    only.
-    """
+    """Find the data of another client by file names. Returns its layout and the file that matched."""
     for layout in FOREIGN_LAYOUTS:
         for pattern in layout.patterns:
             try:

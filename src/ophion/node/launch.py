@@ -63,7 +63,7 @@ def launch(loaded: Loaded[NodeConfig]) -> int:
 def _launch(loaded: Loaded[NodeConfig]) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
-        # before the port check, because the other client may still run and use the ports
+        # checked before the ports, because the other client may still run and use them
         refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
@@ -122,7 +122,7 @@ def _check_ports(loaded: Loaded[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # a second node with the same options: report the data path in use rather than the ports
+            # for a second node with the same options, this error is clearer than one about ports
             refuse_in_use(loaded.config.data.data_path)
         raise
 

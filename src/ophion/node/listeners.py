@@ -109,7 +109,7 @@ def graphql_port(
     config: NodeConfig, context: RpcContext, shared: SharedResources, auth: AuthSetup | None
 ) -> HttpService:
     """Build the GraphQL service."""
-    # imported here: importing it loads a schema and reads files
+    # imported here, because it loads a schema and reads files
     from ophion.graphql.service import GraphqlSettings, graphql_service
 
     graphql, wanted, access, limits = config.graphql, config.graphql_limits, config.access, config.limits

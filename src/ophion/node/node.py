@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 def run_node(config: NodeConfig, genesis: Genesis, directory: DataDirectory, key: PrivateKey) -> int | None:
     """Run a node in an open directory until a signal stops it; return the signal's number."""
-    # worker threads run Python too, and with the default of 5 ms the event loop would wait that long for each
+    # worker threads run Python too; with the default of 5 ms, the event loop would wait that long for each of them
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, genesis, directory, key))

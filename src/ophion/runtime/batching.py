@@ -19,9 +19,7 @@ class Batches(Generic[A, B]):
     """Batches jobs of one kind and runs them in a lane."""
 
     def __init__(self, lane: Lane, work: Callable[[Sequence[A]], Sequence[B]], most: int = 512) -> None:
-        """Create the batches. `work` returns one result per job. If a result is an exception, the caller of that job
-        gets it.
-        """
+        """Create the batches. `work` returns one result per job; a result that is an exception is raised."""
         self._lane = lane
         self._work = work
         self._most = most
@@ -49,7 +47,7 @@ class Batches(Generic[A, B]):
         try:
             job = self._lane.submit(lambda: self._work(pieces))
         except LaneFull as error:
-            # also fail the jobs that wait behind this batch, because no later batch would start
+            # jobs behind this batch fail too, because no later batch would start
             waiters += [waiter for _, waiter in self._waiting]
             self._waiting, self._is_running = [], False
             for waiter in waiters:

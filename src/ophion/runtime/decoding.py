@@ -107,7 +107,7 @@ class ThreadDecoding:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._decoder.fd)
         self._loop = None
-        self._is_starting, self._held_at = False, 0.0  # the thread does not signal a loop that has ended
+        self._is_starting, self._held_at = False, 0.0  # reset, since no signal reaches an ended loop
 
 
 class InlineDecoding:

@@ -32,7 +32,7 @@ def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any
         try:
             sent = yield waited_for
         except GeneratorExit:
-            started.close()  # may be closed already, because abandoned coroutines end in any order
+            started.close()  # may already be closed: abandoned coroutines end in any order
             raise
         except BaseException as error:  # noqa: BLE001  # cancellation travels into the handler
             advance = partial(started.throw, error)

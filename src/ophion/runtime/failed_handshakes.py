@@ -26,14 +26,14 @@ class FailedHandshakes:
     def __init__(self, service: str) -> None:
         self._service = service
         self._counts: dict[str, int] = {}
-        self._told_at: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def note(self, client: str, reason: str, now: float) -> None:
         """Count a failure; `now` is in seconds."""
         kind = reason if reason in self._counts or len(self._counts) < _MAX_REASONS else ""
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
-        if count & (count - 1) == 0 or now - self._told_at[kind] >= _PAUSE_S:
-            self._told_at[kind] = now
+        if count & (count - 1) == 0 or now - self._logged_at[kind] >= _PAUSE_S:
+            self._logged_at[kind] = now
             logger.warning(
                 "TLS handshake failed client=%s service=%s so_far=%d reason=%s", client, self._service, count, reason
             )

@@ -35,9 +35,7 @@ LAST: Final = 9.0
 _HALF_S: Final = 1.0
 """Half-life of the recorded time of a connection."""
 _MARK_S: Final = 0.002
-"""Maximum age of a reading of the thread's CPU clock. Each reading is a system call and takes half as long as a
-request.
-"""
+"""Maximum age of a reading of the thread's CPU clock, because each reading takes half as long as a request."""
 
 
 class Worker(Protocol):
@@ -89,7 +87,7 @@ class FairScheduler:
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.ends_at = 0.0
-        """New work may start until this time. After it, `goes_on` decides."""
+        """New work may start until this time. After it, `has_time` decides."""
 
     def __len__(self) -> int:
         """Return the number of waiting connections."""
@@ -98,10 +96,10 @@ class FairScheduler:
     @property
     def is_over(self) -> bool:
         """Return whether new work must wait."""
-        return perf_counter() >= self.ends_at and not self.goes_on()
+        return perf_counter() >= self.ends_at and not self.has_time()
 
     @property
-    def is_crowded(self) -> bool:
+    def has_many_waiting(self) -> bool:
         """Return whether so many connections wait that each gets a smaller slice."""
         return len(self._waiting) > _MANY_WAITING
 
@@ -121,8 +119,7 @@ class FairScheduler:
     def end(self, begun: float, share: Share) -> None:
         """Record work that a connection has finished.
 
-        The recorded time is at most the CPU time of this thread since the last reading, because other processes may
-        have run.
+        The time is at most the CPU time of this thread since the last reading, because other processes may have run.
         """
         now = perf_counter()
         spent_s = now - begun
@@ -140,7 +137,7 @@ class FairScheduler:
         self._renew_soon()
         self.ends_at -= seconds
 
-    def goes_on(self) -> bool:
+    def has_time(self) -> bool:
         """Return whether new work may still start after `ends_at`. `ends_at` may be outdated, because idle steps do not
         set it.
         """

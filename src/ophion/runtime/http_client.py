@@ -206,7 +206,7 @@ class HttpClient:
         try:
             async with asyncio.timeout(self.timeout_s), self._slots:
                 while self._idle:
-                    # an idle connection may be closed by the server; then the reply is None and another one is used
+                    # if the server has closed an idle connection, the reply is None and the next connection is tried
                     reply = await self._reply(self._idle.pop(), message)
                     if reply is not None:
                         return reply

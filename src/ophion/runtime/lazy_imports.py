@@ -55,7 +55,7 @@ class _Finder:
 
 
 class _Loader:
-    """Creates modules that load themselves later, with the original loader."""
+    """Creates modules that load themselves later, with their own loader."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -75,7 +75,7 @@ class _Later(ModuleType):
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
-                # from now on this thread gets AttributeError for missing names, and other threads wait
+                # from now on, this thread gets AttributeError for missing names, and other threads wait
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

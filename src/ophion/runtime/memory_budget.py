@@ -53,9 +53,7 @@ class Budget:
         return size > WORTH_NOTING
 
     def note(self, holder: Holder, size: int, is_trusted: bool = True) -> None:
-        """Record the bytes that a connection holds now. May evict other connections, and this one only when it is the
-        last.
-        """
+        """Record the bytes that a connection holds now. May evict other connections; this one only as the last."""
         place = self._classes[(2 if size <= LITTLE else 0) + is_trusted]
         before = self._place.get(holder)
         if before is not None:

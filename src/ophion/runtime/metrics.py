@@ -195,7 +195,7 @@ class Timer:
         for labels, durations in self.values.items():
             count = 0
             if not durations.total:
-                continue  # declared, but without a recorded value
+                continue  # a declared metric without a value
             for bound, count in durations.cumulative():
                 yield "_bucket", labels, f'le="{bound}"', count
             yield "_sum", labels, "", durations.total
@@ -276,7 +276,7 @@ class MetricsRegistry:
                     place = below
                 value = metric.nested(labels)
                 if isinstance(value, int) and value > _WIDEST:
-                    value = float(value)  # beyond the integers that JSON clients read exactly
+                    value = float(value)  # JSON clients do not read larger integers exactly
                 place[(category.value, name, *labels)[-1]] = value
         return tree
 

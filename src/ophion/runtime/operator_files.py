@@ -42,7 +42,7 @@ def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     try:
         found = os.fstat(descriptor)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
-            max_bytes = min(max_bytes, MAX_BYTES)  # a device reports no size
+            max_bytes = min(max_bytes, MAX_BYTES)  # a device has no size to check beforehand
         size, parts = 0, list[bytes]()
         deadline = time.monotonic() + _PATIENCE_S
         while found.st_size <= max_bytes and size <= max_bytes:

@@ -15,9 +15,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_lines(text: str, indent: str = "    ") -> str:
-    """Escape each line of a longer text, such as a traceback. The indent prevents a line from looking like a log
-    record.
-    """
+    """Escape each line of a longer text, such as a traceback. Indented lines do not look like log records."""
     return "\n".join(indent + escape_line(line.expandtabs(4)) for line in text.split("\n"))
 
 

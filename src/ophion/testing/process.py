@@ -47,8 +47,7 @@ def processor_s(*pids: int) -> float:
 def is_alive(pid: int) -> bool:
     """Return whether a process still holds files and ports, unlike a zombie (Linux).
 
-    A killed process looks like a zombie as soon as its main thread has ended, while other threads still hold files and
-    ports.
+    A killed process looks like a zombie once its main thread has ended, while other threads still hold its files.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -107,7 +106,7 @@ class NodeProcess:
         try:
             self._wait_for_ports(self._process)
         except BaseException:
-            # kill it here, because the caller gets no object to do so
+            # kill the process here, because the caller gets no object for that
             if self.is_running:
                 self.kill()
             raise

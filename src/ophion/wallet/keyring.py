@@ -15,7 +15,7 @@ class Keyring:
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._keys = {key.address: key for key in map(PrivateKey, secrets)}
-        self.turns: defaultdict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.locks: defaultdict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
         """The lock of each account. Hold it from choosing a nonce until the transaction is in the pool, so that two
         callers cannot use the same nonce.
         """

@@ -32,7 +32,7 @@ _GUARD: Final = (
     ("Cache-Control", "no-cache"),
 )
 _VIEWS: Final = frozenset(("block", "blocks", "tx", "address", "consensus", "playground", "search"))
-_LONGEST_ADDRESS: Final = 256
+_MAX_ADDRESS_LENGTH: Final = 256
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -94,7 +94,7 @@ def _answer(name: str, content: bytes) -> Answer:
 def _to_view(path: str) -> Answer | None:
     """Redirect `/block/12` to the view `#/block/12`. It is relative, because the base path is unknown here."""
     parts = path.strip("/").split("/")
-    if parts[0] not in _VIEWS or len(path) > _LONGEST_ADDRESS or not all(part.isalnum() for part in parts):
+    if parts[0] not in _VIEWS or len(path) > _MAX_ADDRESS_LENGTH or not all(part.isalnum() for part in parts):
         return None
     up = "../" * (path.count("/") - 1) or "./"
     return Answer(302, (("Location", f"{up}#/{'/'.join(parts)}"), *_GUARD), b"")

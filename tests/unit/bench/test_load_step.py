@@ -1,4 +1,4 @@
-"""Steps against a node that takes its time."""
+"""Load steps against a slow node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOW_S = 0.05
 
 
 def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders, steps: int) -> list[Step]:
-    """Some steps of three transactions each; every answer comes after a while."""
+    """Run steps of three transactions each; every answer takes some time."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while not reader.at_eof():
@@ -46,7 +46,7 @@ def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders,
 
 
 def test_every_question_gets_its_own_answer_when_a_step_ends_in_the_middle_of_one() -> None:
-    """Whoever looked for blocks was interrupted, and the next question was answered with what it had asked."""
+    """The block poller was interrupted, and then the next request got the poller's answer."""
 
     def answer(method: str, params: list[Any]) -> dict[str, Any]:
         if method == "eth_sendRawTransaction":

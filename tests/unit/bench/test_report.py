@@ -44,7 +44,7 @@ def test_a_program_sees_every_step() -> None:
 
 
 class Tags(HTMLParser):
-    """What is open, and whether everything is closed."""
+    """Tracks open tags, to check that all are closed."""
 
     def __init__(self) -> None:
         super().__init__()

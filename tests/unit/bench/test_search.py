@@ -11,7 +11,7 @@ from tests.unit.bench.steps import step_of
 
 
 def found(capacity: float, budget_s: float = 10_000.0, most: float | None = None, shape: Shape | None = None) -> Found:
-    """What is found on a network of this capacity; other shapes than `shape` get a tenth of it."""
+    """Return the result of a search on a network of this capacity. Other shapes than `shape` get a tenth of it."""
     clock = ManualClock()
 
     async def run(rate: float, seconds: float, used: Shape) -> Step:
@@ -52,7 +52,7 @@ def test_the_search_ends_in_time() -> None:
 
 
 def test_what_was_kept_is_not_forgotten_when_a_network_does_not_recover() -> None:
-    """After an overload nothing holds any more; what held before it is the answer, and is said not to be confirmed."""
+    """After an overload no rate is sustained any more. The result is the last sustained rate, marked as unconfirmed."""
     clock, is_spoilt = ManualClock(), False
 
     async def run(rate: float, seconds: float, used: Shape) -> Step:

@@ -10,7 +10,7 @@ from tests.unit.chain.workshop import Workshop, workshop
 
 
 def walk(shop: Workshop, parent: HashedHeader) -> bytes:
-    """The same by parent hashes alone."""
+    """Return the same hashes by following parent hashes only."""
     hashes = [parent.hash]
     while parent.number > 0 and len(hashes) < MAX_ANCESTORS:
         hashes.append(parent.parent_hash)

@@ -1,4 +1,4 @@
-"""The memory of bad blocks is bounded."""
+"""The list of bad blocks is bounded."""
 
 from __future__ import annotations
 

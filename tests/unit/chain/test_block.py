@@ -1,4 +1,4 @@
-"""Blocks from and to RLP."""
+"""Blocks decoded from and encoded to RLP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices of blob gas, both ways."""
+"""Blob gas prices from excess blob gas, and back."""
 
 from __future__ import annotations
 

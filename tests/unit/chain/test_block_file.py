@@ -1,4 +1,4 @@
-"""Cutting files into blocks."""
+"""Splitting files into blocks."""
 
 from __future__ import annotations
 

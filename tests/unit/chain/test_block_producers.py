@@ -1,4 +1,4 @@
-"""Who may make the next block."""
+"""The block producers of the next block."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def test_validators_are_asked_for_once_a_head(tmp_path: Path, monkeypatch: pytes
     assert KEYS[5].address not in found
 
 
-def test_nobody_where_anybody_may_or_where_it_cannot_be_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_none_under_proof_of_work_or_if_the_validators_are_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     anybody = makers(tmp_path / "dev", dev_genesis())
     assert ZERO_ADDRESS not in anybody
     assert not anybody.of_head()

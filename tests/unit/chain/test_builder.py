@@ -1,4 +1,4 @@
-"""Building: what the header says is what the block does, and an import agrees."""
+"""Block building: the header matches the execution, and an import accepts the block."""
 
 from __future__ import annotations
 

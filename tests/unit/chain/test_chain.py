@@ -1,4 +1,4 @@
-"""The committed chain: how it begins, what it reads, how it tells of changes."""
+"""The committed chain: genesis, reads, and events."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_addresses_and_transactions_are_known_on_whatever_branch(tmp_path: Path)
 
 
 def test_empty_accounts_of_a_genesis_file_exist(tmp_path: Path) -> None:
-    """Other clients keep them, so their hash of such a genesis counts them."""
+    """Other clients store them, so the genesis hash includes them."""
     document = {"config": {"ethash": {}}, "difficulty": 1, "gasLimit": 5000, "alloc": {"01" * 20: {"balance": "0"}}}
     genesis = parse_genesis(json.dumps(document))
     with workshop(tmp_path, genesis) as shop:

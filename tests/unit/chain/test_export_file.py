@@ -1,4 +1,4 @@
-"""Chains into files."""
+"""Export of chains into files."""
 
 from __future__ import annotations
 

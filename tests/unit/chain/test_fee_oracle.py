@@ -1,4 +1,4 @@
-"""Suggested prices and the history of fees."""
+"""Suggested gas prices and the fee history."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_history_has_one_entry_per_block_and_one_more_base_fee(tmp_path: Path) -
 
 
 def test_a_long_history_is_the_same_as_its_short_ones(tmp_path: Path) -> None:
-    """Few blocks are looked at on the loop, many in a lane; what is known of a block serves both."""
+    """Few blocks are read on the event loop, many in a lane; both share a cache."""
 
     async def story(core: TestCore) -> None:
         for nonce in range(40):

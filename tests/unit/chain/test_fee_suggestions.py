@@ -1,4 +1,4 @@
-"""Whatever a client derives from this node's prices, this node's pool admits."""
+"""The pool admits every price that clients derive from this node's suggestions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ GWEI = WEI_PER_GWEI
 
 
 class Prices(Struct):
-    """What a client can ask a node for."""
+    """Values that a client can request from a node."""
 
     gas_price: int
     tip: int
     base_fee: int
-    """Of the newest block."""
+    """Base fee of the newest block."""
     history: FeeHistory
-    """Of ten blocks, the rewards at one percentile."""
+    """Fee history of ten blocks, with rewards at one percentile."""
 
 
 Fees: TypeAlias = tuple[int, int]
@@ -43,14 +43,14 @@ Fees: TypeAlias = tuple[int, int]
 
 
 def foundry(prices: Prices) -> Fees:
-    """The median of the positive rewards of ten blocks at the 20th percentile, or one wei."""
+    """Return the median of the positive rewards of ten blocks at the 20th percentile, or one wei."""
     rewards = [block[0] for block in prices.history.rewards or [] if block[0] > 0]
     tip = max(int(median(rewards)) if rewards else 1, 1)
     return 2 * prices.history.base_fees[-2] + tip, tip
 
 
 def hardhat(prices: Prices) -> Fees:
-    """The reward of the newest block, else the node's suggestion; two more full blocks of base fee."""
+    """Return the reward of the newest block, else the node's suggestion, and the base fee two full blocks later."""
     tip = (prices.history.rewards or [[0]])[-1][0] or prices.tip or 1
     return prices.history.base_fees[-1] * 81 // 64 + tip, tip
 
@@ -72,7 +72,7 @@ CLIENTS: dict[str, Callable[[Prices], Fees]] = {
 
 
 def network(base_fee: int) -> Genesis:
-    """One Clique signer, and blocks that are full with two transfers; the development accounts have funds."""
+    """Return a network with one Clique signer and funded accounts, where two transfers fill a block."""
     alloc = {key.address.hex(): {"balance": str(10**24)} for key in DEV_KEYS}
     config = {"chainId": 2018, "londonBlock": 0, "clique": {"blockperiodseconds": 1, "epochlength": 30_000}}
     fields = {"config": config, "difficulty": "0x1", "gasLimit": hex(42_000), "baseFeePerGas": hex(base_fee)}
@@ -81,7 +81,7 @@ def network(base_fee: int) -> Genesis:
 
 
 async def seal(core: TestCore) -> None:
-    """Make a block of what the pool holds, and sign it."""
+    """Make a block with the pool's transactions and sign it."""
     core.clock.advance(1)
     built = await core.core.assembler.assemble(1.0)
     engine = core.chain.engine
@@ -97,7 +97,7 @@ async def asked(core: TestCore) -> Prices:
 
 
 async def refused(core: TestCore, all_fees: Sequence[tuple[str, Fees]]) -> list[str]:
-    """Which clients' transactions the pool refuses."""
+    """Return the clients whose transactions the pool refuses."""
     raws = []
     for nonce, (_, (max_fee, tip)) in enumerate(all_fees):
         legacy = tip == -1
@@ -115,7 +115,7 @@ async def refused(core: TestCore, all_fees: Sequence[tuple[str, Fees]]) -> list[
 
 
 async def fill(core: TestCore, history: str) -> None:
-    """Ten blocks: without transactions, full ones, or each with a transaction that pays one wei as a tip."""
+    """Make ten blocks: empty, full, or each with a transaction that pays a tip of one wei."""
     core.mining.floor.min_gas_price = 0
     for number in range(0 if history == "none" else 10):
         enough = 4 * (core.queries.next_base_fee() or 0) + 10

@@ -1,4 +1,4 @@
-"""The way from one head to another."""
+"""The route from one head to another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.consensus.stories import MemoryChain, genesis
 
 
 class Tree:
-    """Branches over one genesis."""
+    """Branches on one genesis."""
 
     def __init__(self) -> None:
         first = genesis({"ethash": {}}, difficulty=2**20)

@@ -1,4 +1,4 @@
-"""Headers over the database."""
+"""Headers cached in front of the database."""
 
 from __future__ import annotations
 

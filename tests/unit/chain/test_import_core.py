@@ -1,4 +1,4 @@
-"""The import: every rule of body and results, fork choice, bad blocks, batches."""
+"""The import: all rules of body and results, fork choice, bad blocks, batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ophion.primitives.block import HashedHeader
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 from tests.unit.chain.workshop import MINER, Workshop, workshop
 
-# PUSH1 1; NUMBER; SUB; BLOCKHASH; PUSH1 0; SSTORE: keeps the hash of the block before
+# PUSH1 1; NUMBER; SUB; BLOCKHASH; PUSH1 0; SSTORE: stores the hash of the previous block
 KEEP_PARENT_HASH = bytes.fromhex("6001430340600055")
 
 
@@ -227,7 +227,7 @@ def test_blockhash_knows_ancestors_on_the_canonical_chain_in_a_batch_and_on_a_si
         main = source.branch(3)
         for block in main:
             source.put(block)
-        # made on the canonical chain, where the database answers
+        # made on the canonical chain, where BLOCKHASH reads the database
         asking = source.block(transactions=[deploy(3)])
         source.put(asking)
         assert kept(source, asking.header, 3) == main[2].header.hash
@@ -262,7 +262,7 @@ def test_withdrawals_belong_to_shanghai(tmp_path: Path) -> None:
     ("changes", "rule"),
     [({"requests_hash": bytes(32)}, "requests hash"), ({"blob_gas_used": 131072}, "blob gas used")],
 )
-def test_later_promises_of_a_header_are_kept_too(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
+def test_header_fields_of_later_forks_are_checked_too(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
     with workshop(tmp_path, dev_genesis("osaka")) as shop:
         shop.put(shop.block())
         with pytest.raises(InvalidBlock) as caught:
@@ -277,7 +277,7 @@ def test_ommers_earn_a_reward_that_the_state_root_shows(tmp_path: Path) -> None:
         body = Body.of([], [side.encode()], None)
         block = shop.block(ommers_hash=body.ommers_hash)
         with pytest.raises(InvalidBlock, match="state root"):
-            # an ommer earns a reward, which the template of the block did not know
+            # an ommer earns a reward, which the block template did not include
             shop.put(ChainBlock(block.header, body))
 
 

@@ -1,4 +1,4 @@
-"""Files of blocks: the public chain with real work, continuing, bad blocks, damage."""
+"""Block files: the public chain with proof of work, continuation, bad blocks, damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_public_chain_with_real_work_is_imported_to_its_head(tmp_path: Path) -
 def test_the_standard_chain_of_all_forks_is_imported_to_its_head(tmp_path: Path) -> None:
     folder = shared_path("fixtures", "rpc-standard")
     genesis = parse_genesis((folder / "genesis.json").read_bytes())
-    genesis = replace(genesis, spec=replace(genesis.spec, is_dev=True))  # its early seals are no work
+    genesis = replace(genesis, spec=replace(genesis.spec, is_dev=True))  # its early seals have no valid proof of work
     with workshop(tmp_path, genesis) as shop:
         assert run(shop, folder / "chain.rlp").blocks == 54
         assert shop.chain.head.hash.hex() == "d226371d0b1551adb03fb52b71f08e3e11247fe9b1af994768af8cdaa8e7dcd7"
@@ -66,7 +66,7 @@ def test_small_batches_and_chunks_give_the_same_chain(
         assert [event.head.number for event in heard] == [5, 10, 12]
 
 
-def test_several_files_continue_each_other_and_progress_is_told(tmp_path: Path, chain_file: Path) -> None:
+def test_several_files_continue_each_other_and_progress_is_reported(tmp_path: Path, chain_file: Path) -> None:
     content = chain_file.read_bytes()
     seen: list[tuple[int, int]] = []
     with workshop(tmp_path / "source") as shop:
@@ -104,7 +104,7 @@ def test_a_bad_block_stops_the_import_and_everything_before_it_stays(tmp_path: P
         with pytest.raises(InvalidBlock, match="^Invalid block at block number 4 .*state root") as caught:
             run(shop, path)
         assert caught.value.hash == bad.header.hash
-        del caught  # its traceback holds on to the execution
+        del caught  # the traceback refers to the execution, which holds the database
         assert shop.chain.head == good[2].header
     with workshop(tmp_path / "target") as shop:
         assert shop.chain.head == good[2].header
@@ -122,7 +122,7 @@ def test_a_missing_file_is_refused_before_anything_is_read(tmp_path: Path, chain
         assert shop.chain.head.number == 0
 
 
-def test_a_truncated_file_names_the_place_and_keeps_whole_blocks(tmp_path: Path, chain_file: Path) -> None:
+def test_a_truncated_file_names_the_position_and_keeps_whole_blocks(tmp_path: Path, chain_file: Path) -> None:
     content = chain_file.read_bytes()
     chain_file.write_bytes(content[:-10])
     with workshop(tmp_path / "target") as shop:

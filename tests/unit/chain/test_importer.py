@@ -1,4 +1,4 @@
-"""The node's door: outcomes, order, events, executions that are not repeated."""
+"""`Importer`: outcomes, order, events, and blocks that are executed only once."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_what_comes_before_a_bad_block_of_a_batch_stays(tmp_path: Path) -> None:
         assert shop.chain.head == good[1].header
 
 
-def test_the_chain_hears_of_a_block_whose_importer_was_cancelled(tmp_path: Path) -> None:
+def test_a_block_is_announced_even_if_its_importer_was_cancelled(tmp_path: Path) -> None:
     with workshop(tmp_path) as shop:
         lanes = ThreadLanes()
         door = Importer(shop.chain, lanes, shop.clock)

@@ -1,4 +1,4 @@
-"""States that are dropped are gone, everything else is untouched, whatever happens between the steps of a round."""
+"""Pruning removes old states and leaves all other data intact, with any events between the steps of a round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNTER = b"\xcc" * 20
 
 
 class Make(Struct):
-    """Makes worlds whose databases write branches whole, or as what has changed in them."""
+    """Makes worlds whose databases write branches in full or as deltas."""
 
     writes_changes: bool
 
@@ -48,7 +48,7 @@ def account(number: int) -> bytes:
 
 
 def grown(world: World, length: int, begin: Built | None = None, salt: bytes = b"") -> list[Built]:
-    """Blocks that are not committed yet, each with a transfer to a new account and a contract that writes."""
+    """Make uncommitted blocks, each with a transfer to a new account and a contract that writes."""
     blocks = []
     parent = begin or world.genesis
     for _ in range(length):
@@ -64,7 +64,7 @@ def nodes(store: Store) -> int:
 
 
 def pruned(store: Store, keep: int, most: int = 1_000_000) -> tuple[int, int]:
-    """A whole round; states forgotten and nodes freed."""
+    """Run a whole round; return the numbers of removed states and deleted nodes."""
     head = store.head()
     assert head is not None
     round = store.begin_pruning(head[1] - keep)
@@ -79,7 +79,7 @@ def is_there(store: Store, block: Built) -> bool:
         state = store.state(block.execution.state_root)
     except MissingState:
         return False
-    # all of it: a state that is listed is complete
+    # read the whole state, because every listed state must be complete
     rows, following = state.accounts(bytes(32), 10_000)
     assert following is None
     for address in (row[1] for row in rows):
@@ -95,9 +95,9 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
     world.extend(*blocks)
     before = nodes(world.store)
     assert pruned(world.store, 10, most) == (29, before - nodes(world.store))
-    # with changes, the versions they are based on stay for a while
+    # with deltas, the versions on which they are based stay for a while
     assert nodes(world.store) < (before * 2 // 3 if make.writes_changes else before // 2)
-    # the head, ten blocks before it, and the genesis
+    # the head, the ten blocks before it, and the genesis
     assert [is_there(world.store, block) for block in blocks] == [False] * 29 + [True] * 11
     assert is_there(world.store, world.genesis)
     assert world.store.check(10) == []
@@ -109,7 +109,7 @@ def test_old_states_go_and_the_others_stay(make: Make, tmp_path: Path, most: int
 
 
 def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
-    """Leaves stay, the larger branches above them go: in full pages an entry takes less room than before."""
+    """Leaves stay and larger branches are deleted. With full pages, an entry takes less space than before."""
 
     def bytes_each() -> float:
         [(entries, size)] = [(entries, size) for name, entries, size in world.store.usage() if name == "nodes"]
@@ -131,7 +131,7 @@ def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
 
 
 def test_changes_of_nodes_are_shorter_and_say_the_same(tmp_path: Path) -> None:
-    """Every state is complete, and what changes are based on survives every round; later nodes may be whole again."""
+    """Every state is complete, and base versions of deltas survive every round. Later nodes may be full again."""
 
     def size(store: Store) -> int:
         return next(size for name, _, size in store.usage() if name == "nodes")
@@ -208,7 +208,7 @@ def test_branches_within_the_history_survive_and_become_the_chain(make: Make, tm
 
 
 def test_siblings_with_the_same_state_keep_it_for_each_other(make: Make, tmp_path: Path) -> None:
-    """The same state on two ways is written twice; what is built on either refers to its own nodes."""
+    """The same state on two branches is written twice. Blocks on either branch refer to its own nodes."""
     world = make(tmp_path / "db")
     trunk = grown(world, 20)
     world.extend(*trunk)
@@ -405,7 +405,7 @@ def _has_state(chain: object, number: int) -> bool:
 def test_a_database_shows_whether_states_were_dropped(tmp_path: Path, make: Make) -> None:
     world = make(tmp_path)
     assert not has_dropped_states(world.store)
-    # blocks that change nothing have the state of the genesis, which is always kept
+    # blocks without changes have the state of the genesis, which is always stored
     still = [world.block(world.genesis, [])]
     for _ in range(4):
         still.append(world.block(still[-1], []))

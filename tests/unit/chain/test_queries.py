@@ -1,4 +1,4 @@
-"""Blocks by reference, the pending block, and what is not shown before its time."""
+"""Blocks by reference, the pending block, and blocks that are not announced yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options:
 
 
 def ask(core: TestCore, view: Any, code: bytes, overrides: EnvOverrides | None = None) -> int:
-    """Run code that returns one word, as if it were a creation, at a block."""
+    """Run code that returns one word as a creation at a block."""
     env = view.env if overrides is None else view.env_with(overrides)
     request = CallRequest(sender=SOMEBODY, to=None, gas=1_000_000, input=code)
     outcome = call(view.state, env, request, (), 1.0)
@@ -38,7 +38,7 @@ def ask(core: TestCore, view: Any, code: bytes, overrides: EnvOverrides | None =
 
 
 def returning(opcode: str) -> bytes:
-    """opcode; store; return 32 bytes"""
+    """Return code that runs an opcode and returns its result as 32 bytes."""
     return bytes.fromhex(opcode + "60005260206000f3")
 
 
@@ -180,7 +180,7 @@ def test_callers_share_one_build_of_the_pending_block(tmp_path: Path) -> None:
 
 
 def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp_path: Path) -> None:
-    """Each change makes the block stale; clients that ask all the time must not fill a lane with builds."""
+    """Each change invalidates the block. Clients with many requests must not fill a lane with builds."""
 
     async def story(core: TestCore) -> None:
         queries, gate, running, most = core.queries, asyncio.Event(), 0, 0
@@ -206,7 +206,7 @@ def test_however_often_the_pool_changes_one_pending_block_is_built_at_a_time(tmp
         gate.set()
         views = await asyncio.gather(*asking)
         assert (most, built) == (1, 2), "the one that ran, and one for all who came after"
-        # the gate opened after the last change, so what was built since holds everything
+        # the gate opened after the last change, so all later builds include all transactions
         assert [view.body.transaction_count for view in views[1:]] == [10] * 9
 
     told(tmp_path, story)
@@ -264,7 +264,7 @@ def test_a_block_on_disk_is_not_shown_before_it_is_announced(tmp_path: Path) -> 
         seen: list[object] = []
 
         def in_between(event: object) -> None:
-            # runs before the queries hear of the block: put in front of their listener
+            # runs before the listener of `Queries`
             seen.extend((core.queries.receipt_json(hash, False), core.queries.header(1), core.queries.head_number))
 
         core.chain.events._callbacks.insert(0, in_between)

@@ -1,4 +1,4 @@
-"""Body and results against the header; the rest of these rules is shown by tests/unit/chain/test_import_core.py."""
+"""Body and results against the header; test_import_core.py tests the other rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain on a temporary database and blocks made to measure, on any parent, good and bad."""
+"""A chain on a temporary database, and valid or invalid blocks on any parent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MINER = b"\x0c" * 20
 
 
 class Workshop:
-    """Makes blocks, and imports them one by one."""
+    """Makes blocks and imports them one by one."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -48,7 +48,7 @@ class Workshop:
         extra: bytes = b"",
         **changes: Any,
     ) -> ChainBlock:
-        """A block on `parent` (default: the head), fields of the header changed after it was built."""
+        """Make a block on `parent` (default: the head); header fields can be changed afterwards."""
         parent = parent or self.chain.head
         wishes = BlockPreferences(timestamp=parent.timestamp + seconds, author=MINER, extra_data=extra)
         draft = self.chain.engine.prepare(parent, wishes, self.core)
@@ -63,7 +63,7 @@ class Workshop:
         return ChainBlock(header, built.body)
 
     def branch(self, length: int, parent: HashedHeader | None = None, extra: bytes = b"") -> list[ChainBlock]:
-        """Blocks on top of each other, each with one transfer by the first account."""
+        """Make a branch; each block has one transfer by the first account."""
         blocks: list[ChainBlock] = []
         cursor = parent or self.chain.head
         for _ in range(length):
@@ -73,36 +73,36 @@ class Workshop:
         return blocks
 
     def transfer(self, parent: HashedHeader) -> bytes:
-        """A transfer that fits the block after `parent`, where every block before had one too."""
+        """Return a transfer for the block after `parent`. Its nonce assumes one transfer in each earlier block."""
         return legacy_transaction(DEV_KEYS[1], parent.number, to=b"\x0d" * 20, value=1, chain_id=2018)
 
     def put(self, block: ChainBlock) -> Staged:
-        """Import one block, with a commit of its own."""
+        """Import one block and commit it."""
         staged = self.core.stage(block.header, block.body)
         self.settle()
         return staged
 
     def forget(self) -> None:
-        """Let go of every execution: as long as there is one, the database cannot be opened again in this process."""
+        """Release every execution: until then, this process cannot open the database again."""
         self.core.discard()
         self._executions.clear()
         gc.collect()
 
     def settle(self) -> None:
-        """Commit what is staged and let everybody know."""
+        """Commit the staged blocks and publish the events."""
         change = self.core.commit()
         if change is not None:
             self.chain.advance(change, {})
 
 
 def file_of(blocks: Sequence[ChainBlock]) -> bytes:
-    """The blocks as a file holds them."""
+    """Return the blocks as file content."""
     return b"".join(encode_block(block) for block in blocks)
 
 
 @contextmanager
 def workshop(path: Path, genesis: Genesis | None = None) -> Iterator[Workshop]:
-    """The dev network under Petersburg, or another, in this directory; again is a restart."""
+    """Open the dev network under Petersburg, or another network, in this directory. A second call is a restart."""
     store = open_store(path, durable=False)
     try:
         given = genesis or dev_genesis("petersburg")

@@ -1,4 +1,4 @@
-"""Rules that blocks were made with: what a later genesis file may change, and what not."""
+"""Compatibility of a later genesis file with existing blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ETHASH = {"chainId": 7, "homesteadBlock": 5, "londonBlock": 20, "ethash": {}}
 
 
 def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timestamp: int = 0, **top: Any) -> str:
-    """What is said when the second file meets blocks of the first up to a number; empty where it is taken."""
+    """Return the refusal of the second file for blocks of the first up to a number; empty if it is accepted."""
     first, second = (
         parse_genesis(json.dumps({"config": config, "difficulty": 1, "gasLimit": 5000, **more}))
         for config, more in ((before, {}), (after, top))
@@ -73,15 +73,15 @@ def test_a_rule_of_blocks_that_exist_is_not_changed(before: dict[str, Any], chan
     [
         (_QBFT, {"londonBlock": 11}),
         (_QBFT, {"shanghaiTime": 1001}),
-        (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # which Berlin implies
-        (_QBFT, {"muirGlacierBlock": 0}),  # without a bomb nothing is put off
+        (_QBFT, {"byzantiumBlock": 0, "petersburgBlock": 0}),  # implied by Berlin
+        (_QBFT, {"muirGlacierBlock": 0}),  # without a difficulty bomb, it has no effect
         (_QBFT, {"qbft": {"epochlength": 200, "blockreward": "5"}}),
         (_QBFT, {"qbft": {"epochlength": 100, "blockreward": "5", "blockperiodseconds": 9}}),
         (_QBFT, {"contractSizeLimit": 100_000}),
         (_QBFT, {"transitions": {"qbft": [{"block": 11, "validators": [_MEMBER]}]}}),
         (_QBFT, {"transitions": {"qbft": [{"block": 4, "blockperiodseconds": 7}]}}),
         ({**_QBFT, "londonBlock": 11}, {"londonBlock": 12, "zeroBaseFee": True}),
-        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),  # consensus.md 5.3: old blocks still verify
+        ({**_QBFT, "londonBlock": 2}, {"zeroBaseFee": True}),  # consensus.md 5.3: old blocks stay valid
         ({**_QBFT, "londonBlock": 2, "zeroBaseFee": True}, {"zeroBaseFee": False, "fixedBaseFee": True}),
         ({**_QBFT, "shanghaiTime": 0}, {"londonBlock": 0}),
         ({"ibft2": {}, "berlinBlock": 0}, {"qbft": {"startblock": 11, "epochlength": 5}}),
@@ -102,7 +102,7 @@ def test_the_move_to_another_protocol_is_not_made_afterwards() -> None:
     assert "qbft.startblock was 5 and is not set" in _refusal(moved, before, 10)
 
 
-def test_a_transition_that_has_taken_place_stays() -> None:
+def test_a_transition_that_has_taken_effect_stays() -> None:
     before = {**_QBFT, "transitions": {"qbft": [{"block": 4, "validators": [_MEMBER]}]}}
     assert "transitions.qbft.4.validators" in _refusal(before, _QBFT, 10)
     after = {**_QBFT, "transitions": {"qbft": [{"block": 4, "validators": [_OTHER]}]}}

@@ -1,4 +1,4 @@
-"""The built-in development network, and the names that are refused."""
+"""The built-in development network, and refused network names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ORIGINAL_HASH = "a08d1edb37ba1c62db764ef7c2566cbe368b850f5b3762c6c24114a3fd97b87
 ORIGINAL_STATE_ROOT = "166ed98eea93ab2b6f6b1a425526994adc2d675bf9a0d77d600ed1e02d8f77df"
 
 
-def test_petersburg_gives_the_genesis_of_the_original_hash_and_all(tmp_path: Path) -> None:
+def test_petersburg_gives_the_genesis_of_pantheon_including_its_hash(tmp_path: Path) -> None:
     genesis = dev_genesis("petersburg")
     store = open_store(tmp_path, durable=False)
     header = Chain.open(store, genesis, engine_for(genesis.spec)).genesis

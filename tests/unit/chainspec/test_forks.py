@@ -1,4 +1,4 @@
-"""The fork schedule: the latest milestone that has begun is the one in force."""
+"""The fork schedule: the latest active milestone applies."""
 
 from __future__ import annotations
 

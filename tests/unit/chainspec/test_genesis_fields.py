@@ -1,4 +1,4 @@
-"""Genesis JSON as members: any capitalisation, comments, and one clear error for everything else."""
+"""Members of genesis JSON: any capitalisation, comments, and one clear error for other input."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_comments_are_ignored_with_a_warning_but_not_inside_text() -> None:
         ('{"a": 1 /* open', "Expecting"),
     ],
 )
-def test_malformed_text_is_refused_with_its_place(text: str, problem: str) -> None:
+def test_malformed_text_is_refused_with_its_position(text: str, problem: str) -> None:
     with pytest.raises(GenesisError, match=problem):
         parse_json(text)
 
@@ -182,7 +182,7 @@ def test_blank_addresses_count_as_absent() -> None:
         members(a="0x" + "ab" * 21).address("a")
 
 
-def test_what_nobody_asked_for_is_unknown_with_its_path_and_spelling() -> None:
+def test_an_unread_member_is_unknown_with_its_path_and_spelling() -> None:
     value, _ = parse_json('{"Known": 1, "Odd": 2, "inner": {"Known": 1, "Strange": 2}, "list": [{"X": 1}]}')
     top = Members(value)
     top.get("known")

@@ -1,4 +1,4 @@
-"""The chain specification: forks in order, options, and what is refused."""
+"""The chain specification: forks in order, options, refusals."""
 
 from __future__ import annotations
 

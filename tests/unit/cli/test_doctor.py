@@ -1,4 +1,4 @@
-"""`ophion doctor`: verdicts from the answers of nodes, also of hostile ones."""
+"""`ophion doctor`: findings from the answers of nodes, including hostile ones."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ JSON = st.recursive(
 
 
 class Answers:
-    """A service that answers each method with the value set for it."""
+    """A service that answers each method with a preset value."""
 
     def __init__(self) -> None:
         self.results: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The frame around the commands, in process."""
+"""The command-line parser and dispatcher, in process."""
 
 from __future__ import annotations
 

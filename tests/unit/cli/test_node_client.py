@@ -1,4 +1,4 @@
-"""What a command needs to talk to a node."""
+"""The JSON-RPC client of commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, content: s
 
 
 class _PathEcho(BaseHTTPRequestHandler):
-    """Answers everything with the path of its address, read as text."""
+    """Answers every request with its path."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))

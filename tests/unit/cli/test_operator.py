@@ -1,4 +1,4 @@
-"""Keys and genesis of a new network."""
+"""`ophion operator`: keys and genesis of a new network."""
 
 from __future__ import annotations
 

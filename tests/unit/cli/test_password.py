@@ -1,4 +1,4 @@
-"""Hashes for the credentials file."""
+"""Password hashes for the credentials file."""
 
 from __future__ import annotations
 

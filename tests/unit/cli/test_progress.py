@@ -1,4 +1,4 @@
-"""Bars and lines."""
+"""Progress bars and progress lines."""
 
 from __future__ import annotations
 

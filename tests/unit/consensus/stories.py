@@ -1,4 +1,4 @@
-"""Chains of headers for tests of engines: kept in memory, made by the engines, signed by people with letters."""
+"""Chains of headers for engine tests, in memory; signers are named by letters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.primitives.block import HashedHeader, Header
 from ophion.primitives.types import Address, Hash32
 
 FAR = 2**62
-"""A time at which no header lies in the future."""
+"""A time after all headers."""
 
 
 def genesis(config: dict[str, Any], **members: Any) -> Genesis:
@@ -25,7 +25,7 @@ def genesis(config: dict[str, Any], **members: Any) -> Genesis:
 
 
 class MemoryChain:
-    """The headers of all branches, as an engine reads them."""
+    """The headers of all branches, in the form that an engine reads."""
 
     def __init__(self, engine: Engine, first: Genesis) -> None:
         self.engine = engine
@@ -60,30 +60,32 @@ class MemoryChain:
         return self.checkpoints.get(block_hash)
 
     def add(self, header: HashedHeader, ommers: Sequence[Header] = ()) -> HashedHeader:
-        """Keep a header as the new head, unverified."""
+        """Store a header as the new head, without verification."""
         self.headers[header.hash] = header
         self.ommers_of[header.hash] = ommers
         self.head = header
         return header
 
     def extend(self, header: HashedHeader) -> HashedHeader:
-        """Verify a header against its parent and keep it."""
+        """Verify a header against its parent and store it."""
         self.engine.verify(header, self.headers[header.parent_hash], self, FAR)
         return self.add(header)
 
 
 def key_of(letter: str) -> PrivateKey:
-    """The key of a person with this letter."""
+    """Return the key of a signer."""
     return PrivateKey(keccak256(b"signer " + letter.encode()))
 
 
 def address_of(letter: str) -> Address:
-    """The address of a person with this letter."""
+    """Return the address of a signer."""
     return key_of(letter).address
 
 
 class CliqueStory:
-    """A Clique chain told in tokens: `A` a block by A, `A+B` with a vote for B, `A-B` against, `A*` an epoch block."""
+    """A Clique chain written in tokens: `A` is a block by A, `A+B` with a vote for B, `A-B` against, `A*` an epoch
+    block.
+    """
 
     def __init__(self, signers: str, epoch: int = 30_000, config: dict[str, Any] | None = None) -> None:
         listed = "".join(address_of(letter).hex() for letter in signers)
@@ -96,12 +98,12 @@ class CliqueStory:
         self.chain = MemoryChain(self.engine, first)
 
     def play(self, tokens: str) -> None:
-        """Make, verify and keep one block for each token."""
+        """Make, verify and store one block for each token."""
         for token in tokens.split():
             self.chain.extend(self.sealed(token))
 
     def sealed(self, token: str, parent: HashedHeader | None = None, **changes: Any) -> HashedHeader:
-        """The block of a token, fields changed before it is signed."""
+        """Return the block of a token; fields can be changed before it is signed."""
         author, vote = token[0], None
         if token[1:] and token[1] in "+-":
             vote = Vote(address_of(token[2]), token[1] == "+")
@@ -109,16 +111,16 @@ class CliqueStory:
             parent or self.chain.head, BlockPreferences(timestamp=0, author=address_of(author), vote=vote), self.chain
         )
         if vote is not None:
-            # the engine leaves out votes that change nothing; the stories contain some on purpose
+            # the engine omits votes without effect, but some tests need them
             draft = replace(draft, coinbase=vote.target, nonce=(b"\xff" if vote.authorize else b"\x00") * 8)
         return self.signed(replace(draft, **changes), author)
 
     def signed(self, header: Header, author: str) -> HashedHeader:
-        """The header with the author's seal."""
+        """Return the header with the author's seal."""
         seal = key_of(author).sign(self.engine.signing_hash(header))
         return self.engine.hashed(self.engine.attach(header, [seal]))
 
     def signers(self, letters: str = "ABCDEFGH") -> str:
-        """The letters of the signers after the head."""
+        """Return the letters of the signers after the head."""
         members = self.engine.members(self.chain.head, self.chain)
         return "".join(letter for letter in letters if address_of(letter) in members)

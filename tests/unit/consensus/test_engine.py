@@ -1,4 +1,4 @@
-"""Every engine offers what the protocol asks for."""
+"""Every engine implements the engine protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States folded over headers: from memory, from checkpoints, and from headers alone, always the same."""
+"""States computed from headers are the same from memory, from checkpoints and from headers alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.consensus.bft.golden import bft_header
 
 
 class Numbers:
-    """A chain of headers without meaning: each adds its timestamp to a sum that begins anew at block 0."""
+    """A chain of dummy headers. Each adds its timestamp to a sum that restarts at block 0."""
 
     def __init__(self, length: int) -> None:
         self.headers: dict[Hash32, HashedHeader] = {}
@@ -121,7 +121,7 @@ def test_a_checkpoint_that_cannot_be_read_is_folded_again() -> None:
 
 
 def test_a_block_at_which_the_fold_begins_anew_does_so_though_it_has_a_checkpoint() -> None:
-    """A transition may be added to the genesis file while the chain stands at exactly the block before it."""
+    """A transition may be added to the genesis file when the head is exactly the block before it."""
     chain = Numbers(CHECKPOINT_DISTANCE)
     chain.keep(CHECKPOINT_DISTANCE)
     assert chain.fold(lambda number: number in (0, CHECKPOINT_DISTANCE)).after(chain.head, chain) == 0

@@ -1,4 +1,4 @@
-"""The forms of headers that BFT clients have written since Shanghai (consensus.md 8)."""
+"""The header forms that BFT clients have written since Shanghai (consensus.md 8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.consensus.bft.golden import K1
 from tests.unit.consensus.bft.ledger import Ledger, genesis_of
 
 SHANGHAI, CANCUN, PRAGUE = 10, 20, 30
-"""Seconds; blocks are two seconds apart, so the forks begin with the blocks 5, 10 and 15."""
+"""Fork times in seconds. Blocks are two seconds apart, so the forks begin with blocks 5, 10 and 15."""
 
 
 def ledger(times: bool = True) -> Ledger:
@@ -23,7 +23,7 @@ def ledger(times: bool = True) -> Ledger:
 
 
 def grown(form: HeaderForm | None, blocks: int = 20) -> list[Header]:
-    """Headers of a chain whose maker wishes for this form."""
+    """Return headers of a chain whose producer requests this form."""
     chain = ledger()
     for _ in range(blocks):
         wishes = BlockPreferences(timestamp=0, author=K1.address, header_form=form)
@@ -34,7 +34,7 @@ def grown(form: HeaderForm | None, blocks: int = 20) -> list[Header]:
 
 
 def lengths(headers: list[Header]) -> list[int]:
-    """Fields of the headers in London, Shanghai, Cancun and Prague."""
+    """Return the numbers of fields of headers in London, Shanghai, Cancun and Prague."""
     return [len(headers[number].encoded_fields(b"")) for number in (4, 5, 9, 10, 14, 15, 20)]
 
 
@@ -65,7 +65,7 @@ def test_a_chain_keeps_its_form_whatever_is_wished(form: HeaderForm, wish: Heade
 
 
 def test_cancun_is_a_second_choice_after_a_short_shanghai() -> None:
-    """Shanghai looks the same in both short forms, so the first Cancun header decides between them."""
+    """Shanghai headers are the same in both short forms, so the first Cancun header decides."""
     chain = ledger()
     for number in range(1, 21):
         form = HeaderForm.SHORT if number < 8 else HeaderForm.SHORT_BLOBS
@@ -82,7 +82,7 @@ def test_a_genesis_past_shanghai_says_nothing_about_the_form() -> None:
 
 
 def test_forms_may_change_from_block_to_block_on_import() -> None:
-    """A network whose members were replaced one by one has both."""
+    """A network whose members were replaced one by one has both forms."""
     chain = ledger()
     for number in range(1, 21):
         header = chain.draft(K1)

@@ -1,4 +1,4 @@
-"""Shared header rules, one by one, and the numbers they check against."""
+"""Common header rules, one by one, and the values that they compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The header of a block to be built is one the rules accept."""
+"""The header template of a new block passes the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers after the merge and the way there."""
+"""Headers after the merge, and the transition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORK = 131_072
 
 
 class MergeStory:
-    """London from the start; the merge after two blocks of proof of work."""
+    """London from the start; the merge after two proof-of-work blocks."""
 
     def __init__(self, terminal: int = 3 * WORK, **config: Any) -> None:
         first = genesis(

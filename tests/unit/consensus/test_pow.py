@@ -81,7 +81,7 @@ def test_a_result_above_the_target_is_no_work() -> None:
 
 
 class OmmerStory:
-    """A chain of ten blocks without work, with a side block beside each."""
+    """A chain of ten blocks without proof of work, each with a side block."""
 
     def __init__(self) -> None:
         first = genesis({"ethash": {}}, difficulty=2**20)

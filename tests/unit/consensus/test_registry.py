@@ -1,4 +1,4 @@
-"""Which engine a specification gets."""
+"""The engine of a chain specification."""
 
 from __future__ import annotations
 

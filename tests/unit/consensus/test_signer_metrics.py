@@ -9,7 +9,7 @@ from tests.unit.consensus.bft.ledger import KEYS, Ledger, genesis_of
 
 
 def chain_of(blocks: int) -> Ledger:
-    """A chain built by the first three of four validators in turn."""
+    """Return a chain built by the first three of four validators in turn."""
     ledger = Ledger(genesis_of("ibft2", [key.address for key in KEYS]))
     for number in range(blocks):
         ledger.add(KEYS[number % 3])

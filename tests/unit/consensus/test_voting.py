@@ -1,4 +1,4 @@
-"""Proposals of the operator, and the tally of IBFT 2.0 and QBFT (consensus.md 2.12, 4.1)."""
+"""Votes of the operator, and the tally of IBFT 2.0 and QBFT (consensus.md 2.12, 4.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEMBERS = {name: bytes((ord(name),)) * 20 for name in "ABCDEFG"}
 
 
 def play(members: str, blocks: str) -> str:
-    """The validators after blocks such as `A+B` (A votes to add B), `C-A` or `A` (no vote)."""
+    """Return the validators after blocks such as `A+B` (A votes to add B), `C-A` or `A` (no vote)."""
     tally = Tally.of(MEMBERS[name] for name in members)
     for block in blocks.split():
         if len(block) > 1:
@@ -20,7 +20,7 @@ def play(members: str, blocks: str) -> str:
     return "".join(chr(address[0]) for address in tally.validators)
 
 
-# the scenarios of consensus.md 1.9 that are about the tally; both ways of counting agree on them
+# the scenarios of consensus.md 1.9 about the tally; both counting rules agree on them
 @pytest.mark.parametrize(
     ("members", "blocks", "expected"),
     [
@@ -58,7 +58,7 @@ def test_shared_scenarios(members: str, blocks: str, expected: str) -> None:
     ],
 )
 def test_votes_without_effect_are_counted_as_besu_counts_them(members: str, blocks: str, expected: str) -> None:
-    """The chains on which Clique as geth counts it would decide otherwise (consensus.md 1.6)."""
+    """Chains on which geth's counting of Clique would decide differently (consensus.md 1.6)."""
     assert play(members, blocks) == expected
 
 

@@ -1,4 +1,4 @@
-"""Keys from words."""
+"""Keys from a mnemonic."""
 
 from __future__ import annotations
 

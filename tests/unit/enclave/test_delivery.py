@@ -1,4 +1,4 @@
-"""Delivery: what waits in the outbox reaches a recipient however often it comes and goes."""
+"""Delivery: messages in the outbox reach a recipient, however often it disconnects."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SECRET = b"47 pieces, and nobody else shall know"
 
 
 class Disk:
-    """The lanes of a member whose writer can be held up."""
+    """The lanes of a member whose write lane can be blocked."""
 
     def __init__(self) -> None:
         self.lanes = ThreadLanes()
 
     @contextmanager
     def slow(self) -> Iterator[None]:
-        """Nothing is written meanwhile."""
+        """Block all writes meanwhile."""
         going_on = threading.Event()
         job = self.lanes.write.submit(going_on.wait)
         try:
@@ -34,7 +34,7 @@ class Disk:
             job.cancel()
 
     async def is_waited_for(self) -> None:
-        """Until there is something to write."""
+        """Wait until there is something to write."""
         await until(lambda: self.lanes.write.waiting == 2)
 
 
@@ -48,14 +48,14 @@ def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
-        async with at_work(a):  # b does not ask: all of it has to be brought
+        async with at_work(a):  # b requests nothing, so a must deliver all payloads
             key = await a.enclave.send(SECRET, a.key, [b.key])
             with here.slow():
                 with there.slow():
                     meetings = await met(a, b)
                     await there.is_waited_for()
                     await part(meetings)
-                    # the line was lost under what waits, and the attempt is not over yet
+                    # the connection was lost while messages waited, and the attempt is still running
                     await here.is_waited_for()
                 meetings = await met(a, b)
             await until(lambda: not a.enclave.status()["outbox"])
@@ -71,13 +71,13 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:
-        async with at_work(a):  # b does not ask: all of it has to be brought
+        async with at_work(a):  # b requests nothing, so a must deliver all payloads
             with there.slow():
                 with here.slow():
                     first = asyncio.create_task(a.enclave.send(SECRET, a.key, [b.key]))
                     await here.is_waited_for()
                     meetings = await met(a, b)
-                # it is in the outbox by now, and pushed to b, which does not acknowledge it yet
+                # the payload is in the outbox and pushed to b, which has not acknowledged it yet
                 await there.is_waited_for()
                 first.cancel()
                 await asyncio.wait({first})
@@ -90,7 +90,7 @@ def test_whoever_gives_up_a_send_takes_the_outbox_from_nobody(tmp_path: Path) ->
 
 
 def test_what_arrives_is_told_of_also_when_whoever_brought_it_is_gone(tmp_path: Path) -> None:
-    """Its marker may have been passed: the executor must learn of it without waiting for the next block."""
+    """Its marker may be processed already: the executor must be notified before the next block."""
     a, here, b, there = pair(tmp_path)
 
     async def story() -> None:

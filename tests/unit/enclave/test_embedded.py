@@ -130,7 +130,7 @@ def test_status_says_who_and_what_waits(tmp_path: Path) -> None:
 
 
 class Elsewhere:
-    """A line to an enclave that has nothing, and may be in no hurry to say so."""
+    """A connection to an enclave that has no payloads and may answer slowly."""
 
     name = "elsewhere"
     keys: frozenset[bytes] = frozenset()

@@ -1,4 +1,4 @@
-"""Key files of enclaves: the published pairs, both forms, and whatever else a file may hold."""
+"""Key files of enclaves: the public test pairs, both formats, and invalid files."""
 
 from __future__ import annotations
 

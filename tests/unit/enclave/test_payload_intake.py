@@ -1,4 +1,4 @@
-"""Hostile members: whatever they push is refused with a reason, costs little, and changes nothing."""
+"""Hostile members: their payloads are refused with a reason, cost little, and change nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENTROPY = SystemEntropy()
 
 
 class Hostile:
-    """A hostile enclave with its own keys that seals any payload."""
+    """A hostile enclave with its own keys that can seal any payload."""
 
     def __init__(self) -> None:
         self.ring = EnclaveKeyring([b"\x66" * 32])
@@ -51,7 +51,7 @@ def is_untouched(member: Member) -> bool:
 
 
 def transaction(private_from: bytes, to: list[bytes] | bytes) -> bytes:
-    """The base64 of something that has the form of a private transaction."""
+    """Return base64 of bytes in the form of a private transaction."""
     return b64encode(rlp.encode([b""] * 9 + [private_from, to, b"restricted"]))
 
 
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -> None:
-    """A member hands the transaction of another on: the signature in it names sender and group."""
+    """A member forwards another member's transaction: the signature in it names sender and group."""
     victim, author, evil = Member(tmp_path, 1), Member(tmp_path, 2), Hostile()
     honest = transaction(author.key, [evil.key])
     for group_text in (honest, transaction(evil.key, legacy_id([author.key, evil.key]))):
@@ -104,12 +104,12 @@ def test_a_payload_is_not_replayed_under_another_group_or_name(tmp_path: Path) -
 
 
 def test_nobody_takes_the_place_of_a_payload_that_is_here(tmp_path: Path) -> None:
-    """The key covers the ciphertext alone: the same one with another head is another record."""
+    """The key covers only the ciphertext: the same ciphertext with another header is another record."""
     member, evil = Member(tmp_path, 1), Hostile()
     first = evil.seal(b"text", [member.key, evil.key])
     assert taken(member, first, proven=evil.proven) == [None]
     other_head = bytearray(first.body)
-    other_head[112] ^= 1  # the group's last byte
+    other_head[112] ^= 1  # last byte of the group
     second = Parcel(first.label, bytes(other_head))
     assert taken(member, second, proven=evil.proven) == ["another record has its key"]
     assert member.store.row("payloads", first.label.id) == first.body
@@ -179,13 +179,13 @@ def test_very_many_groups_of_one_maker_are_refused(tmp_path: Path, monkeypatch: 
 
     refusals = taken(member, *groups(0, evil.key), proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 20 + [False] * 10
-    # naming another maker does not help, nor does a restart, nor legacy groups
+    # another creator, a restart or legacy groups do not increase the limit
     assert None not in taken(member, *groups(100, honest.key), proven=evil.proven)
     member.close()
     member.open()
     assert None not in taken(member, *groups(200, evil.key), proven=evil.proven)
     assert None not in taken(member, evil.seal(b"text", [member.key, honest.key, evil.key]), proven=evil.proven)
-    # the groups that are there go on working, and others may make theirs
+    # existing groups keep working, and other members can create groups
     assert taken(member, evil.seal(b"text", both, groups(0, evil.key)[0].label.id), proven=evil.proven) == [None]
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
@@ -202,7 +202,7 @@ def test_payloads_without_markers_are_bounded_until_somebody_wants_them(
     refusals = taken(member, *parcels, proven=evil.proven)
     assert [one is None for one in refusals] == [True] * 100 + [False] * 150
     assert refusals[-1] == "too many payloads of its sender wait for their markers"
-    # markers of fifty of them are seen: the sender is known then, and has a budget of its own for the other fifty
+    # fifty of them get markers: the sender is then known and has its own budget for the other fifty
     assert None not in asyncio.run(member.enclave.receive_many([one.label.id for one in parcels[:50]]))
     refusals = taken(member, *parcels[100:], proven=evil.proven)
     assert sum(one is None for one in refusals) == 50
@@ -213,7 +213,7 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), *(bytes.fromhex(low + "ff" * 30 + "7f
 
 @pytest.mark.parametrize("low", LOW_ORDER)
 def test_points_of_low_order_are_refused_as_senders_recipients_and_members(tmp_path: Path, low: bytes) -> None:
-    """A shared secret with such a key is known to all."""
+    """Any party knows the shared secret with such a key."""
     member, evil = Member(tmp_path, 1), Hostile()
     good = evil.seal(b"text", [member.key, evil.key])
     sender = good.body.replace(evil.key, low)
@@ -236,13 +236,15 @@ def test_a_payload_of_16_mib_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
-    """As many as a member sends: so many stay, the rest costs time alone. OPHION_GROUPS=1000000 sends a million."""
+    """A member sends many groups: a bounded number stays, the others only cost time. OPHION_GROUPS=1000000 sends a
+    million.
+    """
     wanted = int(os.environ.get("OPHION_GROUPS", "12000"))
     member, honest = Member(tmp_path, 1), Member(tmp_path, 2)
     before, began, accepted = resident(), time.perf_counter(), 0
     makers = [EnclaveKeyring([bytes([0x80 + number]) * 32]).public_keys[0] for number in range(50)]
     for first in range(0, wanted, 1000):
-        # one maker at first; then many, each of which may make some
+        # one creator at first; then many, each of which may create some
         maker = makers[max(0, first - 20_000) // 1000 % len(makers)]
         records = [
             GroupRecord(GroupType.PANTHEON, "n", "d", (member.key, maker), number.to_bytes(20, "big"), maker)
@@ -255,14 +257,14 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
     assert accepted == min(wanted, unmarked.MAX_UNKNOWN_GROUPS)
     assert member.enclave.status()["groups"] == accepted
     assert grown < 256 << 20
-    # others, and oneself, go on as before
+    # other members and this one keep working
     own = asyncio.run(member.enclave.create_group([member.key], member.key))
     assert asyncio.run(member.enclave.group(own.id)) == own
     theirs = GroupRecord(GroupType.PANTHEON, "", "", (member.key, honest.key), bytes(20), honest.key)
     parcel = Parcel(Label(Kind.GROUP, theirs.id), theirs.encode())
     is_full = accepted == unmarked.MAX_UNKNOWN_GROUPS
     assert taken(member, parcel, proven=frozenset([honest.key])) == [TOO_MANY_GROUPS if is_full else None]
-    # a member with a marker on the chain has a budget of its own, also after a restart
+    # a member with a marker on the chain has its own budget, even after a restart
     asyncio.run(marked(member, honest.key))
     member.close()
     member.open()
@@ -270,11 +272,11 @@ def test_a_million_groups_are_refused_and_bounded(tmp_path: Path) -> None:
 
 
 async def marked(member: Member, sender: bytes) -> None:
-    """A marker refers to a payload of this sender."""
+    """Send a marker for a payload of this sender."""
     member.enclave.settle([bytes(32)], [(b"", bytes(32), sender)])
     await asyncio.sleep(0.01)
 
 
 def resident() -> int:
-    """Bytes of this process in memory."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

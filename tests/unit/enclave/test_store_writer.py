@@ -32,10 +32,10 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
         writes[1].cancel()
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
         assert [isinstance(one, asyncio.CancelledError) for one in outcomes] == [False, True, False, False]
-        # all of it is there, and was told of, also where nobody waited any more
+        # all rows are stored and reported, even if no caller waits
         assert settled == [1, 2, 3, 4]
         assert [store.row(PAYLOADS, bytes([n]) * 32) for n in range(1, 5)] == [b"x"] * 4
-        # what fails is told to those who share its commit, and the next one works
+        # a failure is reported to all writes of the commit, and the next commit works
         failing = [writer.write([("nowhere", b"k", b"v")]), writer.write([(PAYLOADS, b"\x09" * 32, b"x")])]
         outcomes = await asyncio.gather(*failing, return_exceptions=True)
         assert all(isinstance(one, StorageError) for one in outcomes)
@@ -51,7 +51,7 @@ def test_whoever_gives_up_takes_the_commit_from_nobody(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_told_to_all_who_relied_upon_it(tmp_path: Path) -> None:
-    """A second copy of a payload that is being written waits for the first write, and writes nothing."""
+    """A second copy of a payload that is being written waits for the first write and writes nothing."""
     store, lanes = open_store(tmp_path / "database"), ThreadLanes()
 
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""Payloads and groups without a marker: bounded, expiring, counted across restarts, and apart from known senders."""
+"""Payloads and groups without a marker: bounded, expiring, counted across restarts, and separate from known senders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The enclave's HTTP interface, as tools written for an external enclave use it (privacy.md 5)."""
+"""The enclave's HTTP interface, as tools for an external enclave use it (privacy.md 5)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ophion.testing.enclaves import Member
 from tests.unit.rpc.endpoints.test_services import exchange, serving
 
 TEXT = b"aW5uZXI="
-"""What clients hand over: base64 already."""
+"""A payload as clients send it: already base64."""
 
 
 class Tool:
-    """A client that knows nothing but section 5."""
+    """A client that uses only section 5."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -172,7 +172,7 @@ def test_a_form_has_few_values(tmp_path: Path) -> None:
 
 
 def test_long_payloads_that_come_at_once_take_turns(tmp_path: Path) -> None:
-    """Each is opened or sealed on the event loop; other tasks run between any two of them."""
+    """Each is opened or sealed on the event loop; other tasks run between two of them."""
     member = Member(tmp_path, 1)
     seal, begun = member.enclave.send_text, list[int]()
     turns = 0

@@ -1,4 +1,4 @@
-"""Boxes between two enclaves: from whom, to whom, for what, and as an answer to what."""
+"""Boxes between two enclaves are bound to sender, recipient, purpose and request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_request_is_for_one_key_and_one_thing() -> None:
 
 
 def test_a_box_is_not_sent_back_to_whoever_made_it() -> None:
-    """Both directions have the same secret: the text says which one it is."""
+    """Both directions share one secret, so the text names the direction."""
     asked = request()
     assert open_request(A, b"/push", asked._replace(sender=KB, recipient=KA)) is None
     assert open_request(A, b"/push", asked) is None

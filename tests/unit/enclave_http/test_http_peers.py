@@ -1,4 +1,4 @@
-"""Payloads and groups over HTTP between enclaves whose nodes are no peers, and requests of unknown senders."""
+"""Payloads and groups over HTTP between enclaves whose nodes are not peers, and requests of unknown senders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def reached(member: Member, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
-    """The URL under which a member is served."""
+    """Serve a member; yield its URL."""
     service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, shared)
     is_ready = asyncio.Event()
     task = asyncio.create_task(service.run(is_ready.set))
@@ -54,7 +54,7 @@ async def reached(member: Member, port: int = 0, shared: SharedResources | None 
 
 @asynccontextmanager
 async def looking(member: Member, *urls: str) -> AsyncIterator[None]:
-    """A member that looks for others."""
+    """Run a member that connects to other enclaves."""
     task = asyncio.create_task(HttpEnclavePeers(urls, member.enclave, CLOCK, ENTROPY).run(lambda: None))
     try:
         yield
@@ -79,7 +79,7 @@ def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> N
                 [found] = await recipient.enclave.receive_many([key])
                 assert found is not None
                 assert (found.payload, found.sender) == (SECRET, sender.key)
-            # many at once, of both keys of a, and a large one
+            # many payloads at once, from both keys of a, and a large one
             keys = await asyncio.gather(*(a.enclave.send(SECRET, a.enclave.keys[n % 2], [b.key]) for n in range(100)))
             keys.append(await a.enclave.send(bytes(MAX_PAYLOAD_BYTES), a.key, [b.key]))
             assert None not in await b.enclave.receive_many(keys)
@@ -120,7 +120,7 @@ def test_who_is_away_gets_it_when_it_is_back(tmp_path: Path) -> None:
 
 
 def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
-    """It finds the other one by its URL, and need not be reachable itself."""
+    """It connects to the other member by URL, and need not be reachable itself."""
     a, b = Member(tmp_path, 1), Member(tmp_path, 2, keys=2)
 
     async def story() -> None:
@@ -142,12 +142,12 @@ def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
 
 
 def test_whoever_claims_a_key_without_holding_it_is_sent_nothing(tmp_path: Path) -> None:
-    """A server that names b's key, and cannot open what is boxed for it."""
+    """A server claims b's key but cannot open boxes for it."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with at_work(a, evil), reached(evil) as url:
-            # the application tells everybody the key of b
+            # the application claims the key of b
             evil.enclave.keys = (b.key,)
             async with looking(a, url):
                 await asyncio.sleep(0.1)
@@ -175,7 +175,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
                     return answer.status, None
                 return 200, open_answer(ring, request, Envelope.decode(bytes(answer.body)))
 
-            # what is not for it: nothing is listed, nothing is handed out
+            # payloads of others are neither listed nor returned
             status, text = await ask("/list", messages.encode_list(ListRequest(1, a.key, 0)))
             assert text is not None
             assert (status, messages.read_listing(text)[1].labels) == (200, [])
@@ -184,7 +184,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             status, text = await ask("/getPayload", messages.encode_request(1, [label]))
             assert text is not None
             assert messages.read_parcels(text)[1] == []
-            # what is no message, no envelope, no box, no path
+            # bytes that are not a message, not an envelope, not a box, and an unknown path
             assert await ask("/list", b"\xff") == (400, None)
             assert (await client.post("/push", b"{}", "application/json")).status == 400
             other = seal_request(ring, ENTROPY, stranger, b.key, b"/push", b"\xc0").encode()
@@ -193,7 +193,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             assert (await client.get("/push")).status == 405
             assert (await client.get("/upcheck")).body == b"I'm up!"
             assert json.loads((await client.get("/partyinfo")).body).keys() == {"keys"}
-            # a payload that names another sender than the key that brings it
+            # a payload that names another sender than the key that delivers it
             members = [a.key, b.key]
             _, record = b.enclave.keyring.seal(b"text", b.key, members, 2, legacy_id(members), ENTROPY.token(80))
             status, text = await ask("/push", rlp.encode([record]))
@@ -211,9 +211,7 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
     a, b = Member(tmp_path, 1), Member(tmp_path, 2)
 
     async def story() -> None:
-        ample = SharedResources(
-            Budget(1024 * 1024 * 1024)
-        )  # who is cut off when all hold too much is not the question here
+        ample = SharedResources(Budget(1024 * 1024 * 1024))  # eviction by the memory budget is not tested here
         async with (
             at_work(a, b),
             reached(a, shared=ample) as url_a,
@@ -223,7 +221,7 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
         ):
             await until(lambda: knows(a, b) and knows(b, a))
             forged = Envelope(b.key, a.key, bytes(24), bytes(MAX_PAYLOAD_BYTES)).encode()
-            count = 100 * 1024 * 1024 // len(forged)  # its share lets through a quarter of that in fifteen seconds
+            count = 100 * 1024 * 1024 // len(forged)  # its rate limit admits a quarter of that in fifteen seconds
 
             async def send_forged() -> int:
                 client = HttpClient(url_a)

@@ -1,4 +1,4 @@
-"""Errors in the language of the service that was asked."""
+"""Error responses in the format of the requested service."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def test_the_form_is_that_of_the_service(kind: ServiceKind | None, body: object)
     assert (answer.status, orjson.loads(b"".join(answer.body)), answer.headers) == (502, body, b"")
 
 
-def test_who_finds_no_room_is_told_when_to_come_again() -> None:
+def test_a_refused_client_learns_when_to_retry() -> None:
     assert failure(None, 503, "full").headers == b"Retry-After: 1\r\n"

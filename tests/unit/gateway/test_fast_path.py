@@ -1,4 +1,4 @@
-"""The gateway's fast path gives the answers of its slow path, whatever happens before the answer is there."""
+"""The gateway's fast path gives the same answers as its slow path, with any event before the answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SlowPath(RelayPath):
 
 
 class Stage:
-    """A gateway connection between two transports without sockets."""
+    """A gateway connection between two in-memory transports."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -107,7 +107,7 @@ def test_both_paths_give_the_same_bytes(answer: bytes, event: Events, monkeypatc
     async def play(path: type[RelayPath]) -> tuple[bytes, list[bytes], bool, float]:
         monkeypatch.setattr(connection_module, "RelayPath", path)
         stage = Stage()
-        for _ in range(2):  # the first request teaches the head
+        for _ in range(2):  # the first request stores the head
             stage.add_node()
         stage.connection.data_received(REQUEST)
         stage.nodes[1][0].data_received(PLAIN)

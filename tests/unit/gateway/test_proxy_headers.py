@@ -1,4 +1,4 @@
-"""What of a head goes on, and what stays."""
+"""Request headers that the proxy forwards and those that it drops."""
 
 from __future__ import annotations
 

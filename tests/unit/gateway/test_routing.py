@@ -1,4 +1,4 @@
-"""Where paths lead, and that they lead nowhere else."""
+"""Routes of paths, and refused paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets that are passed through, and their ends. How they work with nodes: tests/integration/test_gateway.py."""
+"""Tunnelled sockets and how they end; tests/integration/test_gateway.py tests them with nodes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Wire(MemoryTransport):
         return self
 
     def setsockopt(self, *option: int) -> None:
-        """Its buffers have no sizes."""
+        """Ignore buffer sizes."""
 
 
 def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> None:
-    """The loop that nodes run on takes it for an error."""
+    """uvloop reports such a write as an error."""
 
     async def main() -> None:
-        shared, client, node = SharedResources(turns=FairScheduler(turn_s=1e6)), Wire(), Wire()
+        shared, client, node = SharedResources(scheduler=FairScheduler(turn_s=1e6)), Wire(), Wire()
         upstream = Upstream(ServiceKind.WEBSOCKET, "node", Place("127.0.0.1", 1))
         tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, shared, Openings(0), 30.0)
         tunnel.begin()
         far = tunnel._made()
         far.connection_made(node)
         far.data_received(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
-        shared.turns.spend(math.inf)
+        shared.scheduler.spend(math.inf)
         tunnel.data_received(b"late")
         far.connection_lost(None)
-        while len(shared.turns):  # noqa: ASYNC110  # the turns of the loop are what is tested
+        while len(shared.scheduler):  # noqa: ASYNC110  # the scheduler of the loop are what is tested
             await asyncio.sleep(0)
         assert node.take() == b"GET /"
         assert client.is_closed

@@ -1,4 +1,4 @@
-"""Bytes that pass a gateway, in turn."""
+"""One direction of a tunnel, in time slices."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def on_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
 
 class Tunnel:
-    """One direction, and what has passed it."""
+    """One direction, and the bytes that it has forwarded."""
 
-    def __init__(self, turns: FairScheduler, order: list[Tunnel] | None = None) -> None:
+    def __init__(self, scheduler: FairScheduler, order: list[Tunnel] | None = None) -> None:
         self.source, _ = connect_in_memory(asyncio.get_running_loop(), asyncio.Protocol(), asyncio.Protocol())
         self.passed: list[bytes] = []
         self.weighed = 0
         self._order = [] if order is None else order
-        self.flow = TunnelDirection(turns, self.source, self._write, self._weigh)
+        self.flow = TunnelDirection(scheduler, self.source, self._write, self._weigh)
 
     def _write(self, data: bytes) -> None:
         self.passed.append(data)
@@ -40,15 +40,15 @@ class Tunnel:
         self.weighed += 1
 
 
-async def all_had_theirs(turns: FairScheduler) -> None:
-    while len(turns):  # noqa: ASYNC110  # what is tested has no event for it
+async def all_had_theirs(scheduler: FairScheduler) -> None:
+    while len(scheduler):  # noqa: ASYNC110  # what is tested has no event for it
         await asyncio.sleep(0)
 
 
 @on_a_loop
-async def test_a_crowd_does_not_pass_everything_in_one_turn() -> None:
-    turns = FairScheduler()
-    crowd = [Tunnel(turns) for _ in range(4000)]
+async def test_many_waiting_tunnels_do_not_forward_everything_in_one_step() -> None:
+    scheduler = FairScheduler()
+    crowd = [Tunnel(scheduler) for _ in range(4000)]
     for one in crowd:
         one.flow.receive(PIECE)
     passed = [one for one in crowd if one.passed]
@@ -56,36 +56,36 @@ async def test_a_crowd_does_not_pass_everything_in_one_turn() -> None:
     late = [one for one in crowd if not one.passed]
     assert all(one.flow.held_bytes == len(PIECE) and not one.source.is_reading() and one.weighed for one in late)
     assert all(one.source.is_reading() for one in passed)
-    await all_had_theirs(turns)
+    await all_had_theirs(scheduler)
     assert all(one.passed == [PIECE] and one.source.is_reading() and not one.flow.held_bytes for one in crowd)
 
 
 @on_a_loop
 async def test_who_has_passed_little_comes_before_who_has_passed_much() -> None:
-    turns, order = FairScheduler(turn_s=1e6), list[Tunnel]()
-    busy, quiet = Tunnel(turns, order), Tunnel(turns, order)
+    scheduler, order = FairScheduler(turn_s=1e6), list[Tunnel]()
+    busy, quiet = Tunnel(scheduler, order), Tunnel(scheduler, order)
     for _ in range(700):
         busy.flow.receive(PIECE)
     order.clear()
-    turns.spend(math.inf)
+    scheduler.spend(math.inf)
     for one in (busy, quiet):
         one.flow.receive(b"a few bytes")
-    await all_had_theirs(turns)
+    await all_had_theirs(scheduler)
     assert order == [quiet, busy]
 
 
 @on_a_loop
-async def test_what_waits_is_not_lost_when_the_sender_ends_and_is_when_nobody_takes_it() -> None:
-    turns = FairScheduler()
-    turns.spend(1)
-    ended, alone = Tunnel(turns), Tunnel(turns)
+async def test_waiting_bytes_survive_the_end_of_the_sender_but_not_of_the_receiver() -> None:
+    scheduler = FairScheduler()
+    scheduler.spend(1)
+    ended, alone = Tunnel(scheduler), Tunnel(scheduler)
     for one in (ended, alone):
         one.flow.receive(b"the last word")
         one.flow.receive(b", and more")
     ended.flow.flush()
     assert ended.passed == [b"the last word, and more"]
     alone.flow.end()
-    await all_had_theirs(turns)
+    await all_had_theirs(scheduler)
     assert alone.passed == []
 
 

@@ -1,4 +1,4 @@
-"""Answers of nodes, in whatever pieces they come."""
+"""Parsing of node responses in pieces of any size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.rpc.transport.streaming import StreamedAnswer, chunk
 
 
 class Flow:
-    """The connection of an answer."""
+    """The client side of a response."""
 
     def __init__(self) -> None:
         self.is_paused = False
@@ -137,7 +137,7 @@ def test_who_does_not_want_the_rest_stops_it() -> None:
     asyncio.run(play())
 
 
-def test_a_node_that_goes_away_is_told_to_who_reads() -> None:
+def test_a_node_that_disconnects_is_reported_to_the_reader() -> None:
     async def play() -> None:
         flow = Flow()
         body = LongBody(b"first", flow, flow.give_up)

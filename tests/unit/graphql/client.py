@@ -1,4 +1,4 @@
-"""GraphQL of a node in process: a real chain, pool and engine, and no sockets."""
+"""GraphQL of a node in process: a real chain, pool and engine, without sockets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JSON_TYPE = b"application/json"
 
 
 class Client:
-    """Ask it like a client would."""
+    """A client without sockets."""
 
     def __init__(self, rpc: Interface, limits: GraphqlLimits | None = None, guard: Guard | None = None) -> None:
         self.rpc = rpc
@@ -41,7 +41,7 @@ class Client:
         headers: Mapping[bytes, bytes] | None = None,
         body: bytes = b"",
     ) -> Response:
-        """The response to any request."""
+        """Return the response to any request."""
 
         async def main() -> Response:
             result = self.application.respond(Request(method, path, query, headers or {}, body))
@@ -55,35 +55,35 @@ class Client:
         return self.rpc.run(main())
 
     def post(self, document: str, variables: Any = None, operation: str | None = None) -> tuple[int, Any]:
-        """Status and parsed answer of a request in its JSON form."""
+        """Send a JSON request; return status and parsed answer."""
         body = json.dumps({"query": document, "variables": variables, "operationName": operation}).encode()
         return parsed(self.respond(b"POST", headers={b"content-type": JSON_TYPE}, body=body))
 
     def get(self, **fields: str) -> tuple[int, Any]:
-        """Status and parsed answer of a request in the address."""
+        """Send a request in the URL; return status and parsed answer."""
         return parsed(self.respond(b"GET", query=urlencode(fields).encode()))
 
     def ask(self, document: str, variables: Any = None, operation: str | None = None) -> Any:
-        """The data of a request that must succeed."""
+        """Return the data of a request that must succeed."""
         status, answer = self.post(document, variables, operation)
         assert (status, list(answer)) == (200, ["data"]), answer
         return answer["data"]
 
     def errors(self, document: str, variables: Any = None) -> list[dict[str, Any]]:
-        """The errors of a request that must fail."""
+        """Return the errors of a request that must fail."""
         status, answer = self.post(document, variables)
         assert (status, next(iter(answer))) == (400, "errors"), answer
         found: list[dict[str, Any]] = answer["errors"]
         return found
 
     def error(self, document: str, variables: Any = None) -> dict[str, Any]:
-        """The one error of a request that must fail."""
+        """Return the only error of a request that must fail."""
         (found,) = self.errors(document, variables)
         return found
 
 
 def parsed(response: Response) -> tuple[int, Any]:
-    """Status and parsed body."""
+    """Return status and parsed body."""
     assert response.content_type == b"application/json; charset=utf-8", response
     return response.status, json.loads(b"".join(response.body))
 
@@ -92,7 +92,7 @@ def parsed(response: Response) -> tuple[int, Any]:
 def open_client(
     path: Path, genesis: Genesis | None = None, config: NodeConfig = DEV_CONFIG, limits: GraphqlLimits | None = None
 ) -> Iterator[Client]:
-    """GraphQL of the node in this directory."""
+    """Open GraphQL of the node in this directory."""
     with open_interface(path, genesis, config) as rpc:
         client = Client(rpc, limits)
         try:
@@ -103,7 +103,7 @@ def open_client(
 
 @contextmanager
 def original_chain(path: Path, limits: GraphqlLimits | None = None) -> Iterator[Client]:
-    """GraphQL on the chain of the original client: 32 blocks of proof of work."""
+    """Open GraphQL on Pantheon's test chain: 32 proof-of-work blocks."""
     genesis = import_chain(path, DATA / "original-chain/genesis.json", DATA / "original-chain/test.blocks")
     with open_client(path, genesis, NodeConfig(), limits) as client:
         yield client

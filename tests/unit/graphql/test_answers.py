@@ -1,4 +1,4 @@
-"""What fields answer: the rules of graphql.md 5 that are more than a twin of a JSON-RPC member."""
+"""Answers of fields: the rules of graphql.md 5 beyond JSON-RPC equivalents."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_an_answer_belongs_to_one_head(dev: Client) -> None:
     assert dev.ask("{block{number}}") == {"block": {"number": 1}}
 
 
-def test_integers_are_hex_text_where_the_node_is_told_so(client: Client) -> None:
+def test_integers_are_hex_text_if_the_node_is_configured_so(client: Client) -> None:
     document = """{
         protocolVersion chainID
         block(number:30){
@@ -177,7 +177,7 @@ def test_integers_are_hex_text_where_the_node_is_told_so(client: Client) -> None
     assert shown == hexed(decimal)
 
 
-def test_a_state_that_is_not_kept_is_missing_though_nobody_has_swept_it_yet(dev: Client) -> None:
+def test_a_pruned_state_is_missing_even_before_the_sweep(dev: Client) -> None:
     for _ in range(4):
         dev.rpc.run(dev.rpc.node.seal())
     account = f'account(address: "{RICH}"'

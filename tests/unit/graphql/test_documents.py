@@ -1,4 +1,4 @@
-"""Documents: what the language allows, what the scalars take, and what is said about mistakes."""
+"""Documents: accepted syntax, scalar values, and error messages."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_variable_of_the_wrong_kind_is_a_validation_error(client: Client, valu
         ("{gasPrice @include(if:1)}", 20, "if", "IntValue{value=1}", "is not a valid 'Boolean'"),
     ],
 )  # fmt: skip
-def test_a_value_is_repeated_as_the_original_client_does(
+def test_a_value_is_shown_as_besu_shows_it(
     client: Client, document: str, column: int, argument: str, shown: str, complaint: str
 ) -> None:
     error = client.error(document)
@@ -155,7 +155,7 @@ def test_names_fragments_and_conditions(client: Client) -> None:
     assert list(client.ask(text, {"yes": False, "no": True})) == ["first", "last", "hidden"]
 
 
-def test_documents_of_one_shape_keep_their_own_values_and_places(client: Client) -> None:
+def test_documents_of_one_shape_keep_their_own_values_and_positions(client: Client) -> None:
     for at in (0, 7, 31, 32):
         document = "{block(number:" + str(at) + '){number} account(address:"' + ADDRESS + '"){address}}'
         assert client.ask(document) == {"block": {"number": at}, "account": {"address": ADDRESS}}

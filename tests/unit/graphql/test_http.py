@@ -157,7 +157,7 @@ def test_a_closed_database_is_status_500_without_a_traceback(dev: Client) -> Non
 
 
 def conversation(client: Client, requests: list[bytes]) -> tuple[list[bytes], PlainHeads]:
-    """What a connection answers to requests that come one after the other, and the heads that it knows then."""
+    """Return the answers of a connection to a sequence of requests, and the request heads that it then knows."""
     transport, heads = MemoryTransport(), PlainHeads()
 
     async def main() -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Hostile requests end early, and with an error that names the limit."""
+"""Hostile requests end early, with an error that names the limit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """The original chain with limits that its 32 blocks can reach."""
+    """Pantheon's chain with limits that its 32 blocks can reach."""
     limits = GraphqlLimits(max_blocks=10, max_logs=3, max_cost=20_000, max_answer_bytes=200_000)
     with original_chain(tmp_path_factory.mktemp("narrow"), limits) as client:
         yield client
@@ -115,14 +115,14 @@ def test_a_range_may_be_without_limit(client: Client) -> None:
     assert len(Client(client.rpc, GraphqlLimits(max_blocks=0)).ask("{blocks(from:0){number}}")["blocks"]) == 33
 
 
-def test_all_long_answers_together_have_room_for_one() -> None:
+def test_the_response_buffer_fits_one_long_answer() -> None:
     assert list(GraphqlLimits().problems()) == []
     (problem,) = GraphqlLimits(max_answer_bytes=2**20, max_held_bytes=2**19).problems()
     assert "--graphql-max-held-size" in problem
 
 
 def test_logs_are_bounded(narrow: Client) -> None:
-    """Every log of too many blocks, and too many logs of few."""
+    """All logs of too many blocks, and too many logs of few blocks."""
     assert narrow.error("{logs(filter:{fromBlock:0}){index}}")["extensions"]["errorCode"] == -32005
     address = "0x6295ee1b4f6dd65047762f924ecd367c17eabf8f"
     error = narrow.error('{logs(filter:{fromBlock:0,addresses:["' + address + '"]}){index}}')

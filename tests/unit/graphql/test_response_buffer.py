@@ -1,4 +1,4 @@
-"""Memory for long answers: who waits, and when room comes back."""
+"""Memory of long answers: which requests wait, and when memory is released."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.runtime.lanes import LaneFull
 from tests.unit.graphql.client import JSON_TYPE, Client, original_chain
 
 LONG = "{blocks(from:0){" + " ".join(f"b{at}:logsBloom" for at in range(100)) + "}}"
-"""An answer of 1.7 megabytes, and more work than is done at once."""
+"""A query with an answer of 1.7 megabytes, too much work for one step."""
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -125,7 +125,7 @@ def test_an_answer_counts_until_nothing_refers_to_it(client: Client) -> None:
     run(test)
 
 
-def test_answers_wait_for_the_room_that_clients_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_answers_wait_for_memory_that_clients_hold(tmp_path_factory: pytest.TempPathFactory) -> None:
     size = 2_000_000
     limits = GraphqlLimits(max_answer_bytes=size, max_held_bytes=2 * size)
     with original_chain(tmp_path_factory.mktemp("held"), limits) as client:

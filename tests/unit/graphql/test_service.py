@@ -11,7 +11,7 @@ from ophion.native.graphql import GraphqlEngine
 from tests.unit.graphql.client import Client
 
 
-def test_the_service_listens_where_it_is_told(client: Client) -> None:
+def test_the_service_listens_on_the_configured_address(client: Client) -> None:
     service = graphql_service(client.rpc.context, GraphqlSettings(host="127.0.0.1", port=4711))
     assert (service.name, service.host, service.port) == ("GraphQL service", "127.0.0.1", 4711)
 

@@ -45,7 +45,7 @@ STANDARD = (
     "jvm_gc_collection_seconds_sum",
     "jvm_memory_bytes_used",
 )
-"""What the dashboard that everybody has asks for (operations.md 9)."""
+"""Metrics of the standard Besu dashboard (operations.md 9)."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def dev(tmp_path: Path) -> Iterator[Interface]:
 
 
 def network(dev: Interface) -> PeerNetwork | None:
-    """Eth and synchronisation beside the connections of the interface."""
+    """Return eth protocol and synchronisation for the interface."""
     if dev.context.peers is None:
         return None
     core, lanes = dev.node.core, dev.context.lanes
@@ -209,7 +209,7 @@ def test_the_tree_of_debug_metrics(dev: Interface) -> None:
     assert tree["blockchain"]["height"] == 0
     assert tree["process"]["cpu_seconds_total"] > 0
     assert tree["transaction_pool"]["transactions_added_total"] == {"local": 0, "remote": 0}
-    assert metrics.tree()  # a second look declares nothing twice
+    assert metrics.tree()  # a second call declares nothing twice
     json.dumps(tree)
 
 
@@ -223,7 +223,7 @@ def test_every_family_is_named_as_prometheus_wants(dev: Interface) -> None:
 
 
 def names_in(expression: str) -> set[str]:
-    """The metrics of an expression: what is no function, keyword, label or duration."""
+    """Return the metrics of an expression: all names that are no function, keyword, label or duration."""
     bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|\"[^\"]*\"|\b(by|without|on)\s*\([^)]*\)", " ", expression)
     words = re.findall(r"[a-zA-Z_][a-zA-Z0-9_]*(?!\w*\s*\()", re.sub(r"[a-zA-Z_]\w*\s*\(", "(", bare))
     return {word for word in words if "_" in word}
@@ -254,7 +254,9 @@ def test_a_dashboard_draws_only_what_there_is(dev: Interface, path: Path) -> Non
 
 
 def documented(text: str) -> Iterator[re.Pattern[str]]:
-    """Names of the first column; one that begins with `_` goes on somewhere in the first name of its row."""
+    """Yield patterns for the names in the first column; a name that begins with `_` completes the first name of its
+    row.
+    """
     for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
         first, *others = re.findall(r"`(\w+)`", row)
         names = [first, *(first[:end] + other for other in others for end in range(len(first)))]

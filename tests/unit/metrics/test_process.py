@@ -1,4 +1,4 @@
-"""What is known of this very process."""
+"""Metrics of the current process."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ print(registry.nested()["process"]["start_time_seconds"] - began)
 
 
 def test_the_start_of_the_process_does_not_depend_on_who_asks_when() -> None:
-    """Metrics that are off are declared by the first `debug_metrics`, perhaps days after the start."""
+    """If metrics are off, the first `debug_metrics` declares them, perhaps days after the start."""
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60)
     # the system counts in hundredths of a second
     assert float(done.stdout) < 0.02
@@ -57,7 +57,7 @@ def test_nothing_is_left_behind() -> None:
     assert len(gc.callbacks) == before
 
 
-def test_a_system_without_proc_tells_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_proc_has_fewer_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_STATM", Path("/nowhere"))
     monkeypatch.setattr(process, "_FILES", Path("/nowhere"))
     assert process.resident_bytes() > 2**20

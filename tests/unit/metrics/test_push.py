@@ -1,4 +1,4 @@
-"""A push gateway, played by the test."""
+"""A push gateway, served by the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.metrics import Category, MetricsRegistry
 
 
 class Gateway:
-    """Keeps what it is told and answers with one status."""
+    """Records requests and answers with one status."""
 
     def __init__(self, status: str = "202 Accepted") -> None:
         self.requests: list[tuple[str, bytes]] = []
@@ -47,7 +47,7 @@ async def push(port: int, wait: asyncio.Event | None, monkeypatch: pytest.Monkey
     await asyncio.gather(running, return_exceptions=True)
 
 
-def test_a_gateway_is_told_and_at_the_end_told_to_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_pushed_and_deleted_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         gateway = Gateway()
         server = await asyncio.start_server(gateway.serve, "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""Requests that are counted and timed."""
+"""Counting and timing of requests."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_of_names_that_are_not_offered_errors_are_counted() -> None:
     assert metrics.times.values == {}
 
 
-def test_names_that_nobody_knows_are_counted_under_one() -> None:
-    """Whatever strangers send is no label: there would be as many as they like."""
+def test_unknown_method_names_are_counted_under_one_label() -> None:
+    """Names from clients must not become labels, because their number is unbounded."""
     metrics = RequestMetrics(MetricsRegistry())
 
     async def story() -> None:

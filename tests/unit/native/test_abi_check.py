@@ -1,4 +1,4 @@
-"""Whether the compiled half and the Python half of Ophion belong together."""
+"""Check that the compiled extension matches the Python sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXTENSION = next(PACKAGE.glob("_native*.so"))
 
 
 def start(package: Path) -> subprocess.CompletedProcess[str]:
-    """`ophion --version`, as a copy of the package."""
+    """Run `ophion --version` of a copy of the package."""
     return subprocess.run(
         [sys.executable, "-c", "import sys; from ophion.__main__ import main; sys.exit(main())", "--version"],
         env={"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -30,7 +30,7 @@ def start(package: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The Python half in a place of its own, without the compiled one."""
+    """Copy the Python sources without the extension."""
     package = tmp_path / "ophion"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("*.so", "files"))
     return package
@@ -72,7 +72,7 @@ def test_what_is_said_about_the_declarations_may_change_without_a_build() -> Non
 
 
 def test_one_that_knows_nothing_of_a_contract_is_refused_too(copied: Path) -> None:
-    # what an extension of before the check looks like from Python
+    # what an extension without the check looks like from Python
     (copied / "_native.py").write_text("class NativeError(Exception):\n    pass\n")
     done = start(copied)
     assert (done.returncode, done.stdout) == (1, "")

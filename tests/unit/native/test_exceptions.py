@@ -1,4 +1,4 @@
-"""The extension's errors in our tree."""
+"""Errors of the extension as Ophion errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ophion.native import exceptions
         (exceptions.NativeError("other"), errors.OphionError, "other"),
     ],
 )
-def test_each_kind_has_its_place(raised: exceptions.NativeError, kind: type[Exception], message: str) -> None:
+def test_each_kind_has_its_exception(raised: exceptions.NativeError, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught, exceptions.translated():
         raise raised
     assert type(caught.value) is kind

@@ -1,4 +1,4 @@
-"""Execution: what goes into a block, what stays out, and calls that leave no trace."""
+"""Execution: included and excluded transactions, and calls without lasting effects."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_block_is_filled_in_order_and_says_what_it_left_out(world: World) -> N
 @pytest.mark.parametrize("fork", ["spurious", "shanghai", "prague"])
 @pytest.mark.parametrize("step", [1, 7, 300])
 def test_a_block_that_grows_is_the_block_that_is_run(tmp_path: Path, fork: str, step: int) -> None:
-    """Whatever it is given at a time, in whatever thread, however often it is hashed on the way."""
+    """With any batches, in any thread, and hashed at any time."""
     world = World(tmp_path / "db", fork, gas_limit=10**9)
     new = iter(range(1, 1000))
     raws = [
@@ -162,7 +162,7 @@ print(len(outcome.output), resident_bytes() - before)
 
 
 def test_the_first_proof_of_a_blob_takes_nothing_that_stays(tmp_path: Path) -> None:
-    """Tables to make proofs with are 100 MB, and seconds of a core in the middle of a block."""
+    """The tables for making proofs take 100 MB and seconds of processor time."""
     command = [sys.executable, "-c", _FIRST_PROOF, str(tmp_path / "db")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment())
     length, grown = map(int, done.stdout.split())
@@ -178,7 +178,7 @@ def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
 
 
 def test_calls_with_many_inputs_are_each_as_if_alone(world: World) -> None:
-    """Inputs are programs: one returns what a slot held and changes it, others fail in every way."""
+    """Inputs are programs: one returns a slot's value and changes it, others fail in every way."""
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     stores = bytes.fromhex("5f5460015f555f5260205ff3")
     inputs = [stores, stores, bytes.fromhex("5f5ffd"), ENDLESS, b"\xfe", stores, stores]
@@ -231,7 +231,7 @@ def test_an_access_list_is_given_up_in_the_middle_of_a_run(world: World) -> None
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     loop = AccountOverride(address=COUNTER, code=bytes.fromhex("5b600056"))
     request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=10**12)
-    # 10^12 gas would take minutes; without a look at the clock the run would halt for the lack of gas.
+    # 10^12 gas would take minutes; without clock checks the run would end by running out of gas
     assert create_access_list(state, env, request, [loop], 0.0)[1].kind == "timeout"
 
 
@@ -264,7 +264,7 @@ def test_a_beacon_root_contract_that_reverts_does_not_spoil_the_block(tmp_path: 
     assert after.state_root == before.state_root
 
 
-def test_a_usual_call_object_takes_the_short_way(world: World) -> None:
+def test_a_plain_call_object_takes_the_fast_path(world: World) -> None:
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
 
     costs, latest = CallCostCache(), LatestBlock(0, state)
@@ -314,7 +314,7 @@ def test_sums_beyond_all_money_are_invalid_and_no_panic(world: World) -> None:
 
 @pytest.mark.parametrize("members", [{"gas_price": 2**128 - 1}, {"max_fee_per_blob_gas": 2**128 - 1}], ids=["gas", "blobs"])
 def test_fees_beyond_all_money_are_refused_wherever_a_call_is_run(world: World, members: dict[str, int]) -> None:
-    """Even where nobody checks the balance; the EVM multiplies them in 128 bits."""
+    """Even if the balance is not checked, because the EVM multiplies fees in 128 bits."""
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     request = CallRequest(sender=ADDRESSES[0], to=ADDRESSES[1], gas=2**40, blob_hashes=[b"\x01" * 32], **members)
     assert call(state, env, request, (), 1.0).reason.startswith("balance:")
@@ -329,7 +329,7 @@ def test_undecodable_transactions_say_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["alone", "behind another"])
 def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(tmp_path: Path, is_first: bool) -> None:
-    """The gas limit of development networks would let it run for weeks."""
+    """With the gas limit of development networks, it could run for weeks."""
     world = World(tmp_path / "db", gas_limit=2**53)
     endless = signed(KEYS[0], 0, None, data=ENDLESS, gas=2**52)
     good = signed(KEYS[1], 0, ADDRESSES[2], value=1)
@@ -347,10 +347,10 @@ def test_a_transaction_that_never_ends_does_not_hold_up_the_building_of_blocks(t
 
 
 HASHES = bytes.fromhex("620fffff5f2050" * 200)
-"""Hashes nearly a megabyte 200 times without a single jump."""
+"""Hashes nearly a megabyte 200 times without a jump."""
 SLOTS = bytes.fromhex("".join(f"61{slot:04x}5450" for slot in range(4000)))
 POWERS = bytes.fromhex("6003" + "5f19810a50" * 4000)
-"""Raises three to the highest power there is."""
+"""Computes the highest power of three many times."""
 MODEXP = b"".join(size.to_bytes(32, "big") for size in (400, 400, 400)) + bytes([255]) * 1200
 
 
@@ -375,11 +375,11 @@ def test_nothing_holds_a_call_much_longer_than_it_may_take(world: World, to: byt
 
 
 HASHED = bytes.fromhex("60205f60205f60025afa5f5500")
-"""Has the precompiled contract for SHA-256 hash a word, and keeps whether it did."""
+"""Calls the SHA-256 precompile for a word and stores whether it succeeded."""
 
 
 def test_what_a_call_was_given_does_not_bound_a_block_that_is_run_later(world: World) -> None:
-    """The thread is the same: the block must come to the same result whoever has made a call in it before."""
+    """The thread is the same: the result of the block must not depend on earlier calls in it."""
     env = world.env(1, world.genesis.hash)
     body = Body.of([signed(KEYS[0], 0, None, data=HASHED)], [], None)
     state = world.genesis.execution.state
@@ -401,7 +401,7 @@ def test_a_block_may_be_given_a_time(world: World) -> None:
 
 
 def test_an_access_list_that_never_settles_is_given_after_some_rounds(world: World) -> None:
-    """Its code reads the slot that the gas that is left names."""
+    """Its code reads the slot whose number is the remaining gas."""
     restless = AccountOverride(address=COUNTER, code=bytes.fromhex("5a5400"))
     request = CallRequest(sender=ADDRESSES[0], to=COUNTER, gas=1_000_000)
     state, env = world.store.latest(), world.env(1, world.genesis.hash)

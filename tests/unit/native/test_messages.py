@@ -1,4 +1,4 @@
-"""Outlines and frames, against others who read the same."""
+"""JSON outlines and frames, compared with other implementations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_json(text: bytes) -> bool:
 
 
 def count(value: Any) -> int:
-    """Values and keys."""
+    """Count values and keys."""
     if isinstance(value, list):
         return 1 + sum(map(count, value))
     if isinstance(value, dict):
@@ -42,7 +42,7 @@ def count(value: Any) -> int:
 def test_an_outline_counts_what_a_parser_makes(value: Any) -> None:
     for text in (orjson.dumps(value), json.dumps(value, indent=1).encode("utf-8", "surrogatepass")):
         if not is_json(text):
-            continue  # half of a surrogate pair
+            continue  # a lone surrogate
         outline = json_outline(text, 3)
         assert outline is not None
         assert outline.values == count(value)
@@ -111,7 +111,7 @@ MESSAGES = st.lists(
 
 
 def encoded(protocol: FrameProtocol, event: Any, cuts: list[int]) -> bytes:
-    """An event as wsproto sends it, a message perhaps in pieces."""
+    """Encode an event with wsproto; messages may be fragmented."""
     if isinstance(event, Ping):
         return bytes(protocol.ping(bytes(event.payload)))
     assert isinstance(event, Message)
@@ -156,7 +156,7 @@ def test_no_bytes_make_a_reader_fail(data: bytes, size: int) -> None:
 
 
 @pytest.mark.parametrize("code", [1000, 1011, 3000, 4999])
-def test_a_close_tells_its_code(code: int) -> None:
+def test_a_close_frame_has_its_code(code: int) -> None:
     protocol = FrameProtocol(client=True, extensions=[])
     assert FrameReader(10, 10).read(bytes(protocol.close(code, "bye")), 0, 5)[1] == [(8, code.to_bytes(2, "big"))]
 
@@ -193,7 +193,7 @@ def test_the_transaction_of_one_that_sends_it_is_read_to_its_bytes() -> None:
     st.integers(0, 120),
     st.integers(0, 3),
 )
-def test_whatever_is_found_is_what_everybody_reads(
+def test_outlines_agree_with_a_json_parser(
     usual: dict[str, Any], changes: dict[str, Any], indent: int | None, noise: bytes, position: int, cut: int
 ) -> None:
     text = json.dumps(usual | changes, indent=indent).encode()
@@ -217,7 +217,7 @@ def test_whatever_is_found_is_what_everybody_reads(
 
 
 @given(st.text('{}[]:,"\\\\ ab1\u00e9\x00', max_size=24))
-def test_objects_are_read_as_everybody_reads_them(inner: str) -> None:
+def test_objects_are_parsed_as_by_a_json_parser(inner: str) -> None:
     text = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b"}]}' % inner.encode()
     found = read(text)
     if type(found) is tuple:

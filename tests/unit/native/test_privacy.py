@@ -139,7 +139,7 @@ def test_a_marker_is_a_legacy_transaction_without_a_chain_id() -> None:
     assert decoded.sender == DEV_KEYS[2].address
 
 
-def test_what_cannot_be_read_stands_in_its_place() -> None:
+def test_an_undecodable_item_is_an_exception_in_the_list() -> None:
     good, bad = decode_private_transactions([published(), b"\xc0"])
     assert good.nonce == 0
     assert isinstance(bad, NativeError)

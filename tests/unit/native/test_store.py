@@ -1,4 +1,4 @@
-"""The store: one transaction a commit, states by root, flat tables that follow the head wherever it goes."""
+"""The store: one transaction per commit, states by root, flat tables that follow the head."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_blocks_stack_on_blocks_that_are_not_written_yet(tmp_path: Path) -> None
 @pytest.mark.parametrize("as_changes", [False, True])
 @pytest.mark.parametrize("behind", [0, 1, 3])
 def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behind: int, as_changes: bool) -> None:
-    """Blocks grow upon blocks that are written some blocks later, and let go of everything that is written."""
+    """Blocks build on blocks that are written later, and evict all written nodes."""
     worlds = World(tmp_path / "ample"), World(tmp_path / "none")
     worlds[1].store.set_state_cache(0)
     for world in worlds:
@@ -109,11 +109,11 @@ def test_a_chain_that_keeps_no_nodes_in_memory_is_the_same(tmp_path: Path, behin
 
 
 def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path: Path) -> None:
-    """As under load, where the next block begins before the last one is written."""
+    """As under load, when the next block begins before the last one is written."""
     world = World(tmp_path / "db", gas_limit=200_000_000)
     limit = 5_000_000
     world.store.set_state_cache(limit)
-    # one wei to so many addresses from a number on: calldata holds both
+    # sends one wei to many addresses from a number on; calldata has number and count
     pay = bytes.fromhex("6000356020358101905b60008080806001856000f15060010181811060095700")
     create = bytes.fromhex(f"60{len(pay):02x}80600b6000396000f3") + pay
     payer = keccak256(rlp.encode([ADDRESSES[0], b""]))[12:]
@@ -134,7 +134,7 @@ def test_nodes_in_memory_are_bounded_where_blocks_grow_upon_each_other(tmp_path:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_are_found_through_reorganisations_and_restarts(tmp_path: Path, seed: int) -> None:
-    """The index of transactions is written a part with each block: the rest waits, or is found again."""
+    """Each block writes a part of the transaction index; the rest is buffered or rebuilt."""
     dice, world = Random(seed), World(tmp_path / "db")
     chain: list[tuple[Built, list[bytes]]] = [(world.genesis, [])]
     roots, seen = {0: world.genesis.execution.state_root}, set[bytes]()
@@ -203,7 +203,7 @@ def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
     assert int.from_bytes(latest.storage(COUNTER, SLOT), "big") == 0
     assert latest.account(SUICIDE) is None
     assert world.store.check(10) == []
-    # And back again, onto blocks that are all stored already.
+    # switch back to blocks that are all stored
     a3 = world.block(a2, [], state=world.store.state(a2.execution.state_root))
     a4 = world.block(a3, [])
     world.store.commit(
@@ -215,7 +215,7 @@ def test_a_reorganisation_moves_index_and_flat_tables(tmp_path: Path) -> None:
     assert world.store.check(10) == []
 
 
-def test_a_destroyed_account_loses_its_storage_and_may_come_back(tmp_path: Path) -> None:
+def test_a_destroyed_account_loses_its_storage_and_can_be_created_again(tmp_path: Path) -> None:
     world = World(tmp_path / "db")
     gone = world.block(world.genesis, [signed(KEYS[0], 0, SUICIDE)])
     again = world.block(gone, [transfer(0, 1, SUICIDE, 3)])

@@ -1,4 +1,4 @@
-"""Senders are worked out once, wherever a transaction is seen first."""
+"""Senders are recovered once, wherever a transaction is seen first."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ophion.testing.signing import fee_transaction, legacy_transaction
 
 
 def fresh_transactions(count: int) -> tuple[PrivateKey, list[bytes]]:
-    """Transactions that no other test has made."""
+    """Return transactions that no other test has made."""
     key = PrivateKey(secrets.token_bytes(32))
     return key, [(legacy_transaction if nonce % 2 else fee_transaction)(key, nonce) for nonce in range(count)]
 
 
-def test_a_body_of_known_transactions_recovers_nobody() -> None:
+def test_a_body_of_known_transactions_recovers_no_sender() -> None:
     key, raws = fresh_transactions(40)
     before = senders_recovered()
     decoded = decode_transactions(raws)

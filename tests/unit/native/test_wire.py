@@ -1,4 +1,6 @@
-"""The wire through its Python door, with the examples of the specifications (the Rust tests look inside)."""
+"""The wire protocol through its Python binding, with test vectors of the specifications; Rust tests cover the
+internals.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def sessions() -> tuple[Session, Session]:
 
 
 def open_sessions() -> tuple[Session, Session]:
-    """... and after both Hellos."""
+    """Return both sides after both Hellos."""
     pair = sessions()
     for session in pair:
         session.is_compressed = True
@@ -81,7 +83,7 @@ def test_another_key_than_the_dialled_one_cannot_answer() -> None:
         Handshake.answer(DEV_KEYS[0].secret(), initiator.auth, entropy(2))
     ack, _, _ = Handshake.answer(B, initiator.auth, entropy(2))
     other = Handshake.initiate(A, public_key(B), entropy(3))
-    session = other.finish(ack)  # an ack that answers another auth opens, but nothing after it does
+    session = other.finish(ack)  # the ack of another auth can be decrypted, but no later message
     with pytest.raises(WireError, match="frame header"):
         session.feed(sessions()[1].seal([(0, b"hello")]))
 
@@ -228,7 +230,7 @@ def test_transactions_of_every_form() -> None:
         wire.split_transactions(rlp.list_of([raws[0], b"\x80"]), 65_536)
 
 
-def test_bodies_of_stored_blocks_come_back() -> None:
+def test_bodies_of_stored_blocks_are_restored() -> None:
     blocks = split_blocks(BLOCKS_FILE.read_bytes())
     served = rlp.list_of([wire.body_rlp(block) for block in blocks])
     bodies = wire.split_bodies(served, 65_536)

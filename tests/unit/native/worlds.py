@@ -1,4 +1,4 @@
-"""A chain in miniature for tests of the engine: signed transactions, blocks built and committed by hand."""
+"""A minimal chain for engine tests: signed transactions, and blocks built and committed by the test."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ADDRESSES = [address_of(public_key(key)) for key in KEYS]
 RICH = 10**24
 
 COUNTER = bytes.fromhex("5f5460010180 5f55 5f52 60205fa0 00".replace(" ", ""))
-"""Adds one to slot 0, and logs the new value without topics."""
+"""Adds one to slot 0 and logs the new value without topics."""
 
 SUICIDE = bytes.fromhex("33ff")
-"""Sends everything to the caller and disappears (before Cancun)."""
+"""Sends its balance to the caller and destroys itself (before Cancun)."""
 
 
 def signed(key: bytes, nonce: int, to: bytes | None, value: int = 0, data: bytes = b"", gas: int = 200_000) -> bytes:
@@ -34,7 +34,7 @@ def signed(key: bytes, nonce: int, to: bytes | None, value: int = 0, data: bytes
 
 
 def decoded(raws: list[bytes]) -> list[Transaction]:
-    """Transactions as the pool would hold them."""
+    """Return transactions as the pool stores them."""
     result = decode_transactions(raws)
     assert all(isinstance(one, Transaction) for one in result), result
     return [one for one in result if isinstance(one, Transaction)]
@@ -42,7 +42,7 @@ def decoded(raws: list[bytes]) -> list[Transaction]:
 
 @dataclass(frozen=True)
 class Built:
-    """A block that has been executed."""
+    """An executed block."""
 
     hash: bytes
     number: int
@@ -64,7 +64,7 @@ class Built:
 
 @dataclass
 class World:
-    """A store with a genesis, and blocks on it."""
+    """A store with a genesis and blocks."""
 
     path: Path
     fork: str = "shanghai"
@@ -121,7 +121,7 @@ class World:
         )
 
     def block(self, parent: Built, raws: list[bytes], state: State | None = None, salt: bytes = b"") -> Built:
-        """A block with these transactions, all of which must fit."""
+        """Make a block with these transactions; all must fit."""
         env = self.env(parent.number + 1, parent.hash)
         block = OpenBlock(state or parent.execution.state, env, True)
         taken = block.take(decoded(raws), 5.0)

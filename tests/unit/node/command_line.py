@@ -11,7 +11,7 @@ OPTIONS = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declarat
 
 
 def loaded(*tokens: str) -> Loaded[NodeConfig]:
-    """The configuration that these flags make."""
+    """Return the configuration of these flags."""
     rest = deque(tokens)
     given: list[Given] = []
     while rest:

@@ -1,4 +1,4 @@
-"""What a person sees at start."""
+"""The startup text."""
 
 from __future__ import annotations
 

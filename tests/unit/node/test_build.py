@@ -30,7 +30,7 @@ MERGED = (
 )
 
 
-def test_the_pool_agrees_with_the_head_when_others_hear_of_it(tmp_path: Path) -> None:
+def test_the_pool_agrees_with_the_head_before_other_listeners_run(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
     async def story() -> None:
@@ -89,7 +89,7 @@ def test_equal_timestamps_belong_to_the_dev_network(tmp_path: Path) -> None:
         pass
 
 
-def test_the_pool_is_told_the_rules_of_the_next_block(tmp_path: Path) -> None:
+def test_the_pool_gets_the_rules_of_the_next_block(tmp_path: Path) -> None:
     with open_core(tmp_path / "dev") as core:
         head = pool_head(core.queries)
         assert (head.fork, head.chain_id, head.base_fee, head.gas_limit) == ("osaka", 2018, 7, 0x1FFFFFFFFFFFFF)

@@ -251,7 +251,7 @@ def test_a_file_sets_the_same_options(tmp_path: Path) -> None:
     assert config.logs.level is LogLevel.DEBUG
 
 
-def test_defaults_are_those_of_the_original() -> None:
+def test_defaults_are_those_of_pantheon() -> None:
     config = NodeConfig()
     assert not config.http.enabled
     assert (config.http.port, config.websocket.port, config.graphql.port) == (8545, 8546, 8547)

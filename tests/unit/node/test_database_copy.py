@@ -1,4 +1,4 @@
-"""A copy is whole, or it is not there."""
+"""A copy is complete or absent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def nothing(step: CopyStep, done: int, total: int) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data path with a chain of five blocks."""
+    """Return a data path with a chain of five blocks."""
     path = tmp_path / "data"
     with DataDirectory.open(path) as directory:
         directory.store()
@@ -57,7 +57,7 @@ def test_a_backup_holds_no_votes_of_the_validator(data: Path, tmp_path: Path) ->
         with DataDirectory.open_existing(path) as directory:
             store = directory.store(read_only=True)
             assert (store.meta(MEMORY_KEY), store.meta("another")) == (expected, b"kept")
-    # what is only written anew goes on as it was
+    # compaction changes nothing else
     with DataDirectory.open_existing(data) as directory:
         compact(directory, nothing)
         assert directory.store(read_only=True).meta(MEMORY_KEY) == b"qbft\0something"
@@ -129,7 +129,7 @@ def test_what_a_killed_copy_left_is_used_again(data: Path, tmp_path: Path) -> No
     assert not (tmp_path / "copy.partial").exists()
 
 
-def test_files_of_others_in_the_way_are_not_removed(data: Path, tmp_path: Path) -> None:
+def test_existing_files_of_others_are_not_removed(data: Path, tmp_path: Path) -> None:
     def fail(step: CopyStep, done: int, total: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -140,14 +140,14 @@ def test_files_of_others_in_the_way_are_not_removed(data: Path, tmp_path: Path) 
     assert [path.name for path in (tmp_path / "copy.partial").iterdir()] == ["mine"]
 
 
-def test_two_copies_to_one_place_are_one_too_many(data: Path, tmp_path: Path) -> None:
+def test_two_copies_to_one_target_are_refused(data: Path, tmp_path: Path) -> None:
     with DataDirectory.open(tmp_path / "copy.partial"), pytest.raises(StorageError, match="in use by"):
         back_up(data, tmp_path / "copy", 0, True, nothing)
 
 
 def test_a_damaged_database_makes_no_backup(data: Path, tmp_path: Path) -> None:
     file = data / "database" / "data.mdb"
-    # the receiver of a transaction, wherever it is written
+    # the recipient of a transaction, wherever it is stored
     file.write_bytes(file.read_bytes().replace(bytes([3]) * 20, bytes([3]) * 19 + bytes([4])))
     with pytest.raises(StorageError, match="The copy is not used, because it is damaged:\n"):
         back_up(data, tmp_path / "copy", 0, True, nothing)
@@ -177,7 +177,7 @@ def test_there_is_nothing_to_copy_where_there_is_no_chain(tmp_path: Path) -> Non
 def test_compaction_gives_pages_back(data: Path) -> None:
     world = World(data / "database")
     for _ in range(3):
-        # large values, replaced and so freed
+        # large values that are replaced, which frees pages
         world.store.put_meta("large", os.urandom(1 << 20))
     world.store.put_meta("large", b"")
     world.store.close()

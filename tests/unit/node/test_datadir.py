@@ -1,4 +1,4 @@
-"""The data directory: who may use it, and what it says when it cannot be used."""
+"""The data directory: locking, and errors when it cannot be used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_directory_is_made_with_its_database_and_closed_again(tmp_path: Path) 
         assert directory.store().head() is None
 
 
-def test_a_second_user_is_told_who_has_it(tmp_path: Path) -> None:
+def test_a_second_user_learns_which_process_holds_the_lock(tmp_path: Path) -> None:
     with (
         DataDirectory.open(tmp_path),
         pytest.raises(StorageError, match=f"The data path .* is in use by process {os.getpid()}"),
@@ -133,7 +133,7 @@ def test_tools_that_only_look_keep_others_out_too(tmp_path: Path) -> None:
         assert directory.store(read_only=True).head() is None
 
 
-def test_the_key_lies_in_the_directory_unless_told_otherwise(tmp_path: Path) -> None:
+def test_the_key_is_in_the_directory_unless_configured_otherwise(tmp_path: Path) -> None:
     config = DataConfig(data_path=tmp_path)
     with DataDirectory.open(tmp_path) as directory:
         key, is_new = directory.key(config)

@@ -36,7 +36,7 @@ def _make(path: Path, names: list[str]) -> None:
 
 
 def _content(path: Path) -> dict[str, tuple[int, int]]:
-    """Every file and directory with its mode and time of change."""
+    """Return every file and directory with mode and modification time."""
     return {str(found): (found.stat().st_mode, found.stat().st_mtime_ns) for found in [path, *path.rglob("*")]}
 
 

@@ -1,4 +1,4 @@
-"""What a node loads before it runs."""
+"""Modules that a node imports before it runs."""
 
 from __future__ import annotations
 

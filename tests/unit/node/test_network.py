@@ -1,4 +1,4 @@
-"""Choosing the network."""
+"""Choice of the network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_older_dev_network_is_another_genesis() -> None:
     assert load_genesis(configured(dev_fork="Petersburg")) != load_genesis(NetworkConfig())
 
 
-def test_a_genesis_file_takes_its_place(tmp_path: Path) -> None:
+def test_a_genesis_file_replaces_the_built_in_network(tmp_path: Path) -> None:
     path = tmp_path / "genesis.json"
     path.write_text(GENESIS)
     config = NetworkConfig(genesis_file=path)

@@ -1,4 +1,4 @@
-"""Key files as people and other clients write them."""
+"""Key files as operators and other clients write them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_missing_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
 
 
 class _Draws:
-    """An entropy source that first gives a number that is no key."""
+    """An entropy source whose first number is not a valid key."""
 
     def __init__(self) -> None:
         self._left = [bytes.fromhex(DIGITS), bytes(32)]

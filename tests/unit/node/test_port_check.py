@@ -84,13 +84,13 @@ def test_what_is_off_is_not_asked_for(taken: int) -> None:
     assert problems("--p2p-enabled=false", "--page-http-enabled") == [], "the page looks for another one by itself"
 
 
-def test_what_else_is_wrong_with_a_place_is_for_the_service_to_say() -> None:
+def test_other_address_problems_are_reported_by_the_service() -> None:
     for host in ("192.0.2.1", "no.such.name.invalid", "::1", "ü.invalid"):
         assert problems("--p2p-enabled=false", "--rpc-http-enabled", f"--rpc-http-host={host}") == []
 
 
 def development_node(*options: str) -> subprocess.CompletedProcess[str]:
-    """One that does not start, until it has ended."""
+    """Run a node that refuses to start, until it has ended."""
     command = [*COMMAND, "dev", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment())
 

@@ -1,4 +1,4 @@
-"""What private transactions ask of a network."""
+"""Requirements of private transactions on a network."""
 
 from __future__ import annotations
 

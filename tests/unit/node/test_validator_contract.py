@@ -1,4 +1,4 @@
-"""Validators that a contract names, in the state after a block."""
+"""Validators from a contract, in the state after a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts under way; the plan has its own tests, and whole connections those of the service."""
+"""Dial attempts in progress; the dial plan and whole connections have their own tests."""
 
 from __future__ import annotations
 

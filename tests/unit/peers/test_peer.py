@@ -17,7 +17,7 @@ IBF = Capability("IBF", 1, 4)
 
 
 class Recorder:
-    """A link that notes what it is asked to do."""
+    """A link that records calls."""
 
     is_open = True
 

@@ -1,4 +1,4 @@
-"""Mappings asked for and taken back, with the router of the UPnP tests."""
+"""Port mappings requested and removed, with the router of the UPnP tests."""
 
 from __future__ import annotations
 

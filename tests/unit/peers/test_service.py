@@ -1,4 +1,4 @@
-"""Whole behaviours over real sockets on loopback."""
+"""The peer service over real loopback sockets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ophion.runtime.clock import SystemClock, SystemEntropy
 
 ETH = Capability("eth", 68, 17)
 SHORT = Timing(closing=0.3, probe=0.2)
-"""Only what a test waits for is short: a busy machine must not look like a bad peer."""
+"""Only timeouts that a test waits for are short, so that a busy machine does not look like a bad peer."""
 
 
 class Greeter:
@@ -169,14 +169,14 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-class Stranger:
-    """A remote node under the control of the test: a socket and a session."""
+class UnknownNode:
+    """An unknown remote node under the control of the test: a socket and a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session) -> None:
         self.reader, self.writer, self.session = reader, writer, session
 
     @classmethod
-    async def dial(cls, node: Node, number: int = 99, version: int = 5) -> Stranger:
+    async def dial(cls, node: Node, number: int = 99, version: int = 5) -> UnknownNode:
         own = key(number)
         hello = replace(Hello.of("stranger", [ETH], 0, own.public_key), version=version)
         session = Session(Identity(own, hello, (ETH,)), SystemEntropy(), node.key.public_key)
@@ -184,7 +184,7 @@ class Stranger:
         return cls(reader, writer, session)
 
     async def greet(self) -> list[object]:
-        """Say Hello; what the other side says up to its first message or the end."""
+        """Send Hello; return the other side's events up to its first message or the end."""
         events: list[object] = []
         while not events:
             self.writer.write(self.session.take_output())
@@ -196,7 +196,7 @@ class Stranger:
         return events
 
     async def reason(self) -> DisconnectReason | None:
-        """Why the other side closes."""
+        """Return why the other side closes."""
         while data := await self.reader.read(65536):
             for event in self.session.receive(data, 64):
                 if isinstance(event, Left):
@@ -215,7 +215,7 @@ class Stranger:
         self.writer.close()
 
 
-# --- meeting -------------------------------------------------------------------------------------------
+# --- connecting ----------------------------------------------------------------------------------------
 
 
 def test_two_nodes_connect() -> None:
@@ -286,7 +286,7 @@ def test_a_port_in_use_is_one_line() -> None:
 
 
 def _has_ipv6() -> bool:
-    """Python may know it and the machine have it switched off."""
+    """Return whether IPv6 works; Python may support it while the machine has it switched off."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -317,7 +317,7 @@ def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
         b.service.add_static(a.enode)
 
         def is_settled() -> bool:
-            """Neither of them dials any more, and both have kept the same connection."""
+            """Return whether neither dials any more and both have the same connection."""
             if a.service.dialling or b.service.dialling or not a.count == b.count == 1:
                 return False
             [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers
@@ -371,7 +371,7 @@ def test_where_a_peer_listens_that_does_not_say_so() -> None:
     async def story(town: Town) -> None:
         known = Enode(key(99).public_key, "127.0.0.1", 40_404, 40_404)
         a = await town.node(1, static=(known,))
-        silent = await Stranger.dial(a, 99)
+        silent = await UnknownNode.dial(a, 99)
         await silent.greet()
         await until(lambda: a.count == 1)
         [peer] = a.service.peers
@@ -458,7 +458,7 @@ def test_the_own_id() -> None:
         hello = Hello.of("me", [ETH], 0, own.public_key)
         me = Session(Identity(own, hello, (ETH,)), SystemEntropy(), own.public_key)
         reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
-        stranger = Stranger(reader, writer, me)
+        stranger = UnknownNode(reader, writer, me)
         with pytest.raises(PeerMisbehaved) as caught:
             await stranger.greet()
         assert caught.value.reason is DisconnectReason.CONNECTED_TO_SELF
@@ -492,11 +492,11 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # its place is not taken from others
+        # a member does not use a slot of other peers
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
-        # and a full node looks for members all the same
+        # a full node still dials members
         a.service.remove_static(c.enode)
         await c.stop()
         await until(lambda: a.count == 2)
@@ -539,7 +539,7 @@ def test_who_breaks_the_protocol_is_barred_for_a_while_unless_it_is_static() -> 
 def test_other_subnets_are_not_even_listened_to() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, subnets=(read_subnet("10.0.0.0/8"),))
-        stranger = await Stranger.dial(a)
+        stranger = await UnknownNode.dial(a)
         assert await stranger.is_closed()
         assert a.service.pending.refused == 1
         b = await town.node(2)
@@ -559,7 +559,7 @@ def test_nothing_in_common_is_told() -> None:
         hello = Hello.of("other", [other], 0, own.public_key)
         session = Session(Identity(own, hello, (other,)), SystemEntropy(), a.key.public_key)
         reader, writer = await asyncio.open_connection("127.0.0.1", a.enode.tcp_port)
-        stranger = Stranger(reader, writer, session)
+        stranger = UnknownNode(reader, writer, session)
         with pytest.raises(PeerMisbehaved):
             await stranger.greet()
         writer.write(session.take_output())
@@ -605,7 +605,7 @@ def test_who_has_to_go_before_it_was_taken_over_is_closed_at_once() -> None:
             return connection
 
         node.service._inbound._receive = refuse
-        stranger = await Stranger.dial(node)
+        stranger = await UnknownNode.dial(node)
         assert await stranger.is_closed()
         await until(lambda: not node.service._connections)
         stranger.close()
@@ -618,7 +618,7 @@ def test_those_who_do_not_close_after_they_were_refused_are_bounded() -> None:
         a = await town.node(1, limits=PeerLimits(0), timing=replace(SHORT, closing=60.0))
         strangers = []
         for number in range(150):
-            stranger = await Stranger.dial(a, 100 + number)
+            stranger = await UnknownNode.dial(a, 100 + number)
             strangers.append(stranger)
             await stranger.greet()
             assert await stranger.reason() is DisconnectReason.TOO_MANY_PEERS
@@ -636,7 +636,7 @@ def test_garbage_instead_of_a_handshake() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
         for data in (b"GET / HTTP/1.1\r\n\r\n" * 50, bytes(1000), b"\xff" * 5000, os.urandom(3000)):
-            stranger = await Stranger.dial(a)
+            stranger = await UnknownNode.dial(a)
             stranger.writer.write(data)
             assert await stranger.is_closed()
             stranger.close()
@@ -652,7 +652,7 @@ def test_endless_zeros_and_large_frames_end_that_connection_only() -> None:
         a = await town.node(1)
         b = await town.node(2, static=(a.enode,))
         await until(lambda: a.count == 1)
-        stranger = await Stranger.dial(a)
+        stranger = await UnknownNode.dial(a)
         await stranger.greet()
         await until(lambda: a.count == 2)
         frame = bytearray(stranger.session.seal([(0x10, bytes(1 << 20))]))
@@ -672,7 +672,7 @@ def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
         a = await town.node(1, members={address_of(member.public_key)})
         frame_bytes, strangers = 12 * 2**20, []
         for number in range(100, 110):
-            stranger = await Stranger.dial(a, number)
+            stranger = await UnknownNode.dial(a, number)
             await stranger.greet()
             strangers.append(stranger)
             sealed = stranger.session.seal([(0x11, os.urandom(frame_bytes))])
@@ -714,17 +714,17 @@ def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() 
 def test_a_dead_connection_does_not_keep_its_peer_out() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, timing=replace(SHORT, idle=60.0))
-        dead = await Stranger.dial(a, 5)
+        dead = await UnknownNode.dial(a, 5)
         await dead.greet()
         await until(lambda: a.count == 1)
-        again = await Stranger.dial(a, 5)
+        again = await UnknownNode.dial(a, 5)
         events = await again.greet()
         assert DisconnectReason.ALREADY_CONNECTED in (
             [event.reason for event in events if isinstance(event, Left)] or [await again.reason()]
         )
         await until(lambda: a.count == 0)
         assert a.gone() == [(DisconnectReason.TIMEOUT, True)]
-        third = await Stranger.dial(a, 5)
+        third = await UnknownNode.dial(a, 5)
         await third.greet()
         await until(lambda: a.count == 1)
         for one in (dead, again, third):
@@ -741,7 +741,7 @@ def test_stopping_tells_everybody_and_takes_a_moment() -> None:
         a = await town.node(1)
         others = [await town.node(number, static=(a.enode,)) for number in (2, 3, 4)]
         await until(lambda: a.count == 3)
-        silent = await Stranger.dial(a)
+        silent = await UnknownNode.dial(a)
         await a.stop()
         assert not a.service.is_listening
         for other in others:
@@ -754,7 +754,7 @@ def test_stopping_tells_everybody_and_takes_a_moment() -> None:
 
 
 class Puppet(asyncio.Protocol):
-    """Listens, and lets a dialler wait at a stage of its choice."""
+    """Listens, and stops responding at a chosen stage of the handshake."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
@@ -798,7 +798,7 @@ def test_stopping_at_every_stage_of_a_dial(stage: str) -> None:
 def test_stopping_at_every_stage_of_an_inbound_connection(sent: int | str) -> None:
     async def story(town: Town) -> None:
         a = await town.node(1, timing=Timing())
-        stranger = await Stranger.dial(a)
+        stranger = await UnknownNode.dial(a)
         if sent == "hello":
             await stranger.greet()
         elif sent == "auth":
@@ -843,7 +843,7 @@ def test_what_an_end_says_about_the_next_attempt() -> None:
     assert outcome(DisconnectReason.ALREADY_CONNECTED, 9.0) is Outcome.DUPLICATE
 
 
-# --- a long life ---------------------------------------------------------------------------------------
+# --- many connections ----------------------------------------------------------------------------------
 
 
 def test_connections_that_are_over_do_not_wait_for_a_collection_of_cycles() -> None:
@@ -861,7 +861,7 @@ def test_connections_that_are_over_do_not_wait_for_a_collection_of_cycles() -> N
 
 
 async def _one_connection(node: Node, number: int) -> Connection:
-    stranger = await Stranger.dial(node, number)
+    stranger = await UnknownNode.dial(node, number)
     await stranger.greet()
     await until(lambda: node.count == 1)
     [connection] = node.service._by_peer.values()
@@ -871,20 +871,20 @@ async def _one_connection(node: Node, number: int) -> Connection:
 
 
 def open_descriptors() -> int:
-    """0 where the system does not tell."""
+    """Return the number of open descriptors; 0 if the system does not report it."""
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
 def test_many_connections_later_everything_is_as_it_was() -> None:
     async def story(town: Town) -> None:
         a = await town.node(1)
-        first = await Stranger.dial(a)  # with its first stream the loop opens a file that it keeps
+        first = await UnknownNode.dial(a)  # the first stream makes the loop open a file, which stays open
         await first.greet()
         first.close()
         await until(lambda: a.service.traffic.disconnected["remote", "tcp_error"] == 1)
         descriptors = open_descriptors()
         for number in range(100):
-            stranger = await Stranger.dial(a, 100 + number % 7)
+            stranger = await UnknownNode.dial(a, 100 + number % 7)
             if number % 3:
                 await stranger.greet()
             stranger.close()
@@ -902,11 +902,11 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
 
 
 def test_the_wire_is_what_it_promises() -> None:
-    """A peer of version 4 is spoken to without compression, over sockets too."""
+    """A peer of version 4 gets uncompressed messages, over sockets too."""
 
     async def story(town: Town) -> None:
         a = await town.node(1)
-        old = await Stranger.dial(a, version=4)
+        old = await UnknownNode.dial(a, version=4)
         await old.greet()
         await until(lambda: a.count == 1)
         old.writer.write(old.session.seal([(0x11, b"plain words")]))
@@ -926,7 +926,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # after Hello and with reason 0: the refusal is about the node that showed its key
+        # after Hello and with reason 0: the refusal concerns the node that proved its key
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)
@@ -990,7 +990,7 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
     listed = AllowList(RulesFile(path, NODES))
 
     async def attempt(guarded: Node, number: int) -> DisconnectReason | None:
-        stranger = await Stranger.dial(guarded, number)
+        stranger = await UnknownNode.dial(guarded, number)
         try:
             await stranger.greet()
             return await stranger.reason()
@@ -1007,7 +1007,7 @@ def test_a_refused_flood_is_not_answered_and_permitted_nodes_connect(tmp_path: P
         assert guarded.service.pending.refused == reasons.count(None)
         assert len(guarded.service.pending) == 0
         flood = asyncio.create_task(_forever(lambda: attempt(guarded, 5000)))
-        # an expected node connects at once, from the same address and during the flood
+        # a known node connects at once, from the same address and during the flood
         other = await town.node(2)
         listed.add([replace(other.enode, udp_port=other.enode.tcp_port)])
         other.service.add_static(guarded.enode)
@@ -1037,7 +1037,7 @@ def test_bytes_read_from_a_flood_are_bounded(tmp_path: Path, said: bytes) -> Non
             guarded.service._inbound.flood_guard.refused(
                 "127.0.0.1", number.to_bytes(64, "big"), SystemClock().monotonic()
             )
-        strangers = [await Stranger.dial(guarded) for _ in range(60)]
+        strangers = [await UnknownNode.dial(guarded) for _ in range(60)]
         for stranger in strangers:
             stranger.writer.write(said)
         assert len(guarded.service.pending) <= 50

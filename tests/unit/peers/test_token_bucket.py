@@ -1,4 +1,4 @@
-"""How much a peer may do."""
+"""Rate limits of peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A router of our own on loopback, that answers as routers do or as none should."""
+"""A test router on loopback, with correct and incorrect answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DESCRIPTION = f"""<?xml version="1.0"?><root><device><serviceList>
 
 
 class Router(asyncio.DatagramProtocol):
-    """Answers searches, describes itself, and notes what it is asked to map."""
+    """Answers searches, describes itself, and records mapping requests."""
 
     def __init__(self) -> None:
         self.location = "http://127.0.0.1:{port}/description.xml"
@@ -25,7 +25,7 @@ class Router(asyncio.DatagramProtocol):
         self.status = "200 OK"
         self.external = "203.0.113.7"
         self.refuses: str | None = None
-        """An action that it does not do."""
+        """An action that it refuses."""
         self.requests: list[str] = []
         self.searches = 0
 

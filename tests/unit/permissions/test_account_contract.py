@@ -1,4 +1,4 @@
-"""Account rules on the chain: every situation of operations.md 11 that is about transactions."""
+"""Account rules in contracts: every case of operations.md 11 about transactions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def senders(core: TestCore) -> list[bytes]:
 
 
 def block_of_another(path: Path, network: Genesis, *raws: bytes) -> bytes:
-    """A block of a node that has no rules."""
+    """Return a block of a node without rules."""
 
     async def story(core: TestCore) -> bytes:
         header, _ = await core.mine(*raws)
@@ -114,7 +114,7 @@ def test_block_import_accepts_what_is_permitted(tmp_path: Path) -> None:
 
 
 def authorised_by_other(nonce: int = 0) -> bytes:
-    """A transaction of a listed account that sets the code of an unlisted one (EIP-7702)."""
+    """Return a transaction of a listed account that sets the code of an unlisted one (EIP-7702)."""
     return set_code_transaction(LISTED, nonce, [signed_authorization(OTHER, 0, ACCOUNT_RULES, 0)])
 
 
@@ -246,7 +246,7 @@ def test_result_of_wrong_size_or_form_or_a_revert_is_not_permitted(tmp_path: Pat
 
 
 def test_a_contract_that_says_it_was_late_was_not(tmp_path: Path) -> None:
-    """Its words are its own: the answer is kept, and a block against it stays refused."""
+    """A contract may return a text that looks like a timeout. Its answer is cached, and the block stays refused."""
     words = b"did not answer: the call took too long"
     head, rest = words[:32].hex(), words[32:].ljust(32, bytes(1)).hex()
     code = "6308c379a060e01b6000526020600452" + f"60{len(words):02x}602452" + f"7f{head}604452" + f"7f{rest}606452"

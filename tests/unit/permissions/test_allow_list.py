@@ -1,4 +1,4 @@
-"""Lists in force: all or nothing, in memory and on disk."""
+"""Allowlists: changes apply completely or not at all, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def permitted(path: Path) -> AllowList[bytes]:
     return AllowList(RulesFile(path, ACCOUNTS))
 
 
-def test_changes_are_told_and_kept(permitted: AllowList[bytes], path: Path) -> None:
+def test_changes_are_published_and_stored(permitted: AllowList[bytes], path: Path) -> None:
     heard: list[ListChanged[bytes]] = []
     permitted.changed.listen(heard.append)
     permitted.add([C, B])

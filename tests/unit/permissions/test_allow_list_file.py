@@ -1,4 +1,4 @@
-"""Files of rules: the documented texts, and never half a file."""
+"""Permission files: the documented texts, and no partial writes."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_mode_and_link_survive(path: Path, tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_the_place_of_an_entry_is_file_and_line(path: Path) -> None:
+def test_the_position_of_an_entry_is_file_and_line(path: Path) -> None:
     file = RulesFile(path, ACCOUNTS)
     assert file.place_of(B) == f"{path}:2"
     assert file.place_of(C) == str(path)

@@ -1,4 +1,4 @@
-"""Records of changes."""
+"""Audit records of changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_changes_of_a_list_with_whoever_made_them(tmp_path: Path) -> None:
+def test_changes_of_a_list_record_their_user(tmp_path: Path) -> None:
     file = tmp_path / "permissions_config.toml"
     file.write_text(f'accounts-whitelist=["0x{ADMIN.address.hex()}"]')
     config = replace(DEV_CONFIG, permissions=PermissionConfig(accounts_file_enabled=True))
@@ -87,7 +87,7 @@ def test_changes_by_transactions(tmp_path: Path) -> None:
 
 
 def test_changes_that_a_reorganisation_undoes(tmp_path: Path) -> None:
-    """As if a block that made a change had been left for another."""
+    """A block with a change is replaced by another."""
     rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
     call = calldata("addAccount(address)", OTHER.address)
 

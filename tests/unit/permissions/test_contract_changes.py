@@ -1,4 +1,4 @@
-"""What transactions have changed in the rules of contracts, by either interface."""
+"""Changes by transactions to permission contracts, for both interfaces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKED, NAMED = "Enode(bytes32,bytes32,bytes16,uint16)", "Enode(string,string,ui
 
 
 def changes_of(path: Path, version: int, *calls: tuple[Address, bytes]) -> list[list[dict[str, Any]]]:
-    """What is found in blocks of one call each."""
+    """Return the changes found in blocks of one call each."""
 
     async def story(core: TestCore) -> list[list[dict[str, Any]]]:
         changes = ContractChanges(core.chain, {"nodes": NODE_INGRESS})

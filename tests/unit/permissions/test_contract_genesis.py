@@ -1,4 +1,4 @@
-"""Contracts in a genesis are what deploying them would have made, and compiled from the sources beside them."""
+"""Contracts in a genesis equal deployed contracts, and their code is compiled from the sources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def storage_of(core: TestCore, address: bytes) -> dict[str, str]:
 
 
 def renamed(storage: dict[str, str], names: dict[bytes, bytes]) -> dict[str, str]:
-    """Storage with other addresses in its values."""
+    """Return storage with other addresses in its values."""
     text = json.dumps(storage)
     for old, new in names.items():
         text = text.replace(old.hex(), new.hex())
@@ -98,7 +98,7 @@ def test_storage_is_that_of_deployed_contracts(tmp_path: Path) -> None:
 
 def test_nodes_by_name_lie_where_deploying_would_put_them(tmp_path: Path) -> None:
     nodes, rules = created(0), created(1)
-    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]  # more than a word of text
+    named = [*NODES, Enode(b"\7" * 64, "2001:db8:1111:2222:3333:4444:5555:6666", 7, 7)]  # longer than a word of text
     steps: list[tuple[bytes | None, bytes]] = [
         (None, code("NodeIngress", "creation")),
         (None, code("NodeRulesByName", "creation") + nodes.rjust(32, b"\0")),

@@ -1,4 +1,4 @@
-"""Counting what rules say."""
+"""Counting of decisions."""
 
 from __future__ import annotations
 

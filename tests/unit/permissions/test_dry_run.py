@@ -1,4 +1,4 @@
-"""Rehearsals come true: what is told before a change is what happens when it is made."""
+"""A dry run predicts exactly what the change does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODES = [Enode(bytes([number]) * 64, f"10.0.0.{number}", 30303, 30303) for numbe
 ACCOUNTS = [bytes([number]) * 20 for number in range(1, 13)]
 OWN = NODES[0]
 CONTRACT_CHANGES = 200
-"""Of each interface; a thousand more are made of lists."""
+"""Number of changes for each contract interface; a thousand more for lists."""
 
 
 def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[Enode] | list[Address]:
@@ -36,7 +36,7 @@ def some(random: Random, items: list[Enode] | list[Address], most: int) -> list[
 
 
 def texts(items: list[Enode] | list[Address]) -> str:
-    """A list as TOML has it."""
+    """Return a list as TOML."""
     return json.dumps([item.url if isinstance(item, Enode) else f"0x{item.hex()}" for item in items])
 
 
@@ -50,7 +50,7 @@ def may_stay(permissions: Permissions, one: PeerConnection) -> bool:
 
 
 def make(permissions: Permissions, change: Change) -> str | None:
-    """Make a change of the lists; what it was refused with."""
+    """Apply a change to the lists; return its refusal, if any."""
     try:
         if change.add_accounts:
             permissions.accounts.add(change.add_accounts)
@@ -97,7 +97,7 @@ def test_a_thousand_changes_of_lists(tmp_path: Path) -> None:
                     tuple(one for one in senders if permissions.account_refusal(one) is not None),
                 )
                 assert told == happened, change
-                # and so it is with those who decide: whoever is reached afterwards is whom the dry run leaves
+                # the same for validators: those reachable afterwards are those that the dry run predicts
                 members = [one.node_id[:20] for one in NODES[:7]]
                 staying = [one.address for one in connections if one not in told.closed]
                 left = [one.address for one in connections if may_stay(permissions, one)]
@@ -122,7 +122,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
     genesis = permissioned_genesis([ADMIN.address], ACCOUNTS[:6], NODES[:6], version=version)
 
     def about(verb: str, one: Enode | Address) -> tuple[Address, bytes]:
-        """To whom a change is sent, and how it is said."""
+        """Return contract and call data of a change."""
         if isinstance(one, bytes):
             return ACCOUNT_RULES, calldata(f"{verb}Account(address)", one)
         if version == 2:
@@ -136,7 +136,7 @@ def test_changes_of_contracts(tmp_path: Path, version: int) -> None:
         assert contract is not None
         nonce = 0
         for _ in range(CONTRACT_CHANGES):
-            # this node may be among those taken out: then it has no connections left
+            # this node may be among those removed: then it has no connections left
             changed = random.sample([*NODES, *ACCOUNTS], random.randint(1, 4))
             verbs = {one: random.choice(["add", "remove"]) for one in changed}
             change = Change(

@@ -1,4 +1,4 @@
-"""Words of lists."""
+"""Encoding of list entries."""
 
 from __future__ import annotations
 

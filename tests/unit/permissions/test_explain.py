@@ -1,4 +1,4 @@
-"""Answers of rules, and since when; more in the tests of perm_explain."""
+"""Answers of rules, and since when they apply; see also the tests of perm_explain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.testing.signing import DEV_KEYS
 ADMIN, OTHER = DEV_KEYS[0], DEV_KEYS[2]
 
 
-def test_an_answer_that_is_older_than_anybody_looks_back_has_no_beginning(tmp_path: Path) -> None:
+def test_an_answer_older_than_the_search_range_has_no_first_block(tmp_path: Path) -> None:
     rules = PermissionConfig(accounts_contract_enabled=True, accounts_contract=ACCOUNT_INGRESS)
 
     async def grow(core: TestCore) -> None:

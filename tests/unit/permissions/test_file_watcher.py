@@ -1,4 +1,4 @@
-"""Files changed behind the node's back are told of, once."""
+"""Files changed outside of the node are reported once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A, B = (bytes([number]) * 20 for number in (1, 2))
 
 
 class Story:
-    """A list, its file and somebody who looks at it."""
+    """An allowlist, its file and a watcher."""
 
     def __init__(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         self.path = path / "rules.toml"
@@ -36,7 +36,7 @@ class Story:
         self.path.write_text(f"accounts-whitelist=[{listed}]")
 
     async def told(self) -> list[str]:
-        """What a look at the file makes the log say."""
+        """Check the file; return the new log lines."""
         self._caplog.clear()
         await self.watch.look()
         return [record.getMessage() for record in self._caplog.records]
@@ -50,7 +50,7 @@ def run(path: Path, caplog: pytest.LogCaptureFixture, test: Callable[[Story], Co
         asyncio.run(main())
 
 
-def test_what_others_change_is_told_once_and_not_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_external_changes_are_reported_once_and_not_applied(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test(story: Story) -> None:
         assert await story.told() == []
         story.write(A, B)

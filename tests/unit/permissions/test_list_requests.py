@@ -1,4 +1,4 @@
-"""Entries of requests, in the documented order of checks."""
+"""Entries of requests, checked in the documented order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node rules on the chain: every situation of operations.md 11 that is about connections."""
+"""Node rules in contracts: every case of operations.md 11 about connections."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_node_ingress_without_rules_registered_denies(tmp_path: Path) -> None:
 
 def test_result_of_wrong_form_is_not_permitted(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
-        # rules that are no rules: the ingress passes their failure on
+        # an invalid rules contract: the ingress passes its failure on
         await core.mine(change(0, calldata("setContractAddress(bytes32,address)", RULES, ADMINISTRATION), NODE_INGRESS))
         refusal = rules.refusal_of(A, Action.DIAL)
         assert refusal is not None
@@ -200,7 +200,7 @@ def test_local_and_on_chain_rules_combine_with_and(tmp_path: Path) -> None:
     play(tmp_path, story, ruled(nodes_file_enabled=True, nodes_file=file))
 
 
-def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) -> None:
+def test_many_inbound_connections_do_not_cause_many_calls(tmp_path: Path) -> None:
     async def story(core: TestCore, rules: NodeRules) -> None:
         assert rules.contract is not None
         before = rules.contract.asked
@@ -211,7 +211,7 @@ def test_a_crowd_at_the_door_does_not_become_a_crowd_of_calls(tmp_path: Path) ->
     play(tmp_path, story)
 
 
-def test_a_revert_with_a_reason_without_end_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_revert_with_a_huge_reason_is_reported_in_one_line(tmp_path: Path) -> None:
     # Error(string) of a million bytes: "no", a line feed, and zeros
     code = "6308c379a060e01b600052" + "6020600452" + "620f4240602452" + "626e6f0a60e81b604452" + "620f42846000fd"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
@@ -227,7 +227,7 @@ def test_a_revert_with_a_reason_without_end_is_told_in_one_line(tmp_path: Path) 
 
 
 def test_a_contract_that_burns_its_gas_is_run_once_per_block(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # yes before block 3, and round and round from then on
+    # returns true before block 3, and loops from then on
     burning = "43600311600b575b6007565b60001960005260206000f3"
     made = keccak256(rlp.encode([ADMIN.address, b""]))[12:]
     create = bytes.fromhex(f"60{len(burning) // 2:02x}80600b6000396000f3{burning}")

@@ -1,4 +1,4 @@
-"""Nine actions between two nodes."""
+"""The nine actions between two nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rules(listed: AllowList[Enode]) -> NodeRules:
     return NodeRules(OWN.node_id, listed)
 
 
-def test_without_rules_everybody_may() -> None:
+def test_without_rules_all_nodes_are_permitted() -> None:
     rules = NodeRules(OWN.node_id)
     assert not rules.is_on
     assert rules.refusal(A, B, Action.DIAL) is None
@@ -67,14 +67,14 @@ def test_the_local_node_id_is_always_permitted(rules: NodeRules) -> None:
     assert rules.refusal(Enode(OWN.node_id, "10.0.0.1", 1, 1), A, Action.DIAL) is None
 
 
-def test_an_empty_array_permits_nobody_but_self(path: Path) -> None:
+def test_an_empty_array_permits_only_this_node(path: Path) -> None:
     path.write_text("nodes-whitelist=[]")
     rules = NodeRules(OWN.node_id, AllowList(RulesFile(path, NODES)))
     assert rules.refusal_of(A, Action.ACCEPT) is not None
     assert rules.refusal(OWN, OWN, Action.DIAL) is None
 
 
-def test_a_change_of_the_list_counts_at_once_and_is_told(rules: NodeRules, listed: AllowList[Enode]) -> None:
+def test_a_change_of_the_list_applies_at_once_and_is_published(rules: NodeRules, listed: AllowList[Enode]) -> None:
     told: list[str | None] = []
     rules.changed.listen(lambda _: told.append(rules.refusal_of(A, Action.KEEP_INBOUND)))
     listed.add([B])

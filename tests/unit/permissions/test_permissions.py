@@ -1,4 +1,4 @@
-"""The rules of a node: opened from options, reloaded, asked."""
+"""The rules of a node: loaded from options, reloaded, queried."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def permissions(path: Path) -> Permissions:
     return Permissions.open(PermissionConfig(accounts_file_enabled=True), path.parent)
 
 
-def test_without_rules_everybody_may() -> None:
+def test_without_rules_all_accounts_are_permitted() -> None:
     permissions = Permissions()
     assert permissions.account_refusal(A) is None
     with pytest.raises(RulesError, match="Account whitelisting has not been enabled"):
@@ -43,7 +43,7 @@ def test_a_refusal_names_account_and_file(permissions: Permissions, path: Path) 
     assert permissions.account_refusal(B) == (f"account 0x{B.hex()} is not in the list of permitted accounts ({path})")
 
 
-def test_an_empty_array_permits_nobody(path: Path) -> None:
+def test_an_empty_array_permits_no_account(path: Path) -> None:
     path.write_text("accounts-whitelist=[]")
     permissions = Permissions.open(PermissionConfig(accounts_file_enabled=True), path.parent)
     assert permissions.account_refusal(A) is not None
@@ -126,8 +126,8 @@ def test_a_reload_swaps_both_lists_or_none(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_a_refusal_nobody_waits_for_any_more_is_no_news(permissions: Permissions, turns: int) -> None:
-    """Whoever asked may go at any moment, also in that of the refusal."""
+def test_a_refusal_without_a_waiting_caller_is_ignored(permissions: Permissions, turns: int) -> None:
+    """The caller may be cancelled at any moment, even at the refusal."""
     heard: list[object] = []
 
     def refuse() -> None:

@@ -1,4 +1,4 @@
-"""Lists inside TOML texts: found where they are, changed without touching the rest."""
+"""Lists inside TOML texts: found and changed without touching other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds for pool tests: a state with the accounts a test names."""
+"""States for pool tests, with the accounts that a test names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.native.store import open_store
 
 @pytest.fixture
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Mapping[bytes, tuple[int, int]]], State]]:
-    """Makes a state from address -> (nonce, balance)."""
+    """Return a function that makes a state from address -> (nonce, balance)."""
     path: Path = tmp_path_factory.mktemp("world")
     store = open_store(path)
 

@@ -60,7 +60,7 @@ def verdict(
     refusal = judge(applicant, context, account)
     usual = None if context.bounds is None else transaction.plain_terms(context.bounds)
     if usual is not None:
-        # whatever the extension calls usual is refused by no rule but those about the sender's account
+        # for a plain transaction, only rules about the sender's account can fail
         assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
         hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = usual
         terms = (hash, sender, applicant.type, applicant.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)
@@ -130,7 +130,7 @@ def test_a_strict_node_takes_no_unprotected_transactions_from_clients(head: Pool
     ],
     ids=["unsigned", "no r", "no s", "r too large", "r of no point"],
 )
-def test_a_signature_out_of_range_is_malformed_and_one_of_nobody_invalid(r: int, s: int, reason: str) -> None:
+def test_a_signature_out_of_range_is_malformed_and_one_without_signer_is_invalid(r: int, s: int, reason: str) -> None:
     fields = [rlp.scalar(number) for number in (0, 1, 21_000)] + [bytes(20), b"", b""]
     [text] = decode_transactions([rlp.encode([*fields, rlp.scalar(27), rlp.scalar(r), rlp.scalar(s)])])
     assert isinstance(text, str)
@@ -227,7 +227,7 @@ def test_the_first_broken_rule_answers(head: PoolHead) -> None:
 
 
 @pytest.mark.parametrize("fork", ["spurious", "london", "shanghai", "osaka"])
-def test_what_nearly_everybody_sends_is_usual(head: PoolHead, fork: str) -> None:
+def test_common_transactions_are_plain(head: PoolHead, fork: str) -> None:
     context = AdmissionContext.at(replace(head, fork=fork), FeeFloor(), 10**18)
     assert context.bounds is not None
     raws = [legacy_transaction(KEY, 0, chain_id=2018), legacy_transaction(KEY, 5, to=None, gas=60_000, chain_id=2018)]

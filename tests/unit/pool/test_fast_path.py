@@ -1,4 +1,4 @@
-"""The fast path of admission beside the checks it stands for."""
+"""The fast path of admission, compared with the slow path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ prices = st.sampled_from([0, 1, 6, 7, 8, 999, 1000, 1001, 1007, GWEI, 10**14])
 
 @st.composite
 def transactions(draw: st.DrawFn) -> bytes:
-    """Transactions around the limits of every check."""
+    """Yield transactions around the limits of every check."""
     key, nonce = draw(st.sampled_from([A, B, C])), draw(st.sampled_from([0, 1, 2, 3, 2**64 - 1]))
     kind, chain_id = draw(st.sampled_from(["legacy", "fee", "set code"])), draw(st.sampled_from([2018, 2018, 1]))
     gas = draw(st.sampled_from([20_999, 21_000, 2**24, 2**24 + 1, 30_000_001]))

@@ -1,4 +1,4 @@
-"""Arrivals: each is decoded beside the loop, admitted in order, and everybody hears something."""
+"""Arrivals: decoded off the event loop, admitted in order, and all answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(20)]
 
 
 class Desk:
-    """Notes the nonces of each batch that is handed over and answers with their number."""
+    """Records the nonces of each batch and answers with their number."""
 
     def __init__(self) -> None:
         self.batches: list[list[int | str]] = []
@@ -67,7 +67,7 @@ def test_arrivals_keep_their_order_whatever_their_size() -> None:
     assert [nonce for batch in desk.batches for nonce in batch] == list(range(20))
 
 
-def test_nobody_waits_for_what_was_submitted_later() -> None:
+def test_earlier_submissions_do_not_wait_for_later_ones() -> None:
     async def story() -> None:
         decoding = ThreadDecoding()
         intake = Intake(decoding, Desk().admit)

@@ -1,4 +1,4 @@
-"""The pool as its users see it: batches, answers, events, the moving chain, restarts."""
+"""The pool from the outside: batches, answers, events, new heads, restarts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HEADER = HashedHeader(
 
 @dataclass
 class Bench:
-    """A pool with everything around it at hand."""
+    """A pool with its dependencies."""
 
     world: Callable[..., State]
     config: PoolConfig = field(default_factory=PoolConfig)
@@ -84,7 +84,7 @@ class Bench:
         return await self.pool.add(raws, origin)
 
     def mine(self, *raws: bytes) -> ChainBlock:
-        """A block with these transactions; the accounts' nonces move on."""
+        """Make a block with these transactions, and advance the accounts' nonces."""
         block = ChainBlock(HEADER, Body.of(raws, [], []))
         for transaction in block.body.transactions:
             balance = self.accounts[transaction.sender][1]
@@ -92,7 +92,7 @@ class Bench:
         return block
 
     def order(self) -> list[tuple[int, int]]:
-        """(sender, nonce) in the order of building."""
+        """Return (sender, nonce) in building order."""
         addresses = [key.address for key in DEV_KEYS]
         return [(addresses.index(item.sender), item.nonce) for item in self.pool.best(0)]
 
@@ -120,7 +120,7 @@ def test_a_batch_is_answered_in_its_order(world: Callable[..., State]) -> None:
     told(story, Bench(world))
 
 
-def test_listeners_hear_of_a_batch_once(world: Callable[..., State]) -> None:
+def test_listeners_get_a_batch_once(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         await bench.add(legacy_transaction(A, 0), b"", legacy_transaction(B, 0))
         [event] = bench.events
@@ -204,7 +204,7 @@ def test_blobs_are_kept_as_long_as_their_transaction(world: Callable[..., State]
     told(story, Bench(world))
 
 
-def test_blobs_go_with_a_transaction_that_had_to_make_room(world: Callable[..., State]) -> None:
+def test_blobs_are_removed_with_an_evicted_transaction(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         raw = with_empty_blobs(A, 0, 1)
         await bench.add(raw, origin=Origin.REMOTE)
@@ -229,7 +229,7 @@ def test_the_next_nonce_follows_the_unbroken_run(world: Callable[..., State]) ->
     told(story, Bench(world))
 
 
-def test_counts_and_content_tell_pending_from_queued(world: Callable[..., State]) -> None:
+def test_counts_and_content_distinguish_pending_from_queued(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 2))
         await bench.add(legacy_transaction(B, 5), origin=Origin.REMOTE)
@@ -391,7 +391,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     async def dear(bench: Bench) -> None:
         assert bench.pool.restore() == 0
         assert "kept for the next start count=2 reason=Gas price below" in caplog.text
-        # also when the file is written anew meanwhile
+        # the journal is complete even if its file is rewritten meanwhile
         local = bench.pool._local
         assert local is not None
         local.journal.rewrite(local._live_entries())
@@ -403,7 +403,7 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
     again = Bench(world, journal=Journal(path))
     assert again.pool.restore() == 2
     assert "kept for the next start" not in caplog.text
-    # not for ever
+    # after some hours, transactions below the fee floor leave the journal
     late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
     late.clock.advance(14 * 3600)
     assert late.pool.restore() == 0
@@ -423,7 +423,7 @@ def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tm
     told(story, Bench(world, journal=Full(tmp_path / "journal")))
 
 
-def test_what_cannot_be_kept_takes_nobodys_place(world: Callable[..., State], tmp_path: Path) -> None:
+def test_a_transaction_that_cannot_be_stored_replaces_none(world: Callable[..., State], tmp_path: Path) -> None:
     class Filling(Journal):
         is_full = False
 
@@ -607,7 +607,7 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
 
 
 def test_an_authorization_of_an_unlisted_account_is_refused(world: Callable[..., State]) -> None:
-    """EIP-7702: a permitted sender must not change the account of one that is not permitted."""
+    """EIP-7702: a permitted sender must not change the account of an unpermitted one."""
 
     async def story(bench: Bench) -> None:
         pool = TxPool(
@@ -649,7 +649,7 @@ def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., St
 
 
 def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
-    """What strangers sign, each with a key of its own, is refused and leaves nothing behind."""
+    """Transactions of unknown senders, each with its own key, are refused and leave nothing in memory."""
 
     async def story(bench: Bench) -> None:
         strangers = [PrivateKey(bytes([number]) * 32) for number in range(1, 30)]

@@ -1,4 +1,4 @@
-"""The queue: runs and gaps, order of building, replacement, eviction."""
+"""The queue: sequences and gaps, building order, replacement, eviction."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_eviction_takes_the_last_nonce_of_the_chosen_sender() -> None:
 
 
 def test_of_too_many_bytes_the_sender_with_most_of_them_loses_his_last() -> None:
-    """Whatever he pays: large transactions that wait for a nonce cost their sender nothing."""
+    """At any price, because transactions that wait for a nonce cost their sender nothing."""
     small = [pooled(A, 0, 1, local=False), pooled(B, 0, 1, local=False)]
     large = [pooled(C, nonce, 99, size=400) for nonce in range(1, 4)]
     queue = Queue(100, 1200)

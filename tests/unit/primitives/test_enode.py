@@ -56,7 +56,7 @@ def test_other_texts_are_refused_with_the_format_in_the_message(url: str) -> Non
 
 
 @pytest.mark.parametrize("node_id", ["ab" * 63, "0x" + "ab" * 64, "zz" * 64, "ab" * 65])
-def test_a_wrong_node_id_is_told_apart(node_id: str) -> None:
+def test_a_wrong_node_id_has_its_own_error(node_id: str) -> None:
     with pytest.raises(NodeIdError, match="exactly 128 hexadecimal characters"):
         Enode.parse(f"enode://{node_id}@127.0.0.1:30303")
 

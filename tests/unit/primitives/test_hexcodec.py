@@ -1,4 +1,4 @@
-"""Hexadecimal text: exact forms out, several forms in, one error for the rest."""
+"""Hexadecimal text: one form for output, several for input, one error for other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What contracts say when they refuse."""
+"""Revert reasons of contracts."""
 
 from __future__ import annotations
 

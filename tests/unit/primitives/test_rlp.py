@@ -1,4 +1,4 @@
-"""RLP: strict both ways, and never more than one clear error."""
+"""RLP: strict encoding and decoding, with one clear error."""
 
 from __future__ import annotations
 

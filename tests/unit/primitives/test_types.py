@@ -1,4 +1,4 @@
-"""Well-known constants are what they claim to be."""
+"""Well-known constants have the right values."""
 
 from __future__ import annotations
 

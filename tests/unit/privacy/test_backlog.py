@@ -1,4 +1,4 @@
-"""Private gas: a transaction has the gas it was signed with; a heavy group delays itself alone."""
+"""Private gas: a transaction has its signed gas limit, and a heavy group delays only itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markers: nonces of the node's own key in their order, fresh keys otherwise."""
+"""Markers: consecutive nonces with the node's own key, otherwise new keys."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_nodes_own_key_gives_nonces_one_after_another(tmp_path: Path) -> Non
 
 
 def test_a_gap_that_a_refused_marker_left_is_filled_and_replaces_nothing(tmp_path: Path) -> None:
-    """The marker behind the gap was acknowledged: one that pays more must not take its place."""
+    """The marker after the gap was acknowledged: a marker with a higher fee must not replace it."""
 
     async def main(node: TestCore) -> None:
         markers = markers_of(node, has_key=True)

@@ -1,4 +1,4 @@
-"""The private executor follows the chain through reorganisations and executes late payloads."""
+"""The private executor handles reorganisations and late payloads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> N
         keys = [private.ask("eth_getTransactionByHash", marker)["input"] for marker in markers]
         store = private.node.chain.store
         payloads = {key: store.row("payloads", bytes.fromhex(key[2:])) for key in keys}
-    # the same chain on a node that has lost the second payload, and everything private
+    # a node with the same chain that has lost the second payload and all private states
     with open_private(tmp_path) as private:
         store = private.node.chain.store
         late = bytes.fromhex(keys[1][2:])
@@ -70,7 +70,7 @@ def test_a_payload_that_comes_late_is_executed_at_its_place(tmp_path: Path) -> N
 
 
 def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: Path) -> None:
-    """The payload arrives after the executor has asked for it and before its marker is written."""
+    """The payload arrives after the executor has requested it and before its marker is recorded."""
     with open_private(tmp_path) as private:
         marker = private.send()
         expected, receipt = root(private), private.ask("priv_getTransactionReceipt", marker)
@@ -167,7 +167,7 @@ def test_an_enclave_that_is_away_holds_up_nothing_but_private_states(
 
 
 def test_what_was_sent_to_a_group_before_it_was_deleted_is_executed_by_whoever_follows_later(tmp_path: Path) -> None:
-    """A remote enclave forgets a deleted group; a node that executes it later gets the same result."""
+    """A remote enclave drops a deleted group; a node that executes later gets the same result."""
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, private.serving(port):
         group: str = private.ask("priv_createPrivacyGroup", {"addresses": [text(FROM), text(FOR)]})
@@ -197,7 +197,7 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         expected = root(private)
         assert private.ask("priv_getTransactionReceipt", markers[0])["blockNumber"] == "0x1"
         raws = [bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:]) for marker in markers]
-        # the other branch has the first marker later, and the second not at all
+        # the other branch has the first marker later, and not the second
         blocks = [private.run(other.mine()), private.run(other.mine(raws[0])), private.run(other.mine())]
         for header, _ in blocks:
             body = other.chain.store.body(header.hash)
@@ -222,7 +222,7 @@ def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp
         marker = private.send()
         expected = root(private)
         raw = bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:])
-        # the other branch has the marker in its first block, in company
+        # the other branch has the marker in its first block, with another transaction
         company = legacy_transaction(DEV_KEYS[2], 0)
         blocks = [private.run(other.mine(raw, company)), private.run(other.mine()), private.run(other.mine())]
         lane = private.privacy.follower._lanes.private
@@ -247,12 +247,12 @@ def test_a_reorganisation_between_two_looks_at_the_chain_leaves_no_block_out(tmp
 def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The payload arrives after it was missed and before its marker is written."""
+    """The payload arrives after it was found missing and before its marker is recorded."""
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     (port,) = free_ports(1)
     with open_private(tmp_path, outside=port) as private, closing(open_store(tmp_path / "outside")) as store:
         keyring = EnclaveKeyring(ENCLAVE_SECRETS[:2])
-        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # with a database of its own
+        private.enclave = EmbeddedEnclave(store, keyring, InlineLanes(), SystemEntropy())  # with its own database
         enclave, follower = private.privacy.enclave, private.privacy.follower
         look, write, looks = enclave.receive_many, follower._lanes.write.run, list[int]()
 
@@ -261,7 +261,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
             return [None] * len(keys) if len(looks) == 1 else await look(keys)
 
         async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
-            if len(looks) == 1:  # the step's own: not before the next look has been dealt with, if there is one
+            if len(looks) == 1:  # wait until the next lookup, if any, is done
                 await until(lambda: not len(follower._retries))
             return await write(job, deadline_s)
 

@@ -1,4 +1,4 @@
-"""Retries ask a remote enclave for missing payloads, less and less often, for a bounded time."""
+"""Retries request missing payloads from a remote enclave, at growing intervals and for a bounded time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.testing.virtual_loop import run_virtually
 
 
 class Asked:
-    """An enclave that is asked, and has what it is given."""
+    """An enclave that records requests and has the given payloads."""
 
     def __init__(self) -> None:
         self.times: list[tuple[float, list[bytes]]] = []
@@ -31,7 +31,7 @@ class Asked:
 
 
 def played(story: Callable[[Asked, Retries], object], seconds: float) -> tuple[Asked, Retries]:
-    """What was asked in so much time after a story began."""
+    """Return the requests made within some time after a scenario began."""
     asked = Asked()
 
     async def main() -> Retries:

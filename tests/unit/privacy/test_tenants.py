@@ -1,4 +1,4 @@
-"""Tenants: no method, filter, subscription or trace shows a group to a tenant that is not a member of it now.
+"""Tenants: no method, filter, subscription or trace shows a group to a tenant that is not currently a member.
 
 The table of requests is compared with the registry of methods, so a new method fails here until it has an entry.
 """
@@ -41,11 +41,11 @@ PRIVATE_GROUPS = ("eea", "priv", "privx")
 
 
 class About(NamedTuple):
-    """What a request is about."""
+    """The subject of a request."""
 
     group: bytes
     members: tuple[bytes, ...]
-    """Keys from which a client would compute or look up the group."""
+    """Keys from which a client computes or finds the group."""
     marker: str
     filter_id: str
     subscription: str
@@ -85,7 +85,7 @@ REQUESTS: dict[str, Callable[[PrivateInterface, About], list[Any]]] = {
     "privx_findFlexiblePrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnChainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
     "privx_findOnchainPrivacyGroup": lambda _, a: [[text(key) for key in a.members]],
-    # public methods that know ids of private filters, or hashes of markers
+    # public methods that accept ids of private filters, or hashes of markers
     "eth_getFilterChanges": lambda _, a: [a.filter_id],
     "eth_getFilterLogs": lambda _, a: [a.filter_id],
     "eth_uninstallFilter": lambda _, a: [a.filter_id],
@@ -126,7 +126,7 @@ class Connection:
 
 
 def marker_of_nothing(private: PrivateInterface, precompile: int, nonce: int = 0) -> str:
-    """A marker whose payload is not here, mined."""
+    """Send a marker whose payload is missing; wait until it is mined."""
     to = precompile.to_bytes(20, "big")
     raw = legacy_transaction(DEV_KEYS[2], nonce, to=to, data=b"\x11" * 32, gas=100_000, gas_price=10**9)
     marker: str = private.ask("eth_sendRawTransaction", "0x" + raw.hex())
@@ -135,13 +135,13 @@ def marker_of_nothing(private: PrivateInterface, precompile: int, nonce: int = 0
 
 
 def differing(connection: Connection, private: PrivateInterface, foreign: About, unknown: About) -> list[str]:
-    """Methods whose answers differ between a foreign and an unknown group."""
+    """Return the methods whose answers differ between a foreign and an unknown group."""
     found = []
     for name, params in REQUESTS.items():
         answers = []
         for about in (foreign, unknown):
             answer = connection.ask(name, params(private, about))
-            if isinstance(answer.get("result"), dict):  # of priv_explain: what is public about the marker
+            if isinstance(answer.get("result"), dict):  # priv_explain shows public facts about the marker
                 for member in ("marker", "payloadKey", "blockNumber", "blockHash"):
                     answer["result"].pop(member, None)
             answers.append(answer)
@@ -224,7 +224,7 @@ def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path:
 
 
 def test_a_copy_of_every_payload_gives_no_tenant_the_group(tmp_path: Path) -> None:
-    """With `--privacy-always-send-to` at the sender, this node executes groups of which it is no member."""
+    """With `--privacy-always-send-to` at the sender, this node executes groups without being a member."""
     with open_private(tmp_path, TENANTS, keys=2) as private:
         as_tenant(FROM)
         sender = Member(tmp_path / "sender", 1)

@@ -1,4 +1,4 @@
-"""Networks of a few signers or validators for the tests of this folder: real chains, made-up time, no threads."""
+"""Networks of a few signers or validators for producer tests: real chains, manual clocks, no threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ophion.testing.core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS
 
 KEYS = tuple(sorted((PrivateKey(bytes([n]) * 32) for n in range(1, 8)), key=lambda key: key.address))
-"""In the order of turns."""
+"""Keys in proposer order."""
 ALLOC = {key.address.hex(): {"balance": hex(10**24)} for key in DEV_KEYS}
 _EXTRA = {"ibft2": ExtraDataType.IBFT_EXTRA_DATA, "qbft": ExtraDataType.QBFT_EXTRA_DATA}
 
@@ -36,7 +36,7 @@ def authority_genesis(
     forks: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> Genesis:
-    """A network (of London, unless told) that begins with these members, at the time at which manual clocks begin."""
+    """Return a network (London by default) with these members, starting at the initial time of manual clocks."""
     if engine == "clique":
         listed = bytes(32) + b"".join(members) + bytes(65)
     else:
@@ -53,7 +53,7 @@ def authority_genesis(
 
 
 def sealer_of(node: TestCore) -> Sealer:
-    """How a node makes blocks."""
+    """Return the sealer of a node."""
     sealer = node.mining._sealer
     assert sealer is not None
     return sealer
@@ -63,8 +63,8 @@ def sealer_of(node: TestCore) -> Sealer:
 def open_network(
     path: Path, genesis: Genesis, keys: Sequence[PrivateKey], clock: ManualClock
 ) -> Iterator[list[TestCore]]:
-    """One node per key, all in one time."""
-    gc.collect()  # nodes that knew each other let go of their databases only then
+    """Open one node per key, with one clock."""
+    gc.collect()  # only then do connected nodes release their databases
     with ExitStack() as stack:
         yield [
             stack.enter_context(open_core(path / f"node{index}", NodeConfig(), genesis, key=key, clock=clock))
@@ -73,7 +73,7 @@ def open_network(
 
 
 def connect(nodes: Sequence[TestCore]) -> None:
-    """Hand the new head of each node to all others, as block gossip would."""
+    """Pass the new head of each node to all others, as block gossip would."""
 
     def teller(teller: TestCore) -> Callable[[Any], None]:
         def tell(event: Any) -> None:
@@ -100,7 +100,7 @@ async def _take(node: TestCore, block: ChainBlock) -> None:
 
 @asynccontextmanager
 async def running(*sealers: Sealer) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """Run them for as long as the story lasts; what one of them raises is raised here."""
+    """Run sealers during a scenario; their errors are raised here."""
     tasks = [asyncio.create_task(sealer.run()) for sealer in sealers]
     try:
         yield tasks
@@ -114,7 +114,7 @@ async def running(*sealers: Sealer) -> AsyncIterator[list[asyncio.Task[None]]]:
 
 
 class Steps:
-    """A chain that counts how often somebody goes from a block to the one before it."""
+    """A chain that counts steps from a block to its parent."""
 
     def __init__(self, chain: Chain) -> None:
         self.taken = 0

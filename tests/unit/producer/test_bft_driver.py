@@ -1,4 +1,4 @@
-"""Validators of IBFT 2.0 and QBFT networks: the machine with a real chain, disk and importer behind it."""
+"""Validators of IBFT 2.0 and QBFT networks: the state machine with a real chain, disk and importer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BOTH = pytest.mark.parametrize("engine", ["ibft2", "qbft"])
 
 
 class Wire:
-    """The gossip of one validator: everything goes through the real encoding, some milliseconds late."""
+    """The gossip of one validator: uses the real encoding, with a delay of some milliseconds."""
 
     def __init__(self, me: Address, drivers: dict[Address, BftDriver], delay_s: float = 0.005) -> None:
         self.sent: list[BftMessage] = []
@@ -94,7 +94,7 @@ def driver_of(node: TestCore) -> BftDriver:
 
 
 def wired(nodes: Sequence[TestCore], count: int | None = None) -> list[Wire]:
-    """Let the first nodes talk to each other."""
+    """Connect the first nodes."""
     talking = {driver_of(node)._signer.address: driver_of(node) for node in nodes[:count]}
     wires = []
     for address, driver in talking.items():
@@ -116,7 +116,7 @@ def run_story(
     members: Sequence[PrivateKey] | None = None,
     **parameters: Any,
 ) -> Any:
-    """A story about nodes of the first validators; `keys` says which key each of the nodes has."""
+    """Run a scenario with nodes of the first validators; `keys` are their keys."""
     clock = clock or ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
     members = KEYS[: nodes if validators is None else validators] if members is None else members
@@ -265,7 +265,7 @@ def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: P
     prepared: list[bytes] = []
 
     async def before(nodes: list[TestCore], clock: ManualClock) -> None:
-        """Everybody prepares block 1 and nobody hears a commit."""
+        """All prepare block 1, and no commit arrives."""
         for wire in wired(nodes):
             said = wire.multicast
 
@@ -321,7 +321,7 @@ SPOILED: dict[str, Callable[[BftEngine, Header], Header]] = {
 def test_i_11_a_bad_proposal_gets_no_prepare_and_a_round_change_follows(
     tmp_path: Path, engine: str, fault: str
 ) -> None:
-    """The proposer of round 0 is a liar: its block is real but for one thing, its signatures are good."""
+    """The proposer of round 0 is Byzantine: its block has one fault, its signatures are valid."""
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
@@ -365,7 +365,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
     run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
-    # QBFT counts the time-out from the moment the block is due
+    # QBFT measures the timeout from the time at which the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
@@ -453,7 +453,7 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
     contract = bytes([0xCC]) * 20
-    # asked with 32 bytes it stores them in slot 1; otherwise it returns slots 0 and 1 as address[], the second if set
+    # with 32 bytes of input, it stores them in slot 1; otherwise it returns slots 0 and 1 as address[], slot 1 if set
     code = (
         "0x36602014602d57602060005260015415156001018060205260005460405260015460605260051b6040016000f35b60003560015500"
     )
@@ -467,7 +467,7 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
         )
         addition = bytes(12) + KEYS[1].address
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(4.5)  # by then the second one has seen a block that was made while it was there
+            await asyncio.sleep(4.5)  # by then the second node has seen a block that was made while it was online
             assert first.queries.head_number == 2
             await first.send(
                 fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)
@@ -548,7 +548,7 @@ def test_what_is_no_message_is_an_error_of_the_peer(tmp_path: Path, engine: str)
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         driver = driver_of(nodes[0])
         junk = RawMessage(driver._protocol.signed_parts().style.codes[0], b"\xc0")
-        driver.received(junk, None)  # not running: nobody looks at it
+        driver.received(junk, None)  # the driver does not run, so it ignores the message
         async with running(driver):
             await asyncio.sleep(1)
             with pytest.raises(DecodeError):
@@ -651,7 +651,7 @@ def test_a_clock_that_is_set_back_does_not_keep_validators_in_a_round(tmp_path: 
             await asyncio.sleep(700)
         assert nodes[0].queries.head_number >= 5, "the chain goes on when the clock is where it was"
 
-    # the last of four is dead, and its turn comes first
+    # the first proposer is offline
     run_story(tmp_path, engine, story, nodes=4, keys=(1, 2, 3, 0))
 
 
@@ -697,7 +697,7 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
 
 @BOTH
 def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
-    """The liar proposes a prepared block again, under its good hash, with a transaction that does not belong to it."""
+    """A Byzantine validator proposes a prepared block again, with its hash but an additional transaction."""
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
@@ -734,7 +734,7 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
 
 @BOTH
 def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: str) -> None:
-    """Another validator than genesis lists from block 1 on; later another period, reward, beneficiary and number."""
+    """From block 1 on, another validator than in genesis; later another period, reward, beneficiary and number."""
     friend = bytes([9]) * 20
     listed = ["0x" + key.address.hex() for key in KEYS[:2]]
     transitions = [
@@ -763,12 +763,12 @@ def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: st
         assert (state.balance(KEYS[0].address), state.balance(friend)) == (100, 5 * 100)
         assert second.chain.head.hash == first.chain.head.hash
 
-    # genesis lists somebody who is not there; the transition at block 1 takes precedence
+    # genesis lists an offline validator; the transition at block 1 takes precedence
     forks = {"transitions": {engine: transitions}}
     run_story(tmp_path, engine, story, nodes=2, forks=forks, members=KEYS[6:], requesttimeoutseconds=10)
 
 
-# --- coming, going and forgetting ---------------------------------------------------------------
+# --- starts, stops and lost disks ---------------------------------------------------------------
 
 
 @BOTH
@@ -814,7 +814,7 @@ def test_a_validator_without_memory_only_follows_until_a_block_was_made_since(tm
         late = nodes[3]
         async with running(*map(driver_of, nodes[:3])):
             await asyncio.sleep(9)
-            # the fourth comes up with an empty disk, and gets the chain from the others
+            # the fourth starts with an empty disk and gets the chain from the others
             wires += wired(nodes)
             for header in blocks(nodes[0]):
                 raw = nodes[0].chain.store.block(header.hash)

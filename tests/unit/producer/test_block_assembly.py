@@ -1,4 +1,4 @@
-"""What every way of sealing has in common."""
+"""Common parts of all sealers."""
 
 from __future__ import annotations
 

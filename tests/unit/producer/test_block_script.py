@@ -1,4 +1,4 @@
-"""Chains made from descriptions."""
+"""Chains made from scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Clique signer: when it makes blocks, what it puts into them, and when it leaves them to others."""
+"""A Clique signer: when it seals, what it includes, and when it leaves blocks to others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_story(
     connects: bool = True,
     **parameters: Any,
 ) -> Any:
-    """Nodes of the first signers of a network, and a story about them."""
+    """Run a scenario with nodes of the first signers."""
     clock = ManualClock()
     parameters.setdefault("blockperiodseconds", 5)
     genesis = authority_genesis("clique", [key.address for key in KEYS[: signers or nodes]], alloc, **parameters)
@@ -45,7 +45,7 @@ def run_story(
 
 
 def blocks(node: TestCore) -> list[HashedHeader]:
-    """Everything after genesis."""
+    """Return all blocks after genesis."""
     found = [node.chain.canonical(number) for number in range(1, node.queries.head_number + 1)]
     return [header for header in found if header is not None]
 
@@ -173,7 +173,7 @@ def test_a_node_that_is_no_signer_waits_until_it_is_voted_in(tmp_path: Path) -> 
         made = blocks(signer)
         assert made[2].header.coinbase == KEYS[1].address
         assert made[2].header.nonce == ADD_NONCE
-        # the proposal stays, but a vote that changes nothing is not cast again
+        # the proposal stays, but a vote without effect is not cast again
         assert all(header.header.coinbase == ZERO_ADDRESS for header in made[3:])
         authors = [signer.chain.engine.author(header) for header in made]
         assert set(authors[:3]) == {KEYS[0].address}
@@ -267,10 +267,10 @@ def test_c_24_fees_and_the_coinbase_instruction_go_to_the_signer(tmp_path: Path)
 
 
 def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Path) -> None:
-    """The rival comes while ours waits for its time; its difficulty is lower, so ours wins and nothing is lost."""
+    """The other block arrives while ours waits for its time. Its difficulty is lower, so ours wins."""
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
-        ours, theirs = nodes[1], nodes[0]  # block 1 is the turn of the second signer
+        ours, theirs = nodes[1], nodes[0]  # the second signer is in turn for block 1
         rival = sealer_of(theirs)
         assert isinstance(rival, CliqueSealer)
         theirs.core.assembler.clock = Ahead(clock, 2.0)  # type: ignore[assignment]
@@ -288,7 +288,7 @@ def test_a_signer_in_turn_finishes_its_block_beside_one_that_is_not(tmp_path: Pa
 
 
 class Ahead:
-    """A clock that is wrong."""
+    """A clock that is ahead."""
 
     def __init__(self, clock: ManualClock, by_s: float) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Blocks that grow while their transactions arrive: the same blocks, ready when they are due."""
+"""The incremental builder makes the same blocks as a full build, ready in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GWEI = 10**9
 PERIOD_S = 2.0
 ENDLESS = bytes.fromhex("5b600056")
 SMALL = replace(dev_genesis("petersburg"), gas_limit=70_000)
-"""Room for three transfers."""
+"""The gas limit fits three transfers."""
 
 
 def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **options: Any) -> Any:
@@ -39,7 +39,7 @@ def run_story(tmp_path: Path, story: Callable[[TestCore], Awaitable[Any]], **opt
 
 @pytest.fixture
 def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each block that was begun ahead: whether it was used."""
+    """Record for each block begun ahead whether it was used."""
     seen: list[bool] = []
     finish = incremental_builder.IncrementalBuilder.finish
 
@@ -55,14 +55,14 @@ def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def begin(
     core: TestCore, parent: HashedHeader | None = None, state: State | None = None, period_s: float = PERIOD_S
 ) -> None:
-    """The next block is due after this time."""
+    """Start the block that is due after this time."""
     assembler, clock = core.core.assembler, core.clock
     wishes = assembler.wishes(int(clock.now() + period_s))
     assembler.begin_early(parent or core.chain.head, state, wishes, clock.monotonic() + period_s, period_s * 0.75)
 
 
 async def finished(core: TestCore) -> BuiltBlock:
-    """The block, when it is due."""
+    """Return the block when it is due."""
     await asyncio.sleep(PERIOD_S)
     return await core.core.assembler.assemble(PERIOD_S * 0.75)
 
@@ -231,7 +231,7 @@ def test_a_gap_that_closes_brings_in_what_waited_behind_it(tmp_path: Path, grown
 
 
 def test_a_transaction_that_never_ends_is_given_one_whole_block(tmp_path: Path, grown: list[bool]) -> None:
-    """It is cut off when the block is due, has all the time there is in the next one, and then leaves the pool."""
+    """It is aborted when the block is due, gets the whole time of the next block, and then leaves the pool."""
 
     async def story() -> None:
         departed: list[tuple[DropReason, str]] = []

@@ -1,4 +1,4 @@
-"""Sealing on a schedule."""
+"""Sealing at an interval."""
 
 from __future__ import annotations
 

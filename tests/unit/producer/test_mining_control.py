@@ -1,4 +1,4 @@
-"""Starting, stopping and setting what miners may choose."""
+"""Start, stop and settings of block production."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator may choose about consensus."""
+"""Consensus options."""
 
 from __future__ import annotations
 

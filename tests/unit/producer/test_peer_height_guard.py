@@ -1,4 +1,4 @@
-"""When a validator may sign, given what its peers report."""
+"""When a validator may sign, depending on the heights of its peers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIMEOUT_S = 4.0
 
 
 class Watched:
-    """A guard, and what its peers report."""
+    """A guard, and the reports of its peers."""
 
     def __init__(self) -> None:
         self.heights: dict[Address, int] = {}

@@ -1,4 +1,4 @@
-"""Proof of work: our own search and external miners, both verified on import."""
+"""Proof of work: internal search and external miners, both verified on import."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A, B, C = DEV_KEYS
 
 @pytest.fixture
 def genesis() -> Genesis:
-    """A network with real but little work."""
+    """Return a network with real proof of work at a low difficulty."""
     return parse_genesis(
         b'{"config":{"chainId":2018,"petersburgBlock":0,"ethash":{"fixeddifficulty":16}},"difficulty":"0x10",'
         b'"gasLimit":"0x1000000","alloc":{"627306090abab3a6e1400e9345bc60c78a8bef57":{"balance":"1000000000000000000"}}}'

@@ -1,4 +1,4 @@
-"""A node without peers is a gossip too."""
+"""Gossip of a node without peers."""
 
 from __future__ import annotations
 

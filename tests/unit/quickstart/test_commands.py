@@ -1,4 +1,4 @@
-"""Command lines that the node itself understands."""
+"""Command lines that the node accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First blocks of networks, read as a node reads them."""
+"""Genesis files of networks, parsed as by a node."""
 
 from __future__ import annotations
 

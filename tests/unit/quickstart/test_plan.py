@@ -1,4 +1,4 @@
-"""What a network consists of."""
+"""The nodes and tools of a network."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_is_no_text_is_refused_too(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """From before there was privacy."""
+    """A plan from before private transactions existed."""
     found = json.loads(PLAN.text())
     del found["has_privacy"]
     (tmp_path / "network.json").write_text(json.dumps(found))

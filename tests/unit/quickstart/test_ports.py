@@ -1,4 +1,4 @@
-"""Ports: those of the table, or free ones."""
+"""Ports: the defaults, or free ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE |= {30303, 30311, 30312}
 
 
 def everything(port: int) -> bool:
-    """A machine on which nothing listens."""
+    """Return True: no process listens on this machine."""
     return True
 
 
@@ -48,7 +48,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
 
 
 def test_free_ports_are_not_ephemeral_ports() -> None:
-    """One of those is gone when any connection of this machine was opened before its node listens."""
+    """Any connection of this machine could take an ephemeral port before the node listens."""
     found = _all(lay_out(replace(PLAN, port=0), ("grafana",), lambda port: port not in TABLE))
     assert len(set(found)) == len(found)
     assert all(10_000 <= port < 20_000 for port in found)
@@ -62,7 +62,7 @@ def _all(layout: Layout) -> list[int]:
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
-    """Nothing of the first listens yet when the second looks."""
+    """No port of the first is in use yet when the second checks."""
     with Claims() as first, Claims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))
@@ -96,11 +96,11 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     last = Layout.read(file)
     assert last == first
     assert lay_out(replace(PLAN, port=0), ("grafana",), everything, last) == first
-    # ports in use are replaced, and a newly installed tool has its default port
+    # ports in use are replaced, and a newly installed tool gets its default port
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)
-    # what was asked for by number comes before what was
+    # an explicitly requested port comes before the previous one
     assert lay_out(replace(PLAN, port=8081), (), everything, last).proxy == 8081
 
 

@@ -1,4 +1,4 @@
-"""What is shown stands in paragraphs."""
+"""The report is split into paragraphs."""
 
 from __future__ import annotations
 

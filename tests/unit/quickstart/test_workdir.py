@@ -77,7 +77,7 @@ def test_what_others_have_put_there_stays(tmp_path: Path) -> None:
 
 
 class Broken:
-    """A random source that dries up."""
+    """A random source that fails after a while."""
 
     def __init__(self) -> None:
         self.left = 2
@@ -98,7 +98,7 @@ def test_nothing_is_left_of_one_that_was_not_finished(tmp_path: Path) -> None:
 
 
 def unfinished(place: Path) -> None:
-    """What a process leaves that was killed while it wrote the second key."""
+    """Write the files of a process that was killed while writing the second key."""
     Workdir.make(place, PLAN, SystemEntropy())
     (place / PLAN_FILE).rename(place / UNFINISHED)
     (place / "genesis.json").rename(place / ".genesis.json.0123456789abcdef")
@@ -118,7 +118,7 @@ def test_one_that_was_not_finished_is_known_as_such(tmp_path: Path) -> None:
     assert not (tmp_path / UNFINISHED).exists()
 
 
-def test_one_that_was_not_begun_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+def test_a_network_that_was_not_started_leaves_no_files(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     (tmp_path / f".{UNFINISHED}.0123456789abcdef").write_text("{")
     prepare(tmp_path)
@@ -154,7 +154,7 @@ def test_a_foreign_directory_is_not_used(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
-def test_commands_that_people_are_told_name_the_directory_where_it_is_not_the_usual_one(
+def test_shown_commands_name_the_directory_if_it_is_not_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,10 +1,10 @@
-"""Small contracts, written as bytes."""
+"""Small contracts as bytecode."""
 
 from __future__ import annotations
 
 
 def deploying(runtime: bytes) -> bytes:
-    """Creation code that leaves this runtime code behind."""
+    """Return init code that deploys this runtime code."""
     size = len(runtime)
     # PUSH2 size, DUP1, PUSH1 offset, PUSH1 0, CODECOPY, PUSH1 0, RETURN
     head = b"\x61" + size.to_bytes(2, "big") + b"\x80\x60\x0c\x60\x00\x39\x60\x00\xf3"
@@ -24,18 +24,18 @@ STORING = bytes.fromhex("600160005500")
 """Writes 1 into slot 0."""
 
 HEAVY = bytes.fromhex("5b600056")
-"""Jumps to its beginning until the gas is used up."""
+"""Jumps to its start until the gas is used up."""
 
 CALLER = bytes.fromhex("3360005260206000f3")
-"""Returns who called."""
+"""Returns the caller."""
 
 NUMBER = bytes.fromhex("4360005260206000f3")
-"""Returns the number of the block."""
+"""Returns the block number."""
 
 SLOT = bytes.fromhex("60005460005260206000f3")
 """Returns the content of slot 0."""
 
 
 def many_logs(count: int) -> bytes:
-    """Init code that makes so many empty logs."""
+    """Return init code that makes `count` empty logs."""
     return bytes.fromhex(f"61{count:04x}5b60006000a0600190038060035700")

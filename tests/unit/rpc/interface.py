@@ -1,4 +1,4 @@
-"""The interface of a node in process: a real chain, pool and producer, and no sockets."""
+"""The RPC interface of a node in process: a real chain, pool and producer, without sockets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class Interface:
-    """Ask it like a client would."""
+    """A client of the interface."""
 
     def __init__(
         self, node: TestCore, limits: RpcLimits, loop: asyncio.AbstractEventLoop, accounts: Keyring | None = None
@@ -107,7 +107,7 @@ class Interface:
 
     @contextmanager
     def with_peers(self) -> Iterator[PeerService]:
-        """The service of peers, running meanwhile."""
+        """Run the peer service meanwhile."""
         service = self.context.peers
         assert service is not None
         with self.running(service):
@@ -115,7 +115,7 @@ class Interface:
 
     @contextmanager
     def running(self, service: Service) -> Iterator[None]:
-        """A service runs meanwhile."""
+        """Run a service meanwhile."""
 
         async def start() -> asyncio.Task[None]:
             ready = asyncio.Event()
@@ -134,11 +134,11 @@ class Interface:
             self.run(stop(task))
 
     def run(self, story: Coroutine[Any, Any, T]) -> T:
-        """Run something on the interface's loop."""
+        """Run a coroutine on the interface's loop."""
         return self.loop.run_until_complete(story)
 
     def message(self, body: bytes, dispatcher: Dispatcher | None = None, caller: Caller | None = None) -> Any:
-        """The parsed answer to any message."""
+        """Return the parsed answer to any message."""
 
         async def main() -> Any:
             reply = (dispatcher or self.dispatcher).handle(body, caller)
@@ -153,17 +153,17 @@ class Interface:
         return self.run(main())
 
     def request(self, name: str, *params: Any) -> Any:
-        """The whole answer to a request."""
+        """Return the whole answer to a request."""
         return self.message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode())
 
     def ask(self, name: str, *params: Any) -> Any:
-        """The result of a request that must succeed."""
+        """Return the result of a request that must succeed."""
         answer = self.request(name, *params)
         assert "result" in answer, answer
         return answer["result"]
 
     def error(self, name: str, *params: Any) -> tuple[int, str]:
-        """Code and text of a request that must fail."""
+        """Return code and text of a request that must fail."""
         answer = self.request(name, *params)
         assert "error" in answer, answer
         return answer["error"]["code"], answer["error"]["message"]
@@ -178,7 +178,7 @@ def open_interface(
     before: Callable[[TestCore], None] = lambda node: None,
     accounts: Keyring | None = None,
 ) -> Iterator[Interface]:
-    """The interface of the node in this directory."""
+    """Open the interface of the node in this directory."""
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)
@@ -186,7 +186,7 @@ def open_interface(
             before(node)
             yield Interface(node, limits or RpcLimits(), loop, accounts)
     finally:
-        # a request that still waits ends with its node
+        # cancel requests that still wait
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
@@ -197,7 +197,7 @@ def open_interface(
 
 
 def import_chain(path: Path, genesis_file: Path, blocks_file: Path, verifies_work: bool = False) -> Genesis:
-    """Put a file of blocks into a new database."""
+    """Import a block file into a new database."""
     genesis = parse_genesis(genesis_file.read_bytes())
     store = open_store(path, durable=False)
     try:

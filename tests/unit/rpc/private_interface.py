@@ -1,4 +1,4 @@
-"""The interface of a node in process that has private transactions: its enclave holds the published test keys."""
+"""The RPC interface of a node with private transactions, in process; its enclave holds public test keys."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PrivateInterface(Interface):
         self.nonce = 0
 
     def signed(self, data: bytes = NUMBER_CONTRACT, **members: Any) -> str:
-        """A private transaction of the first dev account, ready to be sent."""
+        """Return a signed private transaction of the first dev account."""
         key: PrivateKey = members.pop("key", DEV_KEYS[0])
         usual: dict[str, Any] = {
             "nonce": 0,
@@ -87,18 +87,18 @@ class PrivateInterface(Interface):
         return "0x" + sign_private_transaction(key.secret(), data=data, **(usual | members)).hex()
 
     def seal(self) -> None:
-        """A block of what the pool holds."""
+        """Make a block from the pool."""
         self.run(self.node.seal())
 
     def send(self, data: bytes = NUMBER_CONTRACT, **members: Any) -> str:
-        """Send and mine; the hash of the marker."""
+        """Send a private transaction and mine it; return the hash of the marker."""
         marker: str = self.ask("eea_sendRawTransaction", self.signed(data, **members))
         self.seal()
         return marker
 
     @contextmanager
     def serving(self, port: int) -> Iterator[None]:
-        """The enclave is served on this port meanwhile."""
+        """Serve the enclave on this port meanwhile."""
         with self.running(enclave_service(self.enclave, "127.0.0.1", port, ("*",))):
             yield
 
@@ -111,16 +111,16 @@ def open_private(
     marker_key: PrivateKey | None = DEV_KEYS[1],
     outside: int | None = None,
 ) -> Iterator[PrivateInterface]:
-    """The interface of the node in this directory; opening it again is a restart.
+    """Open the interface of the node in this directory; a second call is a restart.
 
-    With a port `outside` the node is a client of its enclave, which answers while it is `serving` there.
+    With a port `outside`, the node uses its enclave remotely; the enclave answers while `serving` runs.
     """
     if marker_key is not None:
         file = path / "marker.key"
         file.write_text(marker_key.secret().hex())
         privacy = replace(privacy, marker_key_file=file)
     config = NodeConfig(miner=MinerConfig(coinbase=COINBASE), privacy=privacy)
-    gc.collect()  # whatever still holds the database keeps it open, and a restart opens it again
+    gc.collect()  # release the database, so that a restart can open it again
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)

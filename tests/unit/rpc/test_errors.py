@@ -1,4 +1,4 @@
-"""The one table from exceptions to codes."""
+"""The mapping from exceptions to error codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the transports share: a transport without a socket, and a small method table."""
+"""Common parts of transport tests: a transport without a socket, and a small method table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.runtime.fair_scheduler import FairScheduler
 
 
 class MemoryTransport(asyncio.Transport):
-    """Remembers what was written and what was asked of it."""
+    """Records output and calls."""
 
     def __init__(self, is_encrypted: bool = False) -> None:
         super().__init__({"sslcontext": "any"} if is_encrypted else {})
@@ -56,21 +56,21 @@ class MemoryTransport(asyncio.Transport):
         self.is_reading_paused = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Tests say themselves when the buffer is full."""
+        """Ignore limits; tests decide when the buffer is full."""
 
     def get_write_buffer_size(self) -> int:
         return self.unread
 
     def take(self) -> bytes:
-        """What was written since the last call."""
+        """Return the output since the last call."""
         written, self.written = self.written, b""
         return written
 
 
 def patient(slice_s: float = math.inf) -> SharedResources:
-    """What services share, without haste: tests that do not let the loop turn are answered at once, how busy a machine
-    may be; with `slice_s` of 0 a piece at a time."""
-    return SharedResources(turns=FairScheduler(turn_s=math.inf, slice_s=slice_s))
+    """Return shared resources without time limits, so that tests that do not run the loop are answered at once on any
+    machine. With a `slice_s` of 0, one piece at a time."""
+    return SharedResources(scheduler=FairScheduler(turn_s=math.inf, slice_s=slice_s))
 
 
 class Context:
@@ -122,7 +122,7 @@ def fail(ctx: Context) -> Quantity:
 
 
 class Panic(BaseException):
-    """As a panic of the extension arrives: not an `Exception`."""
+    """A panic of the extension as Python sees it: not an `Exception`."""
 
 
 @method("eth_panic")

@@ -1,4 +1,4 @@
-"""Pieces of work that gather while others run."""
+"""Jobs that gather while others run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_failures_belong_to_their_pieces() -> None:
     asyncio.run(main())
 
 
-def test_a_full_lane_is_told_to_whoever_waits() -> None:
+def test_a_full_lane_is_reported_to_the_caller() -> None:
     gate = threading.Event()
 
     async def main() -> None:
@@ -64,7 +64,7 @@ def test_a_full_lane_is_told_to_whoever_waits() -> None:
     asyncio.run(main())
 
 
-def test_work_that_fails_as_a_whole_fails_for_everybody_and_goes_on() -> None:
+def test_a_failed_batch_fails_all_its_jobs_and_later_ones_run() -> None:
     calls = []
 
     def work(pieces: Sequence[int]) -> list[int]:
@@ -82,7 +82,7 @@ def test_work_that_fails_as_a_whole_fails_for_everybody_and_goes_on() -> None:
     asyncio.run(main())
 
 
-def test_nobody_waits_for_ever_where_the_lane_is_full_and_somebody_has_left() -> None:
+def test_no_job_waits_for_ever_if_the_lane_is_full_and_one_was_cancelled() -> None:
     gate = threading.Event()
 
     def work(pieces: Sequence[int]) -> list[int]:

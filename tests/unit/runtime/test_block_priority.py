@@ -1,4 +1,4 @@
-"""Who waits for a block, and for how long at most."""
+"""Requests that wait for a block, and for how long at most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import perf_counter, sleep
 from ophion.runtime.block_priority import MAX_PRIORITY_S, BlockPriority
 
 LONG_S = 1e6
-"""Nobody keeps this process from running for so long."""
+"""Longer than any interruption of this process."""
 
 
 def test_it_is_on_between_beginning_and_end() -> None:
@@ -20,7 +20,7 @@ def test_it_is_on_between_beginning_and_end() -> None:
     assert not block_priority.is_on
 
 
-def test_one_that_nobody_ends_is_over_by_itself() -> None:
+def test_a_priority_that_is_not_ended_expires() -> None:
     block_priority = BlockPriority()
     block_priority.begin()
     over = perf_counter() + MAX_PRIORITY_S
@@ -29,7 +29,7 @@ def test_one_that_nobody_ends_is_over_by_itself() -> None:
     assert not block_priority.is_on
 
 
-def test_whoever_asks_seldom_is_told_in_the_thread_that_begins() -> None:
+def test_the_callback_runs_in_the_thread_that_begins() -> None:
     block_priority, told = BlockPriority(LONG_S), list[tuple[bool, Thread]]()
     block_priority.begun = lambda: told.append((block_priority.is_on, current_thread()))
     thread = Thread(target=block_priority.begin)

@@ -1,4 +1,4 @@
-"""Answers that leave piece by piece, when there is time for a piece."""
+"""Answers that are sent piece by piece, when there is time."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 LONG = os.urandom(1 << 16) * 256
 SOCKET_BYTES = 64 * 1024
-"""What the system keeps for a client that does not read."""
+"""Bytes that the system buffers for a client that does not read."""
 HELD_BYTES = 8 * PORTION_BYTES
-"""A few portions, encrypted; far less than all of it."""
+"""A few encrypted portions; far less than the whole answer."""
 
 
-def use_up(turns: FairScheduler) -> None:
-    """All the time of this turn of the loop."""
-    while not turns.is_over:
+def use_up(scheduler: FairScheduler) -> None:
+    """Use up the time of this loop step."""
+    while not scheduler.is_over:
         pass
 
 
 def test_a_portion_waits_for_time_in_the_turn() -> None:
     async def main() -> None:
-        turns = FairScheduler(turn_s=0.0)
-        portions = Portions([bytes(100_000), b"x"], turns)
+        scheduler = FairScheduler(turn_s=0.0)
+        portions = Portions([bytes(100_000), b"x"], scheduler)
         first = asyncio.ensure_future(portions.next())
-        use_up(turns)
+        use_up(scheduler)
         await asyncio.sleep(0)
         assert not first.done()
         assert await first == bytes(PORTION_BYTES)
@@ -52,10 +52,10 @@ def test_a_portion_waits_for_time_in_the_turn() -> None:
 
 def test_portions_have_their_share_of_a_turn_and_no_more() -> None:
     async def main() -> None:
-        turns = FairScheduler(turn_s=0.0)
-        crowd = [Portions([bytes(1000)], turns) for _ in range(100)]
+        scheduler = FairScheduler(turn_s=0.0)
+        crowd = [Portions([bytes(1000)], scheduler) for _ in range(100)]
         pieces = [asyncio.ensure_future(one.next()) for one in crowd]
-        use_up(turns)
+        use_up(scheduler)
         counts = [0]
         while not all(piece.done() for piece in pieces):
             await asyncio.sleep(0)
@@ -67,15 +67,15 @@ def test_portions_have_their_share_of_a_turn_and_no_more() -> None:
 
 def test_who_has_gone_is_not_waited_for() -> None:
     async def main() -> None:
-        turns = FairScheduler(turn_s=0.0)
-        portions = Portions([bytes(100_000)], turns)
+        scheduler = FairScheduler(turn_s=0.0)
+        portions = Portions([bytes(100_000)], scheduler)
         piece = asyncio.ensure_future(portions.next())
         asyncio.get_running_loop().call_soon(piece.cancel)
-        use_up(turns)
+        use_up(scheduler)
         portions.close()
         for _ in range(10):
             await asyncio.sleep(0)
-        assert not turns
+        assert not scheduler
         assert piece.cancelled()
         assert portions.weight == 0
 
@@ -83,7 +83,7 @@ def test_who_has_gone_is_not_waited_for() -> None:
 
 
 class Long:
-    """Answers everything at length."""
+    """Answers every request with a long text."""
 
     plain = None
 

@@ -7,7 +7,7 @@ import time
 from ophion.runtime.clock import ManualClock, SystemClock, SystemEntropy
 
 
-def test_a_manual_clock_moves_only_when_told() -> None:
+def test_a_manual_clock_moves_only_when_advanced() -> None:
     clock = ManualClock(wall=100.0)
     assert (clock.now(), clock.monotonic()) == (100.0, 0.0)
     clock.advance(2.5)

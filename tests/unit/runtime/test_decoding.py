@@ -1,4 +1,4 @@
-"""Decoding beside the loop: what was submitted comes back in order, on the loop, until it is closed."""
+"""Decoding off the loop: results arrive on the loop in order, until it is closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(3)]
 
 
 @pytest.mark.parametrize("kind", [ThreadDecoding, InlineDecoding])
-def test_numbers_come_back_in_the_order_of_submission(kind: type[Decoding]) -> None:
+def test_results_are_in_the_order_of_submission(kind: type[Decoding]) -> None:
     async def story() -> list[int]:
         decoding, numbers, ready = kind(), [], asyncio.Event()
 
@@ -48,7 +48,7 @@ def test_it_serves_one_loop_after_another() -> None:
     decoding.close()
 
 
-def test_what_a_loop_has_left_behind_keeps_nobody_waiting() -> None:
+def test_submissions_of_an_ended_loop_do_not_block_others() -> None:
     decoding = ThreadDecoding()
 
     async def leave() -> None:
@@ -77,7 +77,7 @@ def test_what_a_loop_has_left_behind_keeps_nobody_waiting() -> None:
 
 
 @pytest.mark.parametrize("others", [0, 1, 5, 30])
-def test_nobody_waits_for_somebody_who_does_not_come(others: int) -> None:
+def test_a_single_submission_does_not_wait_for_others(others: int) -> None:
     async def story() -> int:
         decoding, seen, done = ThreadDecoding(), [], asyncio.Event()
 
@@ -105,7 +105,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 
     decoding = ThreadDecoding()
     with pytest.raises(RuntimeError):
-        asyncio.run(submit(decoding))  # nobody listens
+        asyncio.run(submit(decoding))  # without a listener
     decoding.listen(lambda: None)
     asyncio.run(submit(decoding))
     decoding.close()
@@ -113,7 +113,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
         asyncio.run(submit(decoding))
 
 
-def test_some_are_collected_at_a_time_and_none_in_haste() -> None:
+def test_few_are_collected_at_a_time_and_none_during_block_priority() -> None:
     async def story() -> list[int]:
         block_priority, sizes, waited = BlockPriority(1e6), list[int](), list[bool]()
         decoding, ready = ThreadDecoding(block_priority), asyncio.Event()

@@ -1,4 +1,4 @@
-"""Coroutines that begin at once."""
+"""Coroutines that start at once."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_errors_travel_both_ways() -> None:
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_one_that_nobody_waits_for_any_more_goes_without_a_word(is_closed: bool) -> None:
-    """The collector of garbage closes what belongs together in any order."""
+def test_an_abandoned_coroutine_ends_without_a_warning(is_closed: bool) -> None:
+    """The garbage collector closes related objects in any order."""
     ended: list[str] = []
 
     async def slow() -> None:
@@ -98,7 +98,7 @@ def test_one_that_nobody_waits_for_any_more_goes_without_a_word(is_closed: bool)
 
 
 def test_an_error_that_was_waited_for_leaves_nothing_to_be_collected() -> None:
-    """Otherwise all that a coroutine held stays until somebody looks for cycles, which is seldom."""
+    """Otherwise everything that a coroutine held would stay until the next garbage collection."""
 
     class Held:
         pass

@@ -1,4 +1,4 @@
-"""The event loop without TLS, each time in a process of its own: this one has loaded everything already."""
+"""The event loop without TLS, each time in a new process, because this one has loaded all modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handshakes that came to nothing, and what an operator hears of them."""
+"""Failed handshakes and their log lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[Awaitable[None]], None]
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is told, whatever others have done to the logs."""
+    """Record log lines, independent of the logging configuration."""
     told: list[str] = []
 
     class Kept(logging.Handler):
@@ -40,7 +40,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return told
 
 
-def test_a_crowd_of_failures_is_a_few_lines(lines: list[str]) -> None:
+def test_many_failures_give_few_log_lines(lines: list[str]) -> None:
     noted = FailedHandshakes("JSON-RPC over HTTP")
     for _ in range(1_000_000):
         noted.note("192.0.2.1", "no shared cipher", 0.0)
@@ -50,7 +50,7 @@ def test_a_crowd_of_failures_is_a_few_lines(lines: list[str]) -> None:
     )
 
 
-def test_another_reason_is_told_at_once_and_the_same_one_after_a_while(lines: list[str]) -> None:
+def test_a_new_reason_is_logged_at_once_and_a_known_one_after_a_pause(lines: list[str]) -> None:
     noted = FailedHandshakes("x")
     for _ in range(1000):
         noted.note("192.0.2.1", "one", 0.0)
@@ -73,7 +73,7 @@ def test_rare_reasons_are_counted_together_when_there_are_too_many(lines: list[s
 
 
 class Stage:
-    """A port behind handshakes, and two parties that do not know each other."""
+    """A port with TLS handshakes, and two parties that do not trust each other."""
 
     def __init__(self, folder: Path, asks_clients: bool) -> None:
         self.own = pem_file(folder / "node.pem", *identity("node"))
@@ -104,7 +104,7 @@ async def failed_in(lines: list[str], stage: Stage, meet: Callable[[int], Awaita
 
 @RUN
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_that_trusts_somebody_else(
+def test_a_client_that_does_not_trust_the_server(
     run: Run, version: ssl.TLSVersion, tmp_path: Path, lines: list[str]
 ) -> None:
     async def story() -> None:
@@ -125,8 +125,8 @@ def test_a_client_that_trusts_somebody_else(
 
 
 @RUN
-def test_a_client_that_trusts_somebody_else_and_does_not_say_so(run: Run, tmp_path: Path, lines: list[str]) -> None:
-    """As those of asyncio do."""
+def test_a_client_that_does_not_trust_the_server_and_sends_no_alert(run: Run, tmp_path: Path, lines: list[str]) -> None:
+    """As clients of asyncio do."""
 
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=False)
@@ -142,9 +142,7 @@ def test_a_client_that_trusts_somebody_else_and_does_not_say_so(run: Run, tmp_pa
 
 @RUN
 @pytest.mark.parametrize("shows", [True, False])
-def test_a_client_with_the_certificate_of_somebody_else_or_none(
-    run: Run, shows: bool, tmp_path: Path, lines: list[str]
-) -> None:
+def test_a_client_with_an_unknown_certificate_or_none(run: Run, shows: bool, tmp_path: Path, lines: list[str]) -> None:
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=True)
         context = stage.client(stage.own, stage.other if shows else None)
@@ -196,8 +194,8 @@ def test_a_client_that_hangs_up_in_the_middle(run: Run, tmp_path: Path, lines: l
 
 
 @RUN
-def test_who_only_looks_whether_somebody_listens_is_no_failure(run: Run, tmp_path: Path, lines: list[str]) -> None:
-    """As the health checks of load balancers do."""
+def test_a_port_probe_is_no_failure(run: Run, tmp_path: Path, lines: list[str]) -> None:
+    """As health checks of load balancers do."""
 
     async def story() -> None:
         stage = Stage(tmp_path, asks_clients=False)

@@ -1,4 +1,4 @@
-"""Who comes first when the loop has more to do than time."""
+"""Order of work when the loop is busy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from ophion.runtime.fair_scheduler import FairScheduler, Share
 
 
 class Worker:
-    """Works for a while each time, until it has finished."""
+    """Works for some time at each call, until it has finished."""
 
     def __init__(
-        self, turns: FairScheduler, log: list[str], name: str, slices: int, seconds: float = 0.0, in_line: bool = False
+        self,
+        scheduler: FairScheduler,
+        log: list[str],
+        name: str,
+        slices: int,
+        seconds: float = 0.0,
+        in_line: bool = False,
     ) -> None:
         self.share = Share()
-        self._turns = turns
+        self._turns = scheduler
         self._log = log
         self._name = name
         self._slices = slices
@@ -43,43 +49,43 @@ class Worker:
             self.wait()
 
 
-async def until_nobody_waits(turns: FairScheduler) -> None:
-    while len(turns):  # noqa: ASYNC110  # the turns of the loop are what is tested
+async def until_nobody_waits(scheduler: FairScheduler) -> None:
+    while len(scheduler):  # noqa: ASYNC110  # the scheduler of the loop are what is tested
         await asyncio.sleep(0)
 
 
 def test_little_before_much_before_those_who_keep_the_loop_busy() -> None:
     async def main() -> None:
-        turns, log = FairScheduler(), list[str]()
-        busy = Worker(turns, log, "busy", 1)
+        scheduler, log = FairScheduler(), list[str]()
+        busy = Worker(scheduler, log, "busy", 1)
         busy.share.note(0.5, perf_counter())
         busy.wait()
         for size in (50_000, 2_000, 100):
-            Worker(turns, log, str(size), 1).wait(size)
-        await until_nobody_waits(turns)
+            Worker(scheduler, log, str(size), 1).wait(size)
+        await until_nobody_waits(scheduler)
         assert log == ["100", "2000", "50000", "busy"]
 
     asyncio.run(main())
 
 
-def test_an_ordinary_request_passes_a_crowd() -> None:
+def test_an_ordinary_request_overtakes_many_busy_connections() -> None:
     async def main() -> None:
-        turns, log = FairScheduler(), list[str]()
+        scheduler, log = FairScheduler(), list[str]()
         for number in range(50):
-            Worker(turns, log, f"crowd {number}", 1000, 0.001).wait(30_000)
+            Worker(scheduler, log, f"crowd {number}", 1000, 0.001).wait(30_000)
         for _ in range(5):
             await asyncio.sleep(0)
-        assert turns.is_crowded
-        Worker(turns, log, "ordinary", 1).wait()
+        assert scheduler.has_many_waiting
+        Worker(scheduler, log, "ordinary", 1).wait()
         before = len(log)
-        while len(log) == before:  # noqa: ASYNC110  # the turns of the loop are what is tested
+        while len(log) == before:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
             await asyncio.sleep(0)
         assert log[before] == "ordinary"
 
     asyncio.run(main())
 
 
-def test_what_somebody_has_had_is_forgotten() -> None:
+def test_recorded_use_decays() -> None:
     share = Share()
     share.note(0.05, perf_counter() - 10)
     assert share.rank(100) == 1.0 + 100 * 1e-12, "a look again"
@@ -89,18 +95,18 @@ def test_what_somebody_has_had_is_forgotten() -> None:
     assert share.rank(100) > 2.0
 
 
-def test_time_without_the_processor_is_nobodys_fault() -> None:
+def test_time_without_a_processor_is_not_charged() -> None:
     async def main() -> None:
-        turns, share = FairScheduler(), Share()
+        scheduler, share = FairScheduler(), Share()
         begun = perf_counter()
         sleep(0.05)  # noqa: ASYNC251  # the processor is to be elsewhere
-        turns.end(begun, share)
+        scheduler.end(begun, share)
         assert share.rank(100) == 0.0
         begun = perf_counter()
         worked = thread_time()
         while thread_time() < worked + 0.03:
             pass
-        turns.end(begun, share)
+        scheduler.end(begun, share)
         assert share.rank(100) > 2.0
 
     asyncio.run(main())
@@ -108,12 +114,12 @@ def test_time_without_the_processor_is_nobodys_fault() -> None:
 
 def test_those_in_line_are_finished_one_after_the_other() -> None:
     async def main() -> None:
-        turns, log = FairScheduler(), list[str]()
+        scheduler, log = FairScheduler(), list[str]()
         for name in "abc":
-            Worker(turns, log, name, 20, 0.0005, in_line=True).wait()
+            Worker(scheduler, log, name, 20, 0.0005, in_line=True).wait()
         await asyncio.sleep(0)
-        Worker(turns, log, "ordinary", 1).wait()
-        await until_nobody_waits(turns)
+        Worker(scheduler, log, "ordinary", 1).wait()
+        await until_nobody_waits(scheduler)
         assert log.index("ordinary") < 20, "others come in between"
         log.remove("ordinary")
         assert "".join(log) == "a" * 20 + "b" * 20 + "c" * 20
@@ -123,12 +129,12 @@ def test_those_in_line_are_finished_one_after_the_other() -> None:
 
 def test_the_loop_is_not_held_beyond_a_part_of_a_turn() -> None:
     async def main() -> None:
-        turns, log = FairScheduler(), list[str]()
+        scheduler, log = FairScheduler(), list[str]()
         for number in range(100):
-            Worker(turns, log, str(number), 1, 0.001).wait()
+            Worker(scheduler, log, str(number), 1, 0.001).wait()
         await asyncio.sleep(0)
         assert len(log) < 100, "others come in between"
-        await until_nobody_waits(turns)
+        await until_nobody_waits(scheduler)
         assert sorted(log, key=int) == log
 
     asyncio.run(main())
@@ -136,60 +142,60 @@ def test_the_loop_is_not_held_beyond_a_part_of_a_turn() -> None:
 
 def test_a_turn_that_is_spent_is_over_until_the_next() -> None:
     async def main() -> None:
-        turns = FairScheduler(turn_s=1e6)
-        turns.spend(5e5)
-        assert not turns.is_over
-        turns.spend(1e6)
-        assert turns.is_over
+        scheduler = FairScheduler(turn_s=1e6)
+        scheduler.spend(5e5)
+        assert not scheduler.is_over
+        scheduler.spend(1e6)
+        assert scheduler.is_over
         await asyncio.sleep(0)
-        assert not turns.is_over
+        assert not scheduler.is_over
 
     asyncio.run(main())
 
 
-def test_a_turn_ends_by_the_clock_whoever_had_the_time() -> None:
-    """Most of it goes into reading sockets, where nobody measures anything."""
+def test_a_step_ends_by_wall_time() -> None:
+    """Most of it is spent reading sockets, which is not measured."""
 
     async def main() -> None:
-        turns = FairScheduler(turn_s=0.5)  # longer than a busy machine makes anybody wait
-        assert not turns.is_over
+        scheduler = FairScheduler(turn_s=0.5)  # longer than the delays on a busy machine
+        assert not scheduler.is_over
         sleep(0.6)  # noqa: ASYNC251  # the loop is busy with something
-        assert turns.is_over
+        assert scheduler.is_over
         await asyncio.sleep(0)
-        assert not turns.is_over
+        assert not scheduler.is_over
 
     asyncio.run(main())
 
 
-def test_nothing_is_scheduled_when_nobody_waits() -> None:
+def test_nothing_is_scheduled_without_waiting_work() -> None:
     async def main() -> None:
-        turns = FairScheduler()
-        turns.spend(0.001)
+        scheduler = FairScheduler()
+        scheduler.spend(0.001)
         for _ in range(3):
             await asyncio.sleep(0)
-        assert not turns._is_renewing
+        assert not scheduler._is_renewing
 
     asyncio.run(main())
 
 
-def test_in_haste_nobodys_turn_comes_and_what_arrives_is_put_aside() -> None:
+def test_during_block_priority_no_work_runs_and_new_work_waits() -> None:
     async def main() -> None:
         block_priority, log = BlockPriority(1e6), list[str]()
-        turns = FairScheduler(turn_s=1e6, priority=block_priority)
-        Worker(turns, log, "first", 1).wait()
-        assert perf_counter() < turns.ends_at
+        scheduler = FairScheduler(turn_s=1e6, priority=block_priority)
+        Worker(scheduler, log, "first", 1).wait()
+        assert perf_counter() < scheduler.ends_at
         block_priority.begin()
-        assert turns.is_over
-        assert perf_counter() > turns.ends_at
+        assert scheduler.is_over
+        assert perf_counter() > scheduler.ends_at
         await asyncio.sleep(0)
-        assert not turns.goes_on()
+        assert not scheduler.has_time()
         for _ in range(100):
             assert log == []
             await asyncio.sleep(0)
         block_priority.end()
-        await until_nobody_waits(turns)
+        await until_nobody_waits(scheduler)
         assert log == ["first"]
         await asyncio.sleep(0)
-        assert turns.goes_on()
+        assert scheduler.has_time()
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""A process is left in peace while it starts, and cycles are found when it runs."""
+"""No garbage collection during start; cycles are found afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.garbage_collection import settle_down, while_starting
 
 
 class Link:
-    """Something that can be tied into a cycle."""
+    """An object that can be part of a cycle."""
 
     def __init__(self) -> None:
         self.other: Link | None = None

@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is being loaded."""
+"""Ctrl-C while the program is loading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.interrupts import stop_signals
 
 
 def pressed(at: str, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
-    """The command line, with Ctrl-C in the moment when a module is looked for."""
+    """Run the command, with Ctrl-C at the moment when a module is imported."""
     program = f"""
 import os, signal, sys
 {before}
@@ -37,7 +37,7 @@ def test_it_ends_without_a_word_while_modules_are_loaded(at: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_a_command_that_has_begun_hears_of_it() -> None:
+def test_a_running_command_gets_the_exception() -> None:
     done = pressed("ophion.gateway.process", "quickstart", "proxy", "--site=/nowhere")
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
@@ -49,7 +49,7 @@ def test_where_it_is_ignored_it_stays_ignored() -> None:
 
 
 def test_a_signal_that_is_held_back_comes_afterwards() -> None:
-    # in a process of its own: threads of this one would take the signal
+    # in a new process, because threads of this one could take the signal
     program = """
 import os, signal
 from ophion.runtime.interrupts import held_back
@@ -70,7 +70,7 @@ assert came == [signal.SIGTERM] * 2
     assert done.returncode == 0, done.stderr
 
 
-def test_the_end_of_a_terminal_stops_whoever_was_not_started_to_outlive_it() -> None:
+def test_a_closed_terminal_stops_a_process_started_without_nohup() -> None:
     before = signal.getsignal(signal.SIGHUP)
     try:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)

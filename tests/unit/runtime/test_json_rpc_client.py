@@ -1,4 +1,4 @@
-"""Answers in every form that HTTP knows, and those that are none."""
+"""Valid HTTP answers of every form, and invalid ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.runtime.json_rpc_client import JsonRpcEndpoint
 
 
 def asked(answer: bytes, token: str | None = None) -> tuple[Any, bytes]:
-    """What a client makes of these bytes, and what it had sent."""
+    """Return the client's result for these bytes, and its request."""
     got = b""
 
     async def story() -> Any:
@@ -79,12 +79,12 @@ def test_what_is_no_answer_is_one_line(answer: bytes, words: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_nobody_there_is_one_line() -> None:
+def test_an_unreachable_node_gives_one_line() -> None:
     with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:1 cannot be reached: Connection refused$"):
         asyncio.run(JsonRpcEndpoint("http://127.0.0.1:1").connect())
 
 
-def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+def test_the_answer_to_an_interrupted_request_is_not_used_for_the_next_one() -> None:
     async def story() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"}")

@@ -16,7 +16,7 @@ from ophion.runtime.slots import WAITS_FOR_SLOT
 
 
 def blocked() -> tuple[Callable[[], None], threading.Event]:
-    """A job that waits until the event is set."""
+    """Return a job that waits until the event is set, and the event."""
     gate = threading.Event()
     return (lambda: gate.wait(5) and None), gate
 
@@ -121,7 +121,7 @@ CONTRACT = b"\x99" * 20
 
 
 def test_a_running_call_ends_when_its_client_has_gone(tmp_path: Path) -> None:
-    """With one thread: the next job can only run once the cancelled one has left it."""
+    """With one thread, the next job can only run after the cancelled one has ended."""
     state = genesis_state(open_store(tmp_path), [(CONTRACT, 0, 0, ENDLESS, [])]).state
     env = BlockEnv(
         rules=ChainRules(chain_id=1),

@@ -1,4 +1,4 @@
-"""Modules that are not there for others while these are loaded."""
+"""Modules that are hidden while others are loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ophion.runtime.lazy_imports import left_out, load_later
 from ophion.testing.process import environment
 
 NAME = "colorsys"
-"""A module that nothing here loads."""
+"""A module that no test imports."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def test_a_module_is_away_for_a_while_and_then_itself() -> None:
     assert hasattr(__import__(NAME), "rgb_to_hsv")
 
 
-def test_another_takes_its_place() -> None:
+def test_a_module_can_be_replaced() -> None:
     other = ModuleType(NAME)
     with left_out(NAME, other):
         assert __import__(NAME) is other
@@ -53,7 +53,7 @@ def test_a_failure_changes_nothing() -> None:
 
 @pytest.fixture
 def put_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for modules; those called `slow...` are loaded later."""
+    """A folder for modules; those named `slow...` are loaded later."""
     monkeypatch.syspath_prepend(str(tmp_path))
     before = list(sys.meta_path)
     load_later(["slow_one", "slow_two", "slow_wrong", "slow_none"])
@@ -111,7 +111,7 @@ def test_threads_that_use_it_at_the_same_time_find_all_of_it(put_off: Path) -> N
     assert found == [(2, 1)] * 8
 
 
-def test_what_a_start_puts_off_is_whole_when_somebody_needs_it() -> None:
+def test_a_lazy_module_is_complete_at_first_use() -> None:
     code = (
         "import sys; from ophion.__main__ import _LATER; from ophion.runtime.lazy_imports import load_later;"
         "load_later(_LATER); from importlib import import_module;"

@@ -50,13 +50,13 @@ def test_without_kept_files_the_full_one_is_begun_anew(tmp_path: Path) -> None:
     assert [file.read_text() for file in tmp_path.iterdir()] == ["second\n"]
 
 
-def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     LogFile(tmp_path / "node.log", 0, 0).close()
     assert stat.S_IMODE((tmp_path / "node.log").stat().st_mode) == 0o600
 
 
 @pytest.mark.usefixtures("looks_always")
-def test_a_file_that_somebody_else_moved_is_begun_anew(tmp_path: Path) -> None:
+def test_a_moved_file_is_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "node.log"
     handler = LogFile(path, 0, 0)
     handler.emit(record("first"))
@@ -107,7 +107,7 @@ def test_text_that_is_no_text_is_written_somehow(tmp_path: Path) -> None:
     assert (tmp_path / "node.log").read_text() == "half \\ud800 a pair\n"
 
 
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_an_unwritable_path_gives_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"The log file .*/file/node\.log cannot be written: "):
         LogFile(tmp_path / "file" / "node.log", 0, 0)

@@ -18,7 +18,7 @@ from ophion.runtime.logs import LogFormat, LogLevel
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
-    """Leave the loggers as other tests expect them."""
+    """Restore the loggers for other tests."""
     root = logging.getLogger("ophion")
     handlers, propagate, level = root.handlers[:], root.propagate, root.level
     yield

@@ -1,4 +1,4 @@
-"""Memory goes back to the system."""
+"""Freed memory is returned to the system."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_free_objects_of_the_interpreter_do_not_keep_whole_megabytes() -> None:
 @linux_only
 def test_a_process_that_has_grown_becomes_small_again() -> None:
     class Knot:
-        """Something that only a collection finds."""
+        """An object that only a garbage collection frees."""
 
         def __init__(self) -> None:
             self.itself = self

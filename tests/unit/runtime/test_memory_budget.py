@@ -1,4 +1,4 @@
-"""Who goes when all clients together hold too much."""
+"""Eviction order when all clients together hold too much."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MUCH = 2 * LITTLE
 
 
 class Client:
-    """A connection that lets go of what it holds."""
+    """A connection that releases its memory."""
 
     def __init__(self) -> None:
         self.is_gone = False
@@ -24,7 +24,7 @@ def gone(*clients: Client) -> list[bool]:
     return [client.is_gone for client in clients]
 
 
-def test_whoever_has_held_much_for_longest_goes_first() -> None:
+def test_the_oldest_of_the_large_holders_is_evicted_first() -> None:
     budget, clients = Budget(3 * MUCH), [Client() for _ in range(5)]
     for client in clients[:3]:
         budget.note(client, MUCH)

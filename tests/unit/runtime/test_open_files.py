@@ -10,7 +10,7 @@ from ophion.runtime import open_files
 
 
 class Limits:
-    """Stands for the operating system."""
+    """Replaces the limits of the operating system."""
 
     RLIMIT_NOFILE = 7
     RLIM_INFINITY = -1

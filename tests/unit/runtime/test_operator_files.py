@@ -1,4 +1,4 @@
-"""Files of operators, and what was named by mistake."""
+"""Files of operators, and files named by mistake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def file_of(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_file_of_usual_size_is_read(tmp_path: Path) -> None:
+def test_a_small_file_is_read(tmp_path: Path) -> None:
     assert content_of(file_of(tmp_path, b"x" * MAX_BYTES)) == b"x" * MAX_BYTES
 
 
@@ -28,7 +28,7 @@ def test_what_has_no_end_is_not_read_to_it() -> None:
 
 
 def sparse(path: Path, size: int) -> Path:
-    """A file of so many bytes that takes no room."""
+    """Make a sparse file of this size."""
     with path.open("wb") as file:
         file.truncate(size)
     return path
@@ -80,7 +80,7 @@ def test_a_pipe_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch:
 
 def test_a_pipe_with_a_writer_is_as_good_as_a_file(tmp_path: Path) -> None:
     """`--config-file=<(…)` of a shell."""
-    content = bytes(range(256)) * 2048  # more than a pipe holds
+    content = bytes(range(256)) * 2048  # more than a pipe can hold
     read_end, write_end = os.pipe()
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""A port that another program has, on a real socket."""
+"""A port in use, with a real socket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ophion.runtime.port_in_use import is_taken, taken
 
 
-def test_a_port_that_is_taken_is_told_from_one_that_cannot_be_had() -> None:
+def test_a_port_in_use_is_distinguished_from_other_errors() -> None:
     with socket.create_server(("127.0.0.1", 0)) as first, socket.socket() as second:
         with pytest.raises(OSError) as busy:
             second.bind(first.getsockname())

@@ -1,4 +1,4 @@
-"""Slots: single requests fail when all are taken, members of batches wait."""
+"""Slots: if all are in use, single requests fail, and requests of batches wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_batches_use_half_of_the_slots_in_the_order_of_their_arrival() -> None:
         await settle()
         assert (order, slots.used) == ([0, 1], 2)
         assert [slots.enter(), slots.enter(), slots.enter()] == [True, True, False]
-        slots.leave()  # a single request: batches have their half already
+        slots.leave()  # a single request leaves; batches already use their half
         await settle()
         assert order == [0, 1]
         slots.leave(in_batch=True)
@@ -66,7 +66,7 @@ def test_a_cancelled_wait_leaves_nothing_behind(is_admitted: bool) -> None:
         waiting = asyncio.create_task(slots.wait())
         await settle()
         if is_admitted:
-            slots.leave()  # the slot is handed over, and the task has not run since
+            slots.leave()  # the slot goes to the waiting task, which has not run yet
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -1,4 +1,4 @@
-"""Services start in order, stop in the opposite order, and fall together."""
+"""Services start in order, stop in reverse order, and stop together after a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ophion.runtime.supervisor import ServiceEnded, Supervisor
 
 
 class Scripted:
-    """A service that writes down what happens to it."""
+    """A service that records its events."""
 
     def __init__(self, name: str, diary: list[str], failure: Exception | None = None, ends: bool = False) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Directories that are gone afterwards."""
+"""Temporary directories are removed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_it_is_gone_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/nowhere/at/all")
     with pytest.raises(FileNotFoundError, match="/nowhere/at/all/x"), temporary_directory("x"):
         pass
 
 
-def test_without_a_wish_the_usual_place_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_the_system_folder_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
     with temporary_directory("ophion-test-") as path:
         assert os.path.isabs(path)

@@ -68,7 +68,7 @@ def test_closing_ends_a_waiting_reader() -> None:
     assert asyncio.run(story()) == []
 
 
-def test_a_full_queue_drops_the_oldest_when_told_so() -> None:
+def test_a_full_queue_can_drop_the_oldest() -> None:
     async def story() -> list[int]:
         topic: Topic[int] = Topic()
         subscription = topic.subscribe("gauge", 2, WhenFull.DROP_OLDEST)
@@ -80,7 +80,7 @@ def test_a_full_queue_drops_the_oldest_when_told_so() -> None:
     assert asyncio.run(story()) == [3, 4]
 
 
-def test_a_full_queue_disconnects_its_reader_when_told_so() -> None:
+def test_a_full_queue_can_disconnect_its_reader() -> None:
     async def story() -> None:
         topic: Topic[int] = Topic()
         subscription = topic.subscribe("client", 2, WhenFull.DISCONNECT)
@@ -93,7 +93,7 @@ def test_a_full_queue_disconnects_its_reader_when_told_so() -> None:
     asyncio.run(story())
 
 
-def test_a_topic_knows_whether_anybody_listens() -> None:
+def test_a_topic_knows_whether_it_has_listeners() -> None:
     topic: Topic[int] = Topic()
     assert not topic.has_listeners
     stop = topic.listen(lambda event: None)

@@ -1,4 +1,4 @@
-"""A network of a test, when something goes wrong."""
+"""Errors in a test network."""
 
 from __future__ import annotations
 

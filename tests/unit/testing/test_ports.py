@@ -1,4 +1,4 @@
-"""Ports that are known before somebody listens on them."""
+"""Ports that are known before a process listens on them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ with Claims() as claims:
 """
 
 
-def test_no_other_process_gets_a_port_that_somebody_will_listen_on() -> None:
+def test_no_other_process_gets_a_reserved_port() -> None:
     ports = free_ports(20)
     assert len(set(ports)) == 20
     command = [sys.executable, "-c", _ANOTHER, *map(str, ports)]
     assert subprocess.run(command, capture_output=True, env=environment(), check=True).stdout == b"[]\n"
 
 
-def test_somebody_can_listen_there() -> None:
+def test_a_reserved_port_can_be_listened_on() -> None:
     for port in free_ports(3):
         with socket.create_server(("127.0.0.1", port)) as server:
             assert server.getsockname()[1] == port

@@ -1,4 +1,4 @@
-"""What the runner of DifficultyTests says about cases that fail; those that pass are in test_outcome.py."""
+"""Results of the DifficultyTests runner for failing cases; test_outcome.py has passing ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from ophion.vectors.difficulty_test import run_file
 
 
-def test_a_wrong_difficulty_and_an_unknown_fork_are_told_apart(tmp_path: Path) -> None:
+def test_a_wrong_difficulty_and_an_unknown_fork_have_different_errors(tmp_path: Path) -> None:
     case = (
         '{"currentBlockNumber": "0x01", "currentDifficulty": "0x01", "currentTimestamp": "0x01", '
         '"parentDifficulty": "0x020000", "parentTimestamp": "0x00", "parentUncles": "0x00"}'

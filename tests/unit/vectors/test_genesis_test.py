@@ -1,4 +1,4 @@
-"""What the runner of GenesisTests says about cases that fail; those that pass are in test_outcome.py."""
+"""Results of the GenesisTests runner for failing cases; test_outcome.py has passing ones."""
 
 from __future__ import annotations
 

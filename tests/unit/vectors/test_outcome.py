@@ -1,4 +1,4 @@
-"""Reading vector files, and the public ones: the sample of the repository and the whole set when it is there."""
+"""Reading of vector files; and the public vectors: the sample in the repository, and the whole set if present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which accounts can sign."""
+"""Accounts that can sign."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ophion.chainspec.dev import DEV_ACCOUNTS
 from ophion.wallet.keyring import Keyring
 
 
-def test_accounts_keep_their_order_and_strangers_have_no_key() -> None:
+def test_accounts_keep_their_order_and_unknown_accounts_have_no_key() -> None:
     keyring = Keyring(account.private_key for account in DEV_ACCOUNTS)
     assert keyring.addresses == [account.address for account in DEV_ACCOUNTS]
     key = keyring.get(DEV_ACCOUNTS[3].address)
@@ -17,5 +17,5 @@ def test_accounts_keep_their_order_and_strangers_have_no_key() -> None:
 
 def test_an_account_has_one_turn_at_a_time() -> None:
     keyring = Keyring([DEV_ACCOUNTS[0].private_key])
-    assert keyring.turns[b"a"] is keyring.turns[b"a"]
-    assert keyring.turns[b"a"] is not keyring.turns[b"b"]
+    assert keyring.locks[b"a"] is keyring.locks[b"a"]
+    assert keyring.locks[b"a"] is not keyring.locks[b"b"]

@@ -1,4 +1,4 @@
-"""Messages with their prefix."""
+"""Messages with the EIP-191 prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed data: the hashes of wallets, and one clear error for everything else."""
+"""Typed data: the same hashes as wallets, and one clear error for invalid input."""
 
 from __future__ import annotations
 

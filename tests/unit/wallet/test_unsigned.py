@@ -1,4 +1,4 @@
-"""Transactions of every type, signed as a wallet signs them."""
+"""Transactions of every type, signed as by a wallet."""
 
 from __future__ import annotations
 

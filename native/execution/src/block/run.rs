@@ -402,6 +402,6 @@ pub fn execute(
     for (index, (tx, Known { sender, .. })) in body.txs.iter().zip(known).enumerate() {
         run.transact(tx, *sender).map_err(|refusal| refusal.at(index))?;
     }
-    run.watching = None; // the end of a block is protocol work without a deadline
+    run.watching = None; // system calls at the end of a block must not be aborted
     run.finish(body.withdrawals.as_deref(), rewards)
 }

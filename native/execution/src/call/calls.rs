@@ -126,7 +126,8 @@ fn with_database<T>(
     if is_moved {
         evm.precompiles = Precompiles::of(env.fork.spec);
     }
-    // Release the snapshot now instead of at the next call. A failed run may leave entries in the journal.
+    // Release the snapshot now, because an idle EVM would hold it. A failed run may leave journal entries, which this
+    // clears.
     evm.finalize();
     let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
     CACHED_EVM.set(Some((env.fork, evm)));

@@ -221,7 +221,7 @@ impl Work {
 
 /// floor(2^256 / difficulty) for difficulties above one.
 fn target(difficulty: U256) -> U256 {
-    // 2^256 - 1 and 2^256 have the same quotient unless the difficulty divides 2^256.
+    // 2^256 - 1 and 2^256 have the same quotient, unless the difficulty divides 2^256
     let quotient = U256::MAX / difficulty;
     if U256::MAX % difficulty == difficulty - U256::ONE { quotient + U256::ONE } else { quotient }
 }

@@ -229,7 +229,7 @@ impl ExecDb {
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
         let code_hash = account.info.code_hash;
-        // Before Spurious Dragon, revm reports an empty account that was not created as deleted.
+        // Before Spurious Dragon, revm also returns empty accounts that were not created. They count as deleted.
         let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
         if created || info != entry.info {
             entry.mark_changed();

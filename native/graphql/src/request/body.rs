@@ -27,7 +27,7 @@ impl Request {
             }
         };
         let variables = members.get("variables").map(|raw| raw.get().to_string());
-        // Some tools send an empty name for no name.
+        // some tools send an empty name when they mean no name
         let operation = text("operationName")?.filter(|name| !name.is_empty());
         Ok(Request { document: text("query")?.unwrap_or_default(), operation, variables })
     }

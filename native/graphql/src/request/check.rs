@@ -114,7 +114,7 @@ fn refused_value(argument: &Argument, at: usize, name: &str, words: &str, quoted
     let mut value = &argument.value;
     loop {
         let inner = match &**value {
-            _ if name == "UndefinedInputValue" => None, // show the whole value
+            _ if name == "UndefinedInputValue" => None, // the error shows the whole value
             Ast::List(items) => {
                 items.iter().enumerate().find(|(_, item)| holds(item.location(), at)).map(|(position, item)| {
                     path.push_str(&format!("[{position}]"));

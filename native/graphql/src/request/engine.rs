@@ -181,12 +181,12 @@ impl Engine {
             .to_executable_validate(&self.schema)
             .map_err(|found| check::errors_of(&found.errors, Some(&parsed), text))?;
         let document = Arc::new(document);
-        // The plans of the operations show whether other literals could make the document invalid.
+        // becomes false if a plan shows that other literals could make the document invalid
         let mut is_shared = is_plain;
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Hundreds of operations may spread the same fragments, so the other operations are planned on demand.
+                // Other operations are planned on demand, because hundreds of them may spread the same fragments.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }

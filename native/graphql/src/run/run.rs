@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         bounds: Bounds,
         replies: Option<&'a [Reply]>,
     ) -> Result<Self, Error> {
-        // the database may be ahead of the announced head; if the head is on another branch, use the snapshot's head
+        // the database may be ahead of the announced head; if it follows another branch, use the head of the snapshot
         let announced = snapshot.canonical_hash(inputs.head.1)? == Some(inputs.head.0);
         let stored = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let head = if announced { inputs.head } else { stored };

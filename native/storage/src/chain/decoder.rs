@@ -122,7 +122,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            give(&self.rounds, mem::take(&mut *held)); // so that it does not wait for later submissions
+            give(&self.rounds, mem::take(&mut *held)); // do not delay it for a large submission
         }
         held.weight += weight;
         held.jobs.push(job);
@@ -185,7 +185,7 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
     note_heap();
     let mut next = None;
     while let Some(Round { mut jobs, mut weight }) = next.take().or_else(|| submissions.recv().ok()) {
-        // combine submissions up to one SIMD group: the first waits up to twice as long, the last much less
+        // combine submissions up to one SIMD group: the first one waits up to twice as long, the last one much less
         while weight < recovered_at_once()
             && let Ok(round) = submissions.try_recv()
         {

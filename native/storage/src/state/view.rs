@@ -97,13 +97,13 @@ impl StateData {
         let (flat, layers) = if flat_root == Some(self.root) {
             (true, Layers::default())
         } else {
-            // for keys that no layer above changed, the flat tables are right
+            // find the layers above the flat tables; all other keys can be read from the flat tables
             match self.layers.iter().position(|layer| flat_root == Some(layer.base)) {
                 Some(lowest) if lowest + 1 < self.layers.len() => (true, self.layers[..=lowest].into()),
                 found => (found.is_some(), self.layers.clone()),
             }
         };
-        // pruning may have deleted the nodes of this state; a layer is at or near the head
+        // a state without layers is read from trie nodes, which pruning may have deleted
         if let Some(snapshot) = &snapshot
             && !flat
             && layers.is_empty()

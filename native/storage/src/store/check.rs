@@ -231,7 +231,7 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
-    // from the database, not from the cache
+    // reads the id from the database, not from the cache
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
         return Ok(());
@@ -350,7 +350,7 @@ mod tests {
         let mut findings = Findings::new(1, 9, watch);
         let mut ended = Vec::new();
         for _ in 0..4 {
-            findings.reported_at = None; // forces a report
+            findings.reported_at = None; // forces a progress report
             findings.count(1);
             ended.push(findings.are_over());
         }

@@ -185,7 +185,7 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
                     assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
                 }
                 if writing == 0 {
-                    // the five paths; their small leaves are stored in the branches
+                    // five paths; their small leaves are stored in the branches
                     let live = trie.root.as_ref().map_or(0, Child::live);
                     assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
                 }
@@ -422,7 +422,7 @@ fn a_branch_may_be_stored_as_what_has_changed_in_it() {
             assert!(memory.load(id, |_| Ok(())).is_err());
         }
         let mut circle = whole.clone();
-        circle[2] = 0; // a distance of zero, or one that is too long
+        circle[2] = 0; // breaks the distance to the earlier version
         memory.nodes.insert(id, circle);
         assert!(memory.load(id, |_| Ok(())).is_err());
         memory.nodes.insert(id, whole);

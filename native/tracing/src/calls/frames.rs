@@ -130,7 +130,7 @@ impl FrameRecorder {
         frame.result = result.result;
         frame.output = result.output.clone();
         frame.is_precompile = is_precompile;
-        // a halt consumes all gas of its frame, even if the interpreter still counts some
+        // a halt consumes all gas of its frame, even if the interpreter shows some left
         frame.gas_used = if result.result.is_ok_or_revert() { frame.gas - result.gas.remaining() } else { frame.gas };
         if let Some(address) = address {
             frame.to = address;

@@ -4,7 +4,7 @@ use alloy_primitives::map::AddressSet;
 use alloy_primitives::{Address, B256, U256};
 use ophion_primitives::json::{data, decimal, raw, wide};
 
-use super::call_events::Turns;
+use super::call_events::CallEvents;
 use super::entries::{Entry, separate, write};
 use super::listing::list;
 use crate::output::sink::Sink;
@@ -65,14 +65,14 @@ pub struct FlatList<'s> {
 
 impl<'s> FlatList<'s> {
     pub fn tracer(sink: &'s mut Sink, selection: &'s mut Selection, is_first: &'s mut bool) -> Recording<'s, Self> {
-        Recording::new(sink, Turns::default(), FlatList { selection, is_first })
+        Recording::new(sink, CallEvents::default(), FlatList { selection, is_first })
     }
 }
 
 impl Report for FlatList<'_> {
-    type Recorder = Turns;
+    type Recorder = CallEvents;
 
-    fn write(&mut self, sink: &mut Sink, recorder: &mut Turns, ran: &Ran) {
+    fn write(&mut self, sink: &mut Sink, recorder: &mut CallEvents, ran: &Ran) {
         for entry in list(recorder, &ran.tx, &ran.result) {
             if self.selection.takes_entry(&entry) {
                 separate(sink, self.is_first);

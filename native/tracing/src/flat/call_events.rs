@@ -39,7 +39,7 @@ pub struct Precompiled {
     pub output: Bytes,
 }
 
-pub enum Turn {
+pub enum CallEvent {
     Call {
         kind: Kind,
         to: Address,
@@ -70,7 +70,7 @@ pub enum Turn {
 }
 
 pub struct Step {
-    pub turn: Turn,
+    pub event: CallEvent,
     pub depth: usize,
     pub gas: u64,
     /// Cost, without the gas passed to a callee.
@@ -108,7 +108,7 @@ struct Plain {
 }
 
 #[derive(Default)]
-pub struct Turns {
+pub struct CallEvents {
     pub steps: Vec<Step>,
     /// By depth: whether the first frame that ended with RETURN or REVERT ended with REVERT.
     pub first_end_reverts: Vec<Option<bool>>,
@@ -129,11 +129,11 @@ pub struct Turns {
     balance: U256,
 }
 
-impl Turns {
-    fn push(&mut self, turn: Turn, gas: u64, cost: u64, halt: Option<InstructionResult>) {
+impl CallEvents {
+    fn push(&mut self, event: CallEvent, gas: u64, cost: u64, halt: Option<InstructionResult>) {
         let depth = self.live.len().saturating_sub(1);
         let (recipient, value) = self.live.last().map_or_else(Default::default, |frame| (frame.recipient, frame.value));
-        self.steps.push(Step { turn, depth, gas, cost, spent: self.spent, recipient, value, halt });
+        self.steps.push(Step { event, depth, gas, cost, spent: self.spent, recipient, value, halt });
     }
 
     /// Count an instruction. Store it as the last one, unless it is RETURN.
@@ -198,28 +198,28 @@ impl Turns {
                 output: result.output.clone(),
             };
             self.spent += price;
-            match caller.map(|at| &mut self.steps[at].turn) {
-                Some(Turn::Call { precompiled: place, .. }) => *place = Some(precompiled),
+            match caller.map(|at| &mut self.steps[at].event) {
+                Some(CallEvent::Call { precompiled: place, .. }) => *place = Some(precompiled),
                 _ => self.root_precompiled = Some(precompiled),
             }
         } else if result.result == R::CreateCollision {
             match caller {
                 Some(at) => self.steps[at].halt = Some(result.result),
                 None => {
-                    self.push(Turn::Other, child.gas, 0, Some(result.result));
+                    self.push(CallEvent::Other, child.gas, 0, Some(result.result));
                     self.count(false, true);
                 }
             }
         } else if !was_refused {
             let gas = child.gas;
-            if let Some(Turn::Call { child: place, .. } | Turn::Create { child: place, .. }) =
-                caller.map(|at| &mut self.steps[at].turn)
+            if let Some(CallEvent::Call { child: place, .. } | CallEvent::Create { child: place, .. }) =
+                caller.map(|at| &mut self.steps[at].event)
             {
                 *place = Some(child);
             }
             if !has_begun {
                 let code = Bytes::new();
-                self.push(Turn::Return { is_stop: true, output: Bytes::new(), code, refund: 0 }, gas, 0, None);
+                self.push(CallEvent::Return { is_stop: true, output: Bytes::new(), code, refund: 0 }, gas, 0, None);
                 self.count(false, true);
             } else if is_creation && has_ended_well && !result.result.is_ok() {
                 self.refuse_code(result.result);
@@ -235,8 +235,16 @@ impl Turns {
             self.steps[steps - 1].halt = Some(reason);
         } else {
             let (recipient, value) = self.seen[frame];
-            let halted =
-                Step { turn: Turn::Other, depth, gas: 0, cost: 0, spent: 0, recipient, value, halt: Some(reason) };
+            let halted = Step {
+                event: CallEvent::Other,
+                depth,
+                gas: 0,
+                cost: 0,
+                spent: 0,
+                recipient,
+                value,
+                halt: Some(reason),
+            };
             self.steps.insert(steps, halted);
         }
     }
@@ -255,13 +263,13 @@ pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &Cal
     }
 }
 
-impl Recorder for Turns {
+impl Recorder for CallEvents {
     fn clear(&mut self) {
-        *self = Turns::default();
+        *self = CallEvents::default();
     }
 }
 
-impl Inspector<EvmContext> for Turns {
+impl Inspector<EvmContext> for CallEvents {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         if let Some(frame) = self.live.last_mut() {
             frame.code = interpreter.bytecode.original_bytes();
@@ -294,7 +302,7 @@ impl Inspector<EvmContext> for Turns {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // most instructions are not events
+            // fast exit: most instructions are not events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -317,39 +325,39 @@ impl Inspector<EvmContext> for Turns {
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
         // only out-of-gas halts have a cost; how much gas was missing does not matter
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
-        let call = |kind| Turn::Call { kind, to: self.target, child: None, precompiled: None };
+        let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
-        let turn = match self.opcode {
+        let event = match self.opcode {
             op::CALL => Some(call(Kind::Call)),
             op::CALLCODE => Some(call(Kind::CallCode)),
             op::DELEGATECALL => Some(call(Kind::DelegateCall)),
             op::STATICCALL => Some(call(Kind::StaticCall)),
             op::CREATE | op::CREATE2 => {
                 self.has_create2 |= self.opcode == op::CREATE2;
-                Some(Turn::Create { child: None, init: own_code() })
+                Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // one event per section of a frame is enough
-                Some(Step { turn: Turn::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
-                _ => Some(Turn::Load),
+                // a second CALLDATALOAD before the next event has no effect on the entry
+                Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
+                _ => Some(CallEvent::Load),
             },
             op::RETURN | op::STOP => {
                 let (is_stop, code, refund) = (self.opcode == op::STOP, own_code(), interpreter.gas.refunded());
                 if !is_stop {
                     self.note_end(false);
                 }
-                Some(Turn::Return { is_stop, output, code, refund })
+                Some(CallEvent::Return { is_stop, output, code, refund })
             }
             op::REVERT => {
                 self.note_end(true);
-                Some(Turn::Revert)
+                Some(CallEvent::Revert)
             }
-            op::SELFDESTRUCT => Some(Turn::SelfDestruct { heir: self.target, balance: self.balance }),
-            _ => halt.map(|_| Turn::Other),
+            op::SELFDESTRUCT => Some(CallEvent::SelfDestruct { heir: self.target, balance: self.balance }),
+            _ => halt.map(|_| CallEvent::Other),
         };
-        let is_event = turn.is_some() || halt.is_some();
+        let is_event = event.is_some() || halt.is_some();
         if is_event {
-            self.push(turn.unwrap_or(Turn::Other), self.gas, cost, halt);
+            self.push(event.unwrap_or(CallEvent::Other), self.gas, cost, halt);
         }
         self.count(self.opcode == op::RETURN, is_event);
     }
@@ -373,7 +381,7 @@ impl Inspector<EvmContext> for Turns {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // the entry shows the code of the topmost frame as init code: that of the new frame, if there is one
+        // Besu shows the code of the topmost frame as init code; that is the new frame, if it has started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,
@@ -383,7 +391,7 @@ impl Inspector<EvmContext> for Turns {
             && let Some(at) = frame.caller
         {
             let code = frame.code.clone();
-            if let Turn::Create { init, .. } = &mut self.steps[at].turn {
+            if let CallEvent::Create { init, .. } = &mut self.steps[at].event {
                 *init = code;
             }
         }

@@ -9,7 +9,7 @@ use revm::context::TxEnv;
 use revm::context_interface::result::ExecutionResult;
 use revm::interpreter::InstructionResult;
 
-use super::call_events::{Precompiled, Step, Turn, Turns};
+use super::call_events::{CallEvent, CallEvents, Precompiled, Step};
 use super::entries::{Action, Entry, Outcome};
 use crate::calls::frames::Kind;
 use crate::output::text::halt_phrase;
@@ -25,7 +25,7 @@ struct Open {
 }
 
 struct Listing<'a> {
-    turns: &'a Turns,
+    events: &'a CallEvents,
     entries: Vec<Entry>,
     open: Vec<Open>,
     /// Gas left of the transaction, with refunds.
@@ -35,12 +35,12 @@ struct Listing<'a> {
 }
 
 /// Entries of a finished transaction.
-pub fn list(turns: &Turns, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
-    let created = tx.kind.is_create().then_some(turns.root.1);
+pub fn list(events: &CallEvents, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
+    let created = tx.kind.is_create().then_some(events.root.1);
     let gas_left = tx.gas_limit.saturating_sub(result.tx_gas_used());
-    let mut listing = Listing { turns, entries: Vec::new(), open: Vec::new(), gas_left, created };
+    let mut listing = Listing { events, entries: Vec::new(), open: Vec::new(), gas_left, created };
     listing.begin(tx, result);
-    for step in &turns.steps {
+    for step in &events.steps {
         listing.take(step);
         if listing.open.is_empty() {
             break;
@@ -51,21 +51,21 @@ pub fn list(turns: &Turns, tx: &TxEnv, result: &ExecutionResult) -> Vec<Entry> {
 
 impl Listing<'_> {
     fn begin(&mut self, tx: &TxEnv, result: &ExecutionResult) {
-        let mut gas = self.turns.root.0;
+        let mut gas = self.events.root.0;
         let mut outcome = Outcome::default();
         let action = match self.created {
             Some(address) => {
                 let code =
                     if result.is_success() { result.output().cloned().unwrap_or_default() } else { Bytes::new() };
                 outcome.set_code(code);
-                Action::Create { from: tx.caller, init: tx.data.clone(), address, is_create2: self.turns.has_create2 }
+                Action::Create { from: tx.caller, init: tx.data.clone(), address, is_create2: self.events.has_create2 }
             }
             None => {
                 let to = tx.kind.to().copied().unwrap_or_default();
                 Action::Call { kind: Kind::Call, from: tx.caller, to, input: tx.data.clone() }
             }
         };
-        if let Some(Precompiled { price, result, .. }) = &self.turns.root_precompiled {
+        if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
             // if gas was missing, the price was not deducted
             if *result == InstructionResult::PrecompileOOG {
@@ -85,15 +85,15 @@ impl Listing<'_> {
     }
 
     fn take(&mut self, step: &Step) {
-        match &step.turn {
-            Turn::Call { precompiled: Some(precompiled), kind, to, .. } => {
+        match &step.event {
+            CallEvent::Call { precompiled: Some(precompiled), kind, to, .. } => {
                 self.list_precompiled(step, *kind, *to, precompiled);
                 return;
             }
-            Turn::Call { kind, to, child: Some(child), .. } => {
+            CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // the value is the caller's until an event of the callee changes it
+                // starts with the caller's value, which an event of the callee changes later
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -101,7 +101,7 @@ impl Listing<'_> {
                 }
                 self.push(entry, false);
             }
-            Turn::Create { child, init } if step.halt.is_none() || step.depth == 0 => {
+            CallEvent::Create { child, init } if step.halt.is_none() || step.depth == 0 => {
                 let from = self.created.unwrap_or_else(|| self.calling_address());
                 let has_next =
                     child.is_some() || step.halt.is_none_or(|halt| halt == InstructionResult::CreateCollision);
@@ -111,16 +111,18 @@ impl Listing<'_> {
                     None => (Address::ZERO, U256::ZERO),
                 };
                 let left = step.gas.saturating_sub(step.cost);
-                let is_create2 = self.turns.has_create2;
+                let is_create2 = self.events.has_create2;
                 let action = Action::Create { from, init: init.clone(), address, is_create2 };
                 let mut entry = Entry::new(action, left - left / 64, value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 self.push(entry, true);
             }
-            Turn::Load => self.top().value = step.value,
-            Turn::Return { is_stop, output, code, refund } => self.close_well(step, *is_stop, output, code, *refund),
-            Turn::SelfDestruct { heir, balance } if step.halt.is_none() => self.destroy(step, *heir, *balance),
-            Turn::Revert => {
+            CallEvent::Load => self.top().value = step.value,
+            CallEvent::Return { is_stop, output, code, refund } => {
+                self.close_well(step, *is_stop, output, code, *refund)
+            }
+            CallEvent::SelfDestruct { heir, balance } if step.halt.is_none() => self.destroy(step, *heir, *balance),
+            CallEvent::Revert => {
                 self.top().error = Some("Reverted".into());
                 self.close();
             }
@@ -142,7 +144,7 @@ impl Listing<'_> {
     fn close_well(&mut self, step: &Step, is_stop: bool, output: &Bytes, code: &Bytes, refund: i64) {
         let is_root = self.open.len() == 1;
         let is_create_instruction = self.open.last().is_some_and(|open| open.is_create_instruction);
-        let (gas_left, root_gas) = (self.gas_left, self.turns.root.0);
+        let (gas_left, root_gas) = (self.gas_left, self.events.root.0);
         let top = self.top();
         top.value = step.value;
         let used = if !is_root {
@@ -169,7 +171,7 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // only visible in entries that are never closed
+            // this value is only visible in entries that are never closed
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
@@ -214,7 +216,7 @@ impl Listing<'_> {
 
     /// Return whether the first RETURN or REVERT at this depth is REVERT.
     fn has_reverting_end(&self, depth: usize) -> bool {
-        self.turns.first_end_reverts.get(depth).copied().flatten() == Some(true)
+        self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
     /// Address that executes in the topmost entry.

@@ -11,7 +11,7 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use revm::primitives::hardfork::SpecId;
 
 use super::diff::write_state_diff;
-use crate::flat::call_events::{Turns, precompile_price};
+use crate::flat::call_events::{CallEvents, precompile_price};
 use crate::flat::entries::write_list;
 use crate::flat::listing::list;
 use crate::output::sink::{Sink, halt};
@@ -28,7 +28,7 @@ pub struct ParityOptions {
 
 pub struct ParityTracer<'s> {
     sink: &'s mut Sink,
-    turns: Option<Turns>,
+    events: Option<CallEvents>,
     vm: Option<VmWriter>,
     is_surveying: bool,
     pub options: ParityOptions,
@@ -36,21 +36,21 @@ pub struct ParityTracer<'s> {
 
 impl<'s> ParityTracer<'s> {
     pub fn new(sink: &'s mut Sink, options: ParityOptions, spec: SpecId) -> Self {
-        let mut tracer = ParityTracer { sink, turns: None, vm: None, is_surveying: false, options };
+        let mut tracer = ParityTracer { sink, events: None, vm: None, is_surveying: false, options };
         tracer.change(options, spec);
         tracer
     }
 
     /// Change the options for the next transaction.
     pub fn change(&mut self, options: ParityOptions, spec: SpecId) {
-        self.turns = options.with_trace.then(Turns::default);
+        self.events = options.with_trace.then(CallEvents::default);
         self.vm = options.with_vm_trace.then(|| VmWriter::new(spec));
         self.options = options;
     }
 
     /// The event recorder of the written run.
-    fn turns(&mut self) -> Option<&mut Turns> {
-        self.turns.as_mut().filter(|_| !self.is_surveying)
+    fn events(&mut self) -> Option<&mut CallEvents> {
+        self.events.as_mut().filter(|_| !self.is_surveying)
     }
 }
 
@@ -59,8 +59,8 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
         if let Some(vm) = &mut self.vm {
             vm.open(interpreter);
         }
-        if let Some(turns) = self.turns() {
-            turns.initialize_interp(interpreter, context);
+        if let Some(events) = self.events() {
+            events.initialize_interp(interpreter, context);
         }
     }
 
@@ -69,8 +69,8 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
             halt(interpreter);
             return;
         }
-        if let Some(turns) = self.turns() {
-            turns.step(interpreter, context);
+        if let Some(events) = self.events() {
+            events.step(interpreter, context);
         }
         if let Some(vm) = &mut self.vm {
             vm.step(interpreter, context);
@@ -78,8 +78,8 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
     }
 
     fn step_end(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
-        if let Some(turns) = self.turns() {
-            turns.step_end(interpreter, context);
+        if let Some(events) = self.events() {
+            events.step_end(interpreter, context);
         }
         if let Some(vm) = &mut self.vm {
             vm.step_end(self.sink, interpreter);
@@ -90,15 +90,15 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
         if let Some(vm) = &mut self.vm {
             vm.enter(None);
         }
-        self.turns().and_then(|turns| turns.call(context, inputs))
+        self.events().and_then(|events| events.call(context, inputs))
     }
 
     fn call_end(&mut self, context: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
         if let Some(vm) = &mut self.vm {
             vm.leave(&outcome.result, precompile_price(context, inputs, outcome), false);
         }
-        if let Some(turns) = self.turns() {
-            turns.call_end(context, inputs, outcome);
+        if let Some(events) = self.events() {
+            events.call_end(context, inputs, outcome);
         }
     }
 
@@ -106,15 +106,15 @@ impl Inspector<EvmContext> for ParityTracer<'_> {
         if let Some(vm) = &mut self.vm {
             vm.enter(Some(inputs.init_code()));
         }
-        self.turns().and_then(|turns| turns.create(context, inputs))
+        self.events().and_then(|events| events.create(context, inputs))
     }
 
     fn create_end(&mut self, context: &mut EvmContext, inputs: &CreateInputs, outcome: &mut CreateOutcome) {
         if let Some(vm) = &mut self.vm {
             vm.leave(&outcome.result, None, true);
         }
-        if let Some(turns) = self.turns() {
-            turns.create_end(context, inputs, outcome);
+        if let Some(events) = self.events() {
+            events.create_end(context, inputs, outcome);
         }
     }
 }
@@ -134,8 +134,8 @@ impl Tracer for ParityTracer<'_> {
 
     fn begin(&mut self, tx: &TxEnv) {
         self.is_surveying = false;
-        if let Some(turns) = &mut self.turns {
-            turns.clear();
+        if let Some(events) = &mut self.events {
+            events.clear();
         }
         match &mut self.vm {
             Some(vm) => vm.begin(self.sink, tx.kind.is_create().then_some(&tx.data)),
@@ -148,13 +148,12 @@ impl Tracer for ParityTracer<'_> {
             vm.finish(self.sink);
         }
         raw(&mut self.sink.out, ",\"trace\":");
-        let entries = self.turns.as_ref().map(|turns| list(turns, &ran.tx, &ran.result)).unwrap_or_default();
+        let entries = self.events.as_ref().map(|events| list(events, &ran.tx, &ran.result)).unwrap_or_default();
         write_list(self.sink, &entries, ran.place.is_some());
         let out = &mut self.sink.out;
         let output = ran.result.output().cloned().unwrap_or_default();
         match (&ran.place, ran.result.is_success()) {
-            // for a mined transaction, the revert data is not shown as output; for a call there is no other place for
-            // it
+            // a mined transaction does not show its revert data as output; a call shows it there
             (Some(place), false) => {
                 data(out, ",\"output\":\"0x\",\"transactionHash\":", place.hash);
                 if matches!(ran.result, ExecutionResult::Revert { .. }) {

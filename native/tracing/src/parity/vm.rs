@@ -208,7 +208,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // a frame without code stops at once
+            // a frame without code counts as one that stops at once
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -348,7 +348,7 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
-            // not enough gas to continue, but enough for the storage change itself
+            // the gas is below the stipend that SSTORE requires, but enough for the storage change
             Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
@@ -381,7 +381,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the code of the topmost frame: that of the callee, if it has code
+            // the callee is the topmost frame if it has code, else the current one
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);

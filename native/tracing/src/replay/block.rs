@@ -119,7 +119,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
         return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
     }
     if evm.inspector.0.begin_survey() {
-        // an error occurs again in the run that writes
+        // ignore an error here: the run that writes gets the same one
         let _ = evm.inspect_one_tx(tx.clone());
         evm.finalize();
         evm.inspector.0.sink().check()?;
@@ -127,7 +127,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     evm.inspector.0.begin(&tx);
     let result = evm.inspect_one_tx(tx);
     let changes = evm.finalize();
-    // the EVM gets a new transaction before its next run
+    // the transaction can be moved out, because the EVM gets a new one before its next run
     let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,

@@ -234,7 +234,7 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
-            // Without code, the code hash is still shown.
+            // the code hash is shown even for accounts without code
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })

@@ -189,7 +189,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
         if interpreter.runtime_flag.is_static() {
-            // a rejected call passes no gas, so compute the gas that it would have passed
+            // a rejected call passes no gas, so add the gas that it would have passed
             self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());

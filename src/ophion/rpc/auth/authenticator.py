@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.rpc.auth.permissions import allows, permitted_table, refusing_table
-from ophion.rpc.auth.session import Bearer, Session, Stranger
+from ophion.rpc.auth.session import Bearer, Session, UnauthenticatedSession
 from ophion.rpc.auth.tokens import Claims, TokenReader
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
@@ -54,14 +54,12 @@ class Authenticator:
         self._sessions: dict[bytes, Session] = {}
         self._live: weakref.WeakSet[Session] = weakref.WeakSet()
         self._refusing = Dispatcher(refusing_table(table, exempt), loop, limits)
-        self._no_token = Stranger(self._refusing.handle if exempt else _refuse_all, bool(exempt))
-        self._invalid_token = Stranger(self._refusing.handle, bool(exempt))
+        self._no_token = UnauthenticatedSession(self._refusing.handle if exempt else _refuse_all, bool(exempt))
+        self._invalid_token = UnauthenticatedSession(self._refusing.handle, bool(exempt))
         reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a request with this header. Without a token, the session refuses all but exempt
-        methods.
-        """
+        """Return the session of a request with this header. Without a token, it refuses all but exempt methods."""
         if authorization is None or not _has_token(authorization):
             return self._no_token
         known = self._sessions.get(authorization)

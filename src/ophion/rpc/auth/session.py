@@ -43,18 +43,18 @@ class Bearer(HttpSession, Protocol):
         """Stop notifying this connection; may be called twice."""
 
 
-class Stranger:
+class UnauthenticatedSession:
     """The session of a request without a valid token. It remembers no request heads, since a token may become valid."""
 
-    __slots__ = ("handle", "heads", "is_heard")
+    __slots__ = ("handle", "heads", "may_call")
 
     is_trusted = False
     permissions = _NOTHING
     client = None
 
-    def __init__(self, handle: Callable[..., Reply], is_heard: bool = False) -> None:
+    def __init__(self, handle: Callable[..., Reply], may_call: bool = False) -> None:
         self.handle = handle
-        self.is_heard = is_heard
+        self.may_call = may_call
         self.heads = PlainHeads(0, 0)
 
     def join(self, user: SessionUser) -> None:
@@ -89,7 +89,7 @@ class Session:
         self._watch()
 
     @property
-    def is_heard(self) -> bool:
+    def may_call(self) -> bool:
         return self.is_trusted
 
     @property

@@ -37,7 +37,7 @@ class Batch:
         request: Callable[[int], Reply],
         id_text: Callable[[int], bytes],
         members: int,
-        turns: FairScheduler,
+        scheduler: FairScheduler,
         max_bytes: int,
         weight: int = 0,
     ) -> None:
@@ -47,7 +47,7 @@ class Batch:
         self._context = copy_context()
         self._context.run(WAITS_FOR_SLOT.set, True)
         self._id_text = id_text
-        self._scheduler = turns
+        self._scheduler = scheduler
         self._is_scheduled = False
         self._max_bytes = max_bytes
         self._weight = weight
@@ -181,7 +181,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # a list of parts, because joining them would double the memory
+        # parts are not joined, because that would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

@@ -177,7 +177,7 @@ class Dispatcher:
         try:
             message = orjson.loads(body)
         except orjson.JSONDecodeError:
-            # the parser fails on numbers beyond 64 bits, but they are valid JSON and an id may be one
+            # orjson rejects integers beyond 64 bits, but an id may be one
             return self._outlined(body, json_outline(body, self._limits.max_batch), caller)
         if type(message) is dict:
             return self._request(message, caller, body)
@@ -233,7 +233,7 @@ class Dispatcher:
         try:
             method = orjson.loads(name)
         except orjson.JSONDecodeError:
-            return _NOT_JSON  # the outline does not detect a lone surrogate
+            return _NOT_JSON  # the text contains a lone surrogate, which the outline does not detect
         bound = self._table.get(method)
         if bound is None:
             return self._failed(METHOD_NOT_FOUND(), method, written)
@@ -265,11 +265,11 @@ class Dispatcher:
             if isinstance(reply, Pending):
                 pending.follow(reply, heavy.leave)
             else:
-                # not now, because the caller has not set `deliver` yet
+                # call later, because the caller has not set `deliver` yet
                 self._loop.call_soon(heavy.leave)
                 self._loop.call_soon(pending.resolve, reply)
 
-        # the request keeps its principal when it starts (runtime/principal.py)
+        # the request runs as the same principal when it starts later (runtime/principal.py)
         begin_later = partial(copy_context().run, begin)
         heavy.enter(begin_later)
         return pending
@@ -378,7 +378,7 @@ class Dispatcher:
             return _INVALID
         if members > limits.max_batch:
             return failure(NULL, BATCH_TOO_LARGE())
-        return Batch(request, id_text, members, limits.turns, limits.max_response_bytes, weight).start()
+        return Batch(request, id_text, members, limits.scheduler, limits.max_response_bytes, weight).start()
 
 
 def _part(text: bytes, span: tuple[int, int] | None) -> bytes:

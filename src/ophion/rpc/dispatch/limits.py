@@ -23,7 +23,7 @@ class DispatchLimits(Struct, frozen=True):
     """Maximum size of a batch answer, or of a single answer that is not streamed."""
     max_values: int = 262_144
     """Maximal number of JSON values in one request; each takes up to 72 bytes of memory."""
-    turns: FairScheduler = field(default_factory=FairScheduler)
+    scheduler: FairScheduler = field(default_factory=FairScheduler)
     """Divides the event loop between batches."""
     lane: Lane = field(default_factory=lambda: InlineLane("parse"))
     """The lane that parses large requests."""

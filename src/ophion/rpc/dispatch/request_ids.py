@@ -15,8 +15,7 @@ _ABSENT: Final = object()
 def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
     """Return the id for the answer: empty for a notification, None for an invalid type.
 
-    Parsing would lose digits of fractions and of integers beyond 64 bits. Such an id is copied from `text`, the
-    message.
+    Fractions and integers beyond 64 bits would lose digits in parsing, so such an id is copied from `text`.
     """
     request_id = message.get("id", _ABSENT)
     if type(request_id) is int:

@@ -78,7 +78,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
             error_status,
             self.wording,
             self.max_response_bytes,
-            turns=self.shared.turns,
+            scheduler=self.shared.scheduler,
             lane=lanes.parse,
             heavy=self.heavy,
         )
@@ -173,7 +173,7 @@ def method_table(
 
     @cache
     def discover() -> bytes:
-        from ophion.rpc.schema import openrpc  # loaded on the first rpc.discover
+        from ophion.rpc.schema import openrpc  # imported at the first `rpc.discover`
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
         return openrpc.document(specs, context.node.client_version)

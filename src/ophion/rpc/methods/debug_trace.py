@@ -93,8 +93,8 @@ async def _trace_block(
 ) -> TraceResult | None:
     options = trace_options or PLAIN
     if header is not None and header.number == 0 and ctx.dev is not None:
-        return b"[]"  # with an error, indexers that start at genesis would retry forever
-    # with a named tracer, an error as in current clients; without one, null as in Pantheon 1.2 (json-rpc.md 5.9)
+        return b"[]"  # an empty list, because indexers that start at genesis would retry forever on an error
+    # a named tracer gives an error, as in current clients; without one the result is null, as in Pantheon 1.2
     if options.is_named and header is not None and header.number == 0:
         raise GENESIS_NOT_TRACEABLE()
 

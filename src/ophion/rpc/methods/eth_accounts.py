@@ -60,7 +60,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     unsigned = await filled(ctx, request)
     if unsigned.type == BLOB:
         raise invalid_params("this node does not sign blob transactions: use eth_sendRawTransaction")
-    async with ctx.accounts.turns[request.sender]:
+    async with ctx.accounts.locks[request.sender]:
         if request.call.nonce is None:
             unsigned = replace(unsigned, nonce=next_nonce(ctx, request.sender))
         if key is None:

@@ -90,7 +90,7 @@ def eth_call(
             if not newest.has_terms:
                 cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
                 newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
-            # fast path: returns None for calls with a gas price or a chain id, which take the slow path below
+            # fast path; None means that the call has a gas price or a chain id and takes the slow path below
             output = newest.call(call)
             if output is not None:
                 return output

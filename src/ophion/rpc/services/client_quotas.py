@@ -27,11 +27,11 @@ class ClientQuotas:
         """Return the number of clients that have objects."""
         return len(self._usage)
 
-    def has_room(self, size: int) -> bool:
+    def fits_total(self, size: int) -> bool:
         """Return whether one more object of this size fits into the total limit."""
         return self._count < self._max_count and self._bytes + size <= self._max_bytes
 
-    def has_room_for(self, client: str, size: int) -> bool:
+    def fits_client(self, client: str, size: int) -> bool:
         """Return whether one more object of this size fits into the limit of this client."""
         count, held = self._usage.get(client, (0, 0))
         return count < self._max_count_per_client and held + size <= self._max_bytes_per_client

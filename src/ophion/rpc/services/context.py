@@ -32,11 +32,11 @@ from ophion.runtime.lanes import Lanes
 from ophion.runtime.metrics import Nested
 
 if TYPE_CHECKING:
-    from ophion.dev.node import DevNode  # imported on development nodes only
+    from ophion.dev.node import DevNode  # type checking only: imported at runtime on development nodes
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
-    from ophion.privacy.service import Privacy  # imported on nodes with privacy only
-    from ophion.producer.bft_driver import BftDriver  # imported on BFT networks only
+    from ophion.privacy.service import Privacy  # type checking only: imported at runtime on nodes with privacy
+    from ophion.producer.bft_driver import BftDriver  # type checking only: imported at runtime on BFT networks
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.wallet.keyring import Keyring

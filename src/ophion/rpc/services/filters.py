@@ -136,7 +136,7 @@ class Filters:
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Record the blocks of a chain event."""
-        self._expire()  # a client that is gone never polls its filters again, so expire them here
+        self._expire()  # clients that are gone never poll, so filters expire here too
         if not self._filters:
             return
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
@@ -161,14 +161,14 @@ class Filters:
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
 
-        At a limit, the filter that was idle longest is evicted: one of this client, or of all clients. Raises
-        `RpcError` if that filter is in use.
+        At a limit, evicts the filter that was idle longest, of this or of any client. Raises `RpcError` if it is in
+        use.
         """
         self._expire()
         log_query = query or LogQuery()
-        while not self._quotas.has_room_for(client, log_query.weight):
+        while not self._quotas.fits_client(client, log_query.weight):
             self._evict_first(name for name, one in self._filters.items() if one.client == client)
-        while not self._quotas.has_room(log_query.weight):
+        while not self._quotas.fits_total(log_query.weight):
             self._evict_first(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
         journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
@@ -230,7 +230,7 @@ class Filters:
         found = self._filters.get(filter_id)
         if found is not None:
             found.used_at = self._clock.monotonic()
-            # ordered by last use, oldest first, so that expiry checks the front only
+            # keeps the filters ordered by last use, so that expiry checks only the first ones
             self._filters[filter_id] = self._filters.pop(filter_id)
         return found
 

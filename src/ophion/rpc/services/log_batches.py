@@ -18,9 +18,7 @@ MAX_QUERIES: Final = 64
 
 
 def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[LogQuery]) -> list[bytes]:
-    """Run queries until a limit is reached. Returns a JSON list for each query that ran; the caller calls again for the
-    rest.
-    """
+    """Run queries until a limit is reached; return a JSON list for each one that ran. The caller repeats the rest."""
     texts, left = list[bytes](), MAX_BYTES
     for query in queries:
         text = store.block_logs_json(block, query.addresses, query.topics, is_removed)
@@ -32,10 +30,7 @@ def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[Log
 
 
 def logs_of(text: bytes) -> Iterator[bytes]:
-    """Split the result of one query into its logs, without parsing JSON, which would hold the GIL too long.
-
-    Logs contain only hexadecimal strings and one array of them, so the separator is unambiguous.
-    """
+    """Split a list of logs at its separators. Parsing the JSON would hold the GIL too long."""
     start, end = 1, 0
     while len(text) > 2 and end >= 0:
         end = text.find(b"},{", start)

@@ -79,9 +79,7 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter and the number of blocks that they cover. A response that gets too large covers
-    fewer.
-    """
+    """Return the logs for a filter, and how many blocks they cover: fewer if the response gets too large."""
     count = len(changes.blocks)
     while True:
         try:

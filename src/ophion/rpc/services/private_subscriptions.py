@@ -87,7 +87,7 @@ class PrivateSubscriptions:
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         client = caller.client
-        if not (self._allowances.has_room(query.weight) and self._allowances.has_room_for(client, query.weight)):
+        if not (self._allowances.fits_total(query.weight) and self._allowances.fits_client(client, query.weight)):
             raise TOO_MANY_SUBSCRIPTIONS()
         self._allowances.keep(client, query.weight)
         self._last_id += 1

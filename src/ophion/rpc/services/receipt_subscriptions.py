@@ -35,9 +35,7 @@ class ReceiptSubscriptions(Generic[T]):
     def __init__(
         self, hashes: Iterable[Hash32], named: Iterable[tuple[T, frozenset[Hash32]]], read: Callable[[int], bytes]
     ) -> None:
-        """Group subscriptions. `hashes` are the block's transactions, `named` subscriptions with their hashes, `read`
-        reads a receipt.
-        """
+        """Group subscriptions (`named`) by transactions of the block (`hashes`). `read` returns a receipt."""
         indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}
         """Subscriptions by the transaction indexes that they name."""

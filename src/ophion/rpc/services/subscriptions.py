@@ -208,11 +208,11 @@ class Subscriptions:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
         count, quotas = len(self._of_caller.get(caller, ())) + 1, self._quotas
-        fits = quotas.has_room(one.weight) and quotas.has_room_for(one.client, one.weight)
+        fits = quotas.fits_total(one.weight) and quotas.fits_client(one.client, one.weight)
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            self._unfinished = None  # the unfinished event had no subscribers
+            self._unfinished = None  # an event without subscribers needs no notifications
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
         self._last_id = one.id
@@ -236,7 +236,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # returns at once for connections without subscriptions, because thousands may close together
+        # connections without subscriptions cost nothing here, because thousands may close together
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 

@@ -48,7 +48,7 @@ class Handshakes:
         self,
         context: ssl.SSLContext,
         factory: Callable[[], asyncio.BaseProtocol],
-        turns: FairScheduler,
+        scheduler: FairScheduler,
         most: int = MOST,
         service: str = "",
     ) -> None:
@@ -58,7 +58,7 @@ class Handshakes:
         self._failures = FailedHandshakes(service)
         self._most = most
         self._pending: dict[_PendingHandshake, None] = {}
-        self._scheduler = turns
+        self._scheduler = scheduler
         self._queue: deque[_PendingHandshake] = deque()
         self.begun = 0
         """Number of handshakes that OpenSSL has started so far."""
@@ -159,7 +159,7 @@ class _PendingHandshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._client = _address(transport)  # saved now, because a failed connection may no longer have it
+        self._client = _address(transport)  # saved now, because it may be unavailable after a failure
         self._timer = asyncio.get_running_loop().call_later(_HANDSHAKE_TIMEOUT_S, self.drop, _SILENT)
         self._handshakes.begin(self)
 
@@ -204,7 +204,7 @@ class _PendingHandshake(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         loop = asyncio.get_running_loop()
-        # start_tls needs one iteration of the loop before its protocol can receive the first message
+        # `start_tls` needs one loop iteration before its protocol can receive the first message
         self._task = driven(self._run_handshake(), loop)
         loop.call_soon(self._feed_first)
 

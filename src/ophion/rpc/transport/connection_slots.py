@@ -14,9 +14,9 @@ from typing import Final, Generic, Protocol, TypeVar
 
 logger = logging.getLogger(__name__)
 
-NEVER_ASKED: Final = 1e9
+WITHOUT_REQUEST: Final = 1e9
 """Idleness of a connection that has sent no request yet."""
-NOT_LET_IN: Final = 2e9
+UNAUTHENTICATED: Final = 2e9
 """Idleness of a connection whose requests all lacked a valid token."""
 BUSY: Final = -1.0
 """Idleness of a connection that waits for an answer from this node."""
@@ -28,24 +28,24 @@ class SlotHolder(Protocol):
     """A connection that holds a slot."""
 
     def idleness(self) -> float:
-        """Return the seconds without a request, or one of `BUSY`, `NEVER_ASKED` and `NOT_LET_IN`."""
+        """Return the seconds without a request, or one of `BUSY`, `WITHOUT_REQUEST` and `UNAUTHENTICATED`."""
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close this connection, because it is evicted."""
 
 
-GuestT = TypeVar("GuestT", bound=SlotHolder)
+HolderT = TypeVar("HolderT", bound=SlotHolder)
 
 
-class ConnectionSlots(Generic[GuestT]):
+class ConnectionSlots(Generic[HolderT]):
     """The connections of one service."""
 
     def __init__(self, service: str, most: int) -> None:
         self._service = service
         self._limit = most
-        self._holders: dict[GuestT, None] = {}
-        self._victims: list[tuple[float, GuestT]] = []
-        self.sent_away = 0
+        self._holders: dict[HolderT, None] = {}
+        self._victims: list[tuple[float, HolderT]] = []
+        self.evicted = 0
         """Connections evicted so far."""
         self.refused = 0
         """New connections refused so far."""
@@ -53,14 +53,14 @@ class ConnectionSlots(Generic[GuestT]):
     def __len__(self) -> int:
         return len(self._holders)
 
-    def __contains__(self, holder: GuestT) -> bool:
+    def __contains__(self, holder: HolderT) -> bool:
         return holder in self._holders
 
-    def __iter__(self) -> Iterator[GuestT]:
+    def __iter__(self) -> Iterator[HolderT]:
         """Iterate over a copy, because connections may close meanwhile."""
         return iter(tuple(self._holders))
 
-    def admit(self, holder: GuestT) -> bool:
+    def admit(self, holder: HolderT) -> bool:
         """Give a slot to a new connection; evict the idlest connection if needed. Returns False if all are busy."""
         if len(self._holders) >= self._limit:
             victim = self._next_victim()
@@ -68,18 +68,18 @@ class ConnectionSlots(Generic[GuestT]):
                 self.refused += 1
                 _warn("connection refused", self._service, self._limit, self.refused)
                 return False
-            self.sent_away += 1
-            _warn("idle connection evicted", self._service, self._limit, self.sent_away)
+            self.evicted += 1
+            _warn("idle connection evicted", self._service, self._limit, self.evicted)
             self.leave(victim)
-            victim.give_way()
+            victim.evict()
         self._holders[holder] = None
         return True
 
-    def leave(self, holder: GuestT) -> None:
+    def leave(self, holder: HolderT) -> None:
         """Free the slot of a closed connection; may be called twice."""
         self._holders.pop(holder, None)
 
-    def _next_victim(self) -> GuestT | None:
+    def _next_victim(self) -> HolderT | None:
         for _ in range(2):
             while self._victims:
                 seen, victim = self._victims.pop()

@@ -22,16 +22,16 @@ class GracefulClose:
 
     __slots__ = ("_is_scheduled", "_left", "_scheduler", "_transport")
 
-    def __init__(self, transport: asyncio.Transport, turns: FairScheduler) -> None:
+    def __init__(self, transport: asyncio.Transport, scheduler: FairScheduler) -> None:
         self._transport = transport
-        self._scheduler = turns
+        self._scheduler = scheduler
         self._left = _MAX_BYTES
         self._is_scheduled = False
         if transport.can_write_eof():
             transport.write_eof()
             self._schedule()
         else:
-            transport.close()  # TLS has no half-closed connections
+            transport.close()  # TLS connections cannot be half closed
 
     def receive(self, size: int) -> None:
         """Count discarded bytes; abort the connection above the limit."""

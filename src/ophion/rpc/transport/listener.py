@@ -150,7 +150,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 # imports the ssl module, which services without TLS do not need
                 from ophion.rpc.tls.handshakes import Handshakes
 
-                factory = Handshakes(self._tls, factory, self._shared.turns, service=self.name).newcomer
+                factory = Handshakes(self._tls, factory, self._shared.scheduler, service=self.name).newcomer
             # bytes avoid the idna codec, which is slow to import
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)

@@ -13,6 +13,6 @@ class SharedResources(Struct, frozen=True):
     """One memory budget and one scheduler for the clients of all services."""
 
     budget: Budget = field(default_factory=Budget)
-    turns: FairScheduler = field(default_factory=FairScheduler)
+    scheduler: FairScheduler = field(default_factory=FairScheduler)
     lane: Lane = field(default_factory=lambda: InlineLane("pack"))
     """The lane that compresses answers."""

@@ -24,7 +24,7 @@ class SlowReaderCheck:
         """Start measuring, when the send buffer is full."""
         self._unsent = unsent
 
-    def goes_on(self, unsent: int) -> bool:
+    def has_read_enough(self, unsent: int) -> bool:
         """Return whether the client has read enough since the last check."""
         read = self._unsent - unsent
         if 0 <= read < MIN_BYTES:

@@ -47,9 +47,7 @@ _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine members of a run: their indexes, and the block that each honest member was
-    sent.
-    """
+    """Shared knowledge of the Byzantine members: their indexes, and the block sent to each honest member."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members

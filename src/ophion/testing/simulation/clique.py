@@ -229,9 +229,7 @@ class SimulatedCliqueNetwork:
         return block
 
     def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
-        """Misbehave as a signer: seal two blocks at one height, use a false difficulty, seal far ahead of time, or send
-        to few.
-        """
+        """Seal two blocks at one height, a false difficulty, a block far ahead of time, or a block sent to few."""
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
         block = self._sealed(member, header)

@@ -143,7 +143,7 @@ class Driver:
         return True
 
     def report_head(self, member: SimulatedMember) -> None:
-        """Tell a member's machine its current head."""
+        """Pass the current head of a member to its machine."""
         head = member.head
         place = Head(head.height, head.hash, head.timestamp, head.builder)
         self.handle(member, NewHead(place, head.tally.validators, self._network.timing))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NOTICED: Final = 0.6
 """Probability that a closed connection is noticed."""
-_LONGEST_NOTICE_S: Final = 1.0
+_MAX_NOTICE_S: Final = 1.0
 
 
 class Links:
@@ -42,12 +42,12 @@ class Links:
             if other is not member:
                 for one, event in ((member, Disconnected(other.address)), (other, Disconnected(member.address))):
                     if self._rng.random() < _NOTICED:
-                        self._notify(one, event, self._rng.random() * _LONGEST_NOTICE_S)
+                        self._notify(one, event, self._rng.random() * _MAX_NOTICE_S)
 
     def flap(self, member: SimulatedMember, other: SimulatedMember) -> None:
         """Break a connection for a while; messages still arrive by relay."""
         self.down(member, (other,))
-        back = self._world.now + _LONGEST_NOTICE_S + self._rng.random()
+        back = self._world.now + _MAX_NOTICE_S + self._rng.random()
         self._world.at(back, lambda: self.up(member, (other,)))
 
     def _notify(self, member: SimulatedMember, event: Connected | Disconnected, delay_s: float) -> None:

@@ -91,9 +91,7 @@ class SimulatedNetwork:
         self.links.up(member, self.members)
 
     def divide(self, groups: Iterable[int]) -> None:
-        """Partition the network. `groups` has a number for each member; only members with the same number can
-        communicate.
-        """
+        """Partition the network. Only members with the same number in `groups` can communicate."""
         for member, group in zip(self.members, groups, strict=True):
             member.group = group
         for member in self.members:

@@ -1,4 +1,4 @@
-"""Golden vectors shared by the tests of both protocols (consensus.md 7). Keys 1 to 4 are public and for tests only."""
+"""Test vectors shared by both protocols (consensus.md 7). Keys 1 to 4 are public and for tests only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SEALED_EXTRA = BftExtraData(
         (10).to_bytes(32, "big") + (1).to_bytes(32, "big") + b"\0",
     ),
 )
-"""With a vote, a round and two seals, as other clients test it (consensus.md 7.3)."""
+"""Extra data with a vote, a round and two seals, as other clients test it (consensus.md 7.3)."""
 
 
 def unhex(text: str) -> bytes:
@@ -44,7 +44,7 @@ def unhex(text: str) -> bytes:
 
 
 def bft_header(**fields: object) -> Header:
-    """A header with the values all vectors share."""
+    """Return a header with the values that all vectors share."""
     values: dict[str, object] = {
         "parent_hash": bytes(32),
         "ommers_hash": EMPTY_OMMERS_HASH,
@@ -67,7 +67,7 @@ def bft_header(**fields: object) -> Header:
 
 
 def message_header(protocol: BftProtocol, extra: BftExtraData = GENESIS_EXTRA) -> Header:
-    """The header of consensus.md 7.4."""
+    """Return the header of consensus.md 7.4."""
     return bft_header(
         parent_hash=unhex("a7762d3307dbf2ae6a1ae1b09cf61c7603722b2379731b6b90409cdb8c8288a0"),
         coinbase=K4.address,
@@ -77,7 +77,7 @@ def message_header(protocol: BftProtocol, extra: BftExtraData = GENESIS_EXTRA) -
 
 
 def message_block(protocol: BftProtocol, round_number: int = 0) -> Candidate:
-    """The block of consensus.md 7.4: that header, no transactions, no ommers."""
+    """Return the block of consensus.md 7.4: that header, no transactions, no ommers."""
     header = message_header(protocol, replace(GENESIS_EXTRA, round=round_number))
     return protocol.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))
 

@@ -1,4 +1,4 @@
-"""A chain of real BFT headers for tests: built, sealed and kept in memory."""
+"""A chain of real BFT headers for tests, built, sealed and stored in memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ophion.primitives.types import Address, Hash32
 from tests.unit.consensus.bft.golden import BFT_MIX_HASH, K1, K2, K3, K4
 
 KEYS = sorted((K1, K2, K3, K4), key=lambda key: key.address)
-"""In the order of addresses: k4, k2, k3, k1."""
+"""Keys in the order of addresses: k4, k2, k3, k1."""
 
 
 def genesis_of(
     protocol: str, validators: Sequence[Address], options: dict[str, Any] | None = None, **config: Any
 ) -> Genesis:
-    """A genesis file with these options of its engine."""
+    """Return a genesis file with these engine options."""
     variant = Ibft2() if protocol == "ibft2" else Qbft()
     extra = variant.encode_extra(BftExtraData(bytes(32), tuple(validators)), ExtraForm.FULL)
     document = {
@@ -43,7 +43,7 @@ def genesis_of(
 
 
 class Ledger:
-    """A canonical chain from genesis on; `HeaderReader` for the engine."""
+    """A canonical chain from genesis on; a `HeaderReader` for the engine."""
 
     def __init__(self, genesis: Genesis) -> None:
         self.engine = BftEngine(genesis.spec)
@@ -74,7 +74,7 @@ class Ledger:
         return self.checkpoints.get(block_hash)
 
     def draft(self, builder: PrivateKey, vote: Vote | None = None, at: int = 0, **changes: object) -> Header:
-        """An unsealed header on the head."""
+        """Return an unsealed header on the head."""
         wishes = BlockPreferences(timestamp=at, author=builder.address, vote=vote)
         header = self.engine.prepare(self.head, wishes, self)
         return replace(header, **changes)  # type: ignore[arg-type]
@@ -95,5 +95,5 @@ class Ledger:
         return header
 
     def validators(self) -> tuple[Address, ...]:
-        """Those of the next block."""
+        """Return the validators of the next block."""
         return self.engine.members(self.head, self)

@@ -1,4 +1,4 @@
-"""One real machine among puppets: tests say what the others send and look at exactly what the machine does."""
+"""One real state machine; tests script the messages of all other validators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ E = TypeVar("E", bound=BftEffect)
 
 
 class Stage:
-    """A machine at a given place of the committee, and a hand for everybody else.
+    """A state machine at one position of the validator set, and message factories for all other validators.
 
     At height 1 member 0 proposes round 0, member 1 round 1 and so on.
     """
@@ -76,7 +76,7 @@ class Stage:
         return self.tell(NewHead(head, self.addresses, self.timing))
 
     def start_round_0(self) -> list[BftEffect]:
-        """Begin, and let the block be due."""
+        """Start, and fire the block timer."""
         self.start()
         self.now = 1.0
         if self.rules.starts_on_block_timer or self.me == 0:
@@ -91,7 +91,7 @@ class Stage:
         return self.tell(MessageReceived(message, message.author if peer is None else self.hands[peer].address))
 
     def fire(self, kind: TimerKind) -> list[BftEffect]:
-        """Let the timer that was set last go off."""
+        """Fire the timer that was set last."""
         height = self.machine.height
         assert height is not None
         if kind is TimerKind.ROUND:
@@ -105,12 +105,12 @@ class Stage:
         return stand_in_block(height, self.hands[builder].address, content, round_number)
 
     def proposal(self, round_number: int = 0, nonce: int = 0) -> Proposal:
-        """A proposal of round 0 by its proposer."""
+        """Return a proposal of round 0 by its proposer."""
         proposer = round_number % len(self.hands)
         return self.hands[proposer].proposal(1, round_number, self.block(proposer, round_number, nonce), None)
 
     def accept(self, proposal: Proposal) -> list[BftEffect]:
-        """Let the machine hear a proposal and find its block good."""
+        """Deliver a proposal to the machine and accept its block."""
         self.hear(proposal)
         assert any(isinstance(effect, CheckProposal) for effect in self.effects), "the proposal was not even checked"
         return self.checked(proposal, None)
@@ -122,14 +122,14 @@ class Stage:
         return self.tell(ProposalBuilt(block.height, block.round, block, is_empty))
 
     def prepared(self, block: Candidate, by: tuple[int, ...]) -> PreparedRound:
-        """A proof of preparation with the prepares of these members."""
+        """Return a prepared certificate with the prepares of these members."""
         prepares = tuple(self.hands[index].prepare(block.height, block.round, block.digest) for index in by)
         proposer = self.hands[block.round % len(self.hands)]
         signed = proposer.proposal(block.height, block.round, block, None).signed
         return PreparedRound(block.round, block, prepares, signed if self.rules.certifies_proposal else None)
 
     def justified(self, round_number: int, askers: dict[int, PreparedRound | None], block: Candidate) -> Proposal:
-        """A proposal of a later round on the strength of these round changes."""
+        """Return a proposal of a later round that these round changes justify."""
         changes = RoundChanges()
         for index, prepared in askers.items():
             changes.add(self.hands[index].round_change(1, round_number, prepared))
@@ -137,7 +137,7 @@ class Stage:
         return proposer.proposal(1, round_number, block, changes.certificate(round_number))
 
     def said(self, kind: type[BftMessage]) -> list[BftMessage]:
-        """Messages of a kind among the last effects."""
+        """Return messages of a type among the last effects."""
         return [
             effect.message
             for effect in self.effects
@@ -145,10 +145,10 @@ class Stage:
         ]
 
     def done(self, kind: type[E]) -> list[E]:
-        """Effects of a kind among the last ones."""
+        """Return effects of a type among the last ones."""
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     def timer(self, kind: TimerKind) -> float | None:
-        """When a timer was set to, by the last effects."""
+        """Return the time to which the last effects set a timer."""
         found = [effect.at for effect in self.effects if isinstance(effect, SetTimer) and effect.kind is kind]
         return found[-1] if found else None

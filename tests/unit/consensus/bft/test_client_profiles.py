@@ -1,4 +1,4 @@
-"""Which wire profile is spoken."""
+"""Choice of the wire profile."""
 
 from __future__ import annotations
 

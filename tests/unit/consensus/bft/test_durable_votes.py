@@ -1,4 +1,4 @@
-"""What survives a restart, as bytes and as rules."""
+"""Durable votes: encoding and rules."""
 
 from __future__ import annotations
 

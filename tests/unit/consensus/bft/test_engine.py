@@ -1,4 +1,4 @@
-"""Header rules of IBFT 2.0 and QBFT, on real headers of other clients and on our own (scenarios I-11, I-25, I-17)."""
+"""Header rules of IBFT 2.0 and QBFT, on real headers of other clients and on Ophion's (scenarios I-11, I-25, I-17)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ REAL = {
 
 
 class RealChain:
-    """A real header and, before it, an epoch block that lists its validators."""
+    """A real header, and before it an epoch block that lists its validators."""
 
     def __init__(self, protocol: str) -> None:
         real = REAL[protocol]
@@ -418,7 +418,7 @@ def test_looking_ahead_changes_no_verdict(protocol: str) -> None:
     genesis = parse_genesis(bft_genesis_text(protocol, 4))
     for looks_ahead in (False, True):
         chain = Ledger(genesis)
-        # the state of a real genesis, which the ledger does not work out
+        # the state root of a real genesis, which the ledger does not compute
         chain.headers[0] = HashedHeader(chain.headers[0].header, good[0].parent_hash)
         if looks_ahead:
             chain.engine.look_ahead([*good, *bad])
@@ -438,7 +438,7 @@ def test_looking_ahead_passes_over_what_is_malformed() -> None:
 
 @both
 def test_a_block_that_waits_for_its_time_is_sealed(protocol: str) -> None:
-    """Otherwise anybody could have blocks held that nobody has made."""
+    """Otherwise an attacker could make the node hold blocks that no validator has made."""
     chain = ledger(protocol)
     draft = chain.draft(KEYS[0], at=10_000)
     for keys, is_transient in ((KEYS, True), ((), False)):

@@ -1,4 +1,4 @@
-"""Events and effects are values: equal when they say the same, and unchangeable."""
+"""Events and effects are values: comparable and immutable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extra data of both protocols share; the encodings are tested with each protocol."""
+"""Common parts of the extra data; each protocol tests its encoding."""
 
 from __future__ import annotations
 

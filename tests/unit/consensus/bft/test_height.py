@@ -1,4 +1,4 @@
-"""One height: rounds, votes, timers and what is refused (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
+"""One height: rounds, votes, timers and refusals (scenarios I-06, I-10 to I-15, Q-01 to Q-05, Q-08)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ both = pytest.mark.parametrize("rules", PROTOCOLS, ids=lambda rules: rules.name)
 
 
 def votes(stage: Stage, proposal: Proposal, by: tuple[int, ...]) -> None:
-    """Prepares of these members, one after the other."""
+    """Deliver prepares of these members one by one."""
     for index in by:
         stage.hear(stage.hands[index].prepare(1, proposal.round, proposal.block.digest))
 
@@ -44,7 +44,7 @@ def commits(stage: Stage, proposal: Proposal, by: tuple[int, ...]) -> None:
         stage.hear(stage.hands[index].commit(1, proposal.round, digest, digest))
 
 
-# --- the good case ------------------------------------------------------------------------------
+# --- without faults -----------------------------------------------------------------------------
 
 
 @both
@@ -110,7 +110,7 @@ def test_a_vote_is_stored_before_it_is_sent(rules: Rules) -> None:
 
 @both
 def test_an_own_commit_counts_only_once_a_quorum_has_prepared(rules: Rules) -> None:
-    """Two commits of others are no quorum of four, though an own one could be made: nobody would hold its proof."""
+    """Two commits of others are no quorum of four. The own commit needs a prepared certificate first."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -201,7 +201,7 @@ def test_q_02_round_1_comes_after_period_and_time_out() -> None:
     assert [message.round for message in stage.said(RoundChange)] == [1]
 
 
-# --- what is refused ----------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------
 
 
 @both
@@ -209,7 +209,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
-    assert stage.hear(stage.proposal(nonce=1)) == []  # neither checked nor passed on
+    assert stage.hear(stage.proposal(nonce=1)) == []  # the second proposal is neither checked nor relayed
     assert not stage.done(CheckProposal)
 
 
@@ -429,7 +429,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
 
 @both
 def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -> None:
-    """Moved on by others before the own time-out: what was prepared must not be lost with the round."""
+    """If others move on before the own timeout, the prepared certificate must not be lost."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -513,7 +513,7 @@ def test_at_the_cap_a_round_is_left_only_after_a_quorum_has_been_there_for_a_who
     assert [message.round for message in stage.said(RoundChange)] == [2]
 
 
-# --- memory -------------------------------------------------------------------------------------
+# --- durable votes ------------------------------------------------------------------------------
 
 
 @both
@@ -576,11 +576,11 @@ def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
     assert stage.said(Proposal)
 
 
-# --- those who are gone -------------------------------------------------------------------------
+# --- offline proposers --------------------------------------------------------------------------
 
 
 def silent_turn(stage: Stage) -> None:
-    """Round 0 ends without a word of its proposer, and the height without a block of it."""
+    """Let round 0 end without a message of its proposer, and the height without its block."""
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
 
@@ -591,7 +591,7 @@ def test_the_first_missed_turn_costs_a_time_out_and_the_next_one_none(rules: Rul
     silent_turn(stage)
     assert [message.round for message in stage.said(RoundChange)] == [1]
     stage.now += 3.0
-    # member 3 built block 1, so it is the turn of member 0 again
+    # member 3 built block 1, so member 0 is next again
     stage.start(Head(1, b"\1" * 32, int(stage.now), stage.hands[3].address))
     assert stage.machine.height is not None
     assert stage.timer(TimerKind.BLOCK) == int(stage.now) + 1
@@ -690,7 +690,7 @@ def test_what_was_said_in_this_round_is_said_again_to_who_connects(rules: Rules)
 
 
 def swapped(proposal: Proposal) -> Proposal:
-    """The same signed proposal with a body that its header does not stand for."""
+    """Return the same signed proposal with a body that does not match its header."""
     block = replace(proposal.block, encoded=proposal.block.encoded + b"other body")
     return replace(proposal, block=block, known_as=proposal.fingerprint + b"swapped")
 

@@ -1,4 +1,4 @@
-"""IBFT 2.0 on the wire and in headers: the golden vectors of consensus.md 7.2 to 7.4."""
+"""IBFT 2.0 messages and headers: the test vectors of consensus.md 7.2 to 7.4."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactor
 
 
 def prepared_in_round_0() -> PreparedRound:
-    """What k2 has prepared in round 0: the proposal of k4 and the prepares of k2 and k3."""
+    """Return what k2 prepared in round 0: the proposal of k4 and the prepares of k2 and k3."""
     block = message_block(IBFT2)
     proposal = factory(K4).proposal(1, 0, block, None)
     prepares = tuple(factory(key).prepare(1, 0, block.digest) for key in (K2, K3))
@@ -53,7 +53,7 @@ def prepared_in_round_0() -> PreparedRound:
 
 
 def signing_hash(data: bytes, code: int) -> bytes:
-    """Hash behind the signature of message data that is a signed part or begins with one."""
+    """Return the signed hash of message data that is a signed part or begins with one."""
     items = rlp.split_list(data, 1024)
     payload = items[0]
     return keccak256(bytes((code,)) + payload)

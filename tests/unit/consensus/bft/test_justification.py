@@ -1,4 +1,4 @@
-"""Certificates need enough messages, each by another author."""
+"""Certificates need enough messages of distinct authors."""
 
 from __future__ import annotations
 

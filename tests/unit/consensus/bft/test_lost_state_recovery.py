@@ -1,4 +1,4 @@
-"""A validator without memory, and the heights it lets pass."""
+"""A validator without durable votes, and the heights that it skips."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_three_validators_tolerate_no_fault_so_one_of_them_is_not_enough_company
 
 
 def test_f_liars_do_not_lure_it_into_rounds_far_away() -> None:
-    """Once a liar asked for round 2**31 - 1, and a validator that came back followed it beyond the last round."""
+    """A Byzantine validator once requested round 2**31 - 1, and a restarted validator followed it beyond the last
+    round.
+    """
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
     waiting.heard(stand_in_address(0), 8, 2**31 - 1)

@@ -1,4 +1,4 @@
-"""Messages off the wire, and how many signatures one of them may cost."""
+"""Decoding of messages, and the number of signature checks per message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ both = pytest.mark.parametrize("protocol", [Ibft2(), Qbft()], ids=["ibft2", "qbf
 
 
 def largest(protocol: Ibft2 | Qbft) -> Proposal:
-    """A proposal of round 1 in which all four validators prove what they have prepared, with all prepares there are."""
+    """Return a proposal of round 1 with prepared certificates of all four validators and all prepares."""
     block = message_block(protocol)
     signed = KeyMessageFactory(protocol, K4).proposal(1, 0, block, None).signed
     prepares = tuple(KeyMessageFactory(protocol, key).prepare(1, 0, block.digest) for key in (K1, K2, K3, K4))
@@ -63,7 +63,7 @@ def test_the_largest_honest_message_fits_and_a_flood_does_not(protocol: Ibft2 | 
 
 @both
 def test_a_prepared_block_with_another_body_is_refused(protocol: Ibft2 | Qbft) -> None:
-    """Its digest is right, as that covers the header alone."""
+    """Its digest is correct, because it covers only the header."""
     block = message_block(protocol)
     header = rlp.split_list(block.encoded, 1024)[0]
     transaction = legacy_transaction(DEV_KEYS[0], 0)
@@ -82,7 +82,7 @@ def test_a_prepared_block_with_another_body_is_refused(protocol: Ibft2 | Qbft) -
 
 @both
 def test_every_changed_byte_of_a_message_is_noticed(protocol: Ibft2 | Qbft) -> None:
-    """Another author, another content or no message at all; never the same statement of the same author."""
+    """A changed byte gives another author, another content or an error, never the same statement."""
     message = KeyMessageFactory(protocol, K2).prepare(1, 0, message_block(protocol).digest)
     for position in range(len(message.raw.data)):
         data = bytearray(message.raw.data)

@@ -1,4 +1,4 @@
-"""What both wire formats share."""
+"""Common parts of both wire formats."""
 
 from __future__ import annotations
 

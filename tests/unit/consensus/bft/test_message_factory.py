@@ -1,4 +1,4 @@
-"""A validator's hand with a real key."""
+"""The message factory with a real key."""
 
 from __future__ import annotations
 

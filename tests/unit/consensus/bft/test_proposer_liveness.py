@@ -1,4 +1,4 @@
-"""Whose turn is not worth waiting for."""
+"""Proposers whose turn is skipped."""
 
 from __future__ import annotations
 

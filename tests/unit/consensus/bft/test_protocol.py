@@ -1,4 +1,4 @@
-"""Both protocols, the key and the stand-in are what the machine asks for."""
+"""Both protocols, the real and the fake message factory implement the machine's interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QBFT on the wire and in headers: the golden vectors of consensus.md 7.2 to 7.4."""
+"""QBFT messages and headers: the test vectors of consensus.md 7.2 to 7.4."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactor
 
 
 def prepared_in_round_0() -> PreparedRound:
-    """What k2 has prepared in round 0: prepares of k4, k2 and k3."""
+    """Return what k2 prepared in round 0: prepares of k4, k2 and k3."""
     block = message_block(QBFT)
     return PreparedRound(0, block, tuple(factory(key).prepare(1, 0, block.digest) for key in (K4, K2, K3)), None)
 
@@ -237,7 +237,7 @@ def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: Profile) -> 
 
 @pytest.mark.parametrize("inside", [0, 1])
 def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int) -> None:
-    """GoQuorum writes round 0 whatever round it is, and prepares that block's digest."""
+    """GoQuorum always writes round 0, and prepares that block's digest."""
     block = message_block(QBFT, inside)
     prepared = PreparedRound(1, block, tuple(factory(key).prepare(1, 1, block.digest) for key in (K4, K2, K3)), None)
     changes = RoundChanges()
@@ -252,7 +252,7 @@ def test_a_block_prepared_in_round_1_may_have_been_sent_with_round_0(inside: int
 
 
 def test_a_new_block_names_its_round_or_0() -> None:
-    """One that names another could be prepared, and never be proposed again: the chain would stand still for ever."""
+    """A block that names another round could be prepared but not proposed again, and the chain would stop."""
     proposer = next(key for key in (K1, K2, K3, K4) if key.address == COMMITTEE.proposer(0))
     block = message_block(QBFT, 7)
     assert block.round == 7
@@ -263,7 +263,7 @@ def test_a_new_block_names_its_round_or_0() -> None:
 
 
 def test_a_block_that_was_proposed_again_as_it_was_can_be_proposed_once_more() -> None:
-    """In round 2 with round 1 still inside, which is what was prepared then; round 3 takes it, with its own inside."""
+    """In round 2 it still names round 1, as prepared then. Round 3 accepts it and names its own round."""
     block = message_block(QBFT, 1)
     prepared = PreparedRound(2, block, tuple(factory(key).prepare(1, 2, block.digest) for key in (K4, K2, K3)), None)
     changes = RoundChanges()

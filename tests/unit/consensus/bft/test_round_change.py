@@ -1,4 +1,4 @@
-"""Collecting round changes."""
+"""Collection of round changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose signature it is (scenario I-27)."""
+"""Recovery of signers (scenario I-27)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GOOD = K1.sign(DIGEST)
 
 
 def with_high_s(signature: bytes) -> bytes:
-    """The other valid signature of the same author."""
+    """Return the other valid signature of the same author."""
     s = ORDER - int.from_bytes(signature[32:64], "big")
     return signature[:32] + s.to_bytes(32, "big") + bytes((1 - signature[64],))
 

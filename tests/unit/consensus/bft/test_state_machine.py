@@ -1,4 +1,4 @@
-"""The machine between network and height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
+"""The state machine above one height: filters, later heights, heads, stopping (scenarios I-16, I-22)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trig
 
 
 def test_what_one_validator_says_at_a_height_is_passed_on_so_often_and_no_more() -> None:
-    """Others would run out of patience with whoever passes on a flood."""
+    """Other validators would disconnect a node that relays a flood."""
     stage = Stage(IBFT2, me=3)
     stage.start_round_0()
     passed_on = 0
@@ -183,7 +183,7 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
 
 @both
 def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> None:
-    """The stop may have come while the vote was being written, so it may be missing on disk."""
+    """The stop may have happened while the vote was being written, so it may be missing on disk."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
@@ -197,7 +197,7 @@ def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> N
     assert (remembered.memory.height, remembered.memory.round) == (1, 1)
 
 
-# --- without memory -----------------------------------------------------------------------------
+# --- without durable votes ----------------------------------------------------------------------
 
 
 def came_back(rules: Rules, timestamp: int = 0) -> Stage:

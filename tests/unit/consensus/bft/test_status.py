@@ -1,4 +1,4 @@
-"""The doctor for stalls says what is missing, in plain words."""
+"""The status names the missing messages when consensus stalls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time-outs that double up to a cap."""
+"""Timeouts that double up to a cap."""
 
 from __future__ import annotations
 

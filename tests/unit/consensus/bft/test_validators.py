@@ -1,4 +1,4 @@
-"""Who validates next: votes, epochs, transitions and contracts (scenarios I-19 to I-21, I-24, Q-06, Q-07, Q-09)."""
+"""The next validators: votes, epochs, transitions and contracts (scenarios I-19 to I-21, I-24, Q-06, Q-07, Q-09)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_i_24_a_transition_replaces_the_validators_and_the_vote_before_it_counts
 
 
 class Contract:
-    """Answers by block number."""
+    """A validator contract with preset answers by block number."""
 
     def __init__(self, answers: dict[int, tuple[Address, ...]]) -> None:
         self.answers = answers

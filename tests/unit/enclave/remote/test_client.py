@@ -1,4 +1,4 @@
-"""A node whose enclave is outside: another Ophion's stands in for it, over real HTTP, with and without TLS."""
+"""A node with a remote enclave: another Ophion serves it, over real HTTP, with and without TLS."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_both_enclaves_look_alike(tmp_path: Path) -> None:
 
 
 def test_the_inner_text_is_what_other_members_expect(tmp_path: Path) -> None:
-    """Base64 of base64 on the wire; the enclave keeps the inner one."""
+    """Base64 of base64 on the wire; the enclave stores the inner text."""
     member = Member(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:
@@ -106,7 +106,7 @@ def test_an_enclave_that_is_away_is_told_apart(tmp_path: Path) -> None:
 
 
 def _plain(status: int, body: str) -> bytes:
-    """As Tessera says it."""
+    """Return a response in Tessera's format."""
     return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
@@ -151,7 +151,7 @@ def test_whatever_a_server_says_is_a_payload_none_or_no_answer(answer: bytes, ou
 
 
 def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
-    """As those of clients do: a handler runs in the turn of the loop that its request came in."""
+    """Handlers run directly in the loop step of their request, without a task."""
     member = Member(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:
@@ -171,7 +171,7 @@ def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
 
 
 def test_a_long_list_of_payloads_leaves_room_for_others() -> None:
-    """Whoever catches up asks for thousands: a client's transaction does not wait for all of them."""
+    """A node that catches up requests thousands of payloads. A client's transaction must not wait for all of them."""
 
     async def main() -> None:
         is_free, begun = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""What a refusal means, in both dialects."""
+"""Meaning of a refusal, in both protocol variants."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ COUNTS = {
     "25.12.0": 185,
     "26.8.0": 205,
 }
-"""Keys in the file of all options of that release; a release has more options than that file has keys."""
+"""Number of keys in the file of all options of that release; a release has more options than its file."""
 
 
 def _version(text: str) -> tuple[int, ...]:

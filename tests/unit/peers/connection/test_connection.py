@@ -1,4 +1,4 @@
-"""Connections between hosts in memory, in virtual time."""
+"""Connections between in-memory hosts, in virtual time."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ A, B = (PrivateKey(bytes(31) + bytes([number])) for number in (1, 2))
 ETH = Capability("eth", 68, 17, ("Status",))
 TIMING = Timing()
 NOISE = Random(1).randbytes(1_000_000)
-"""Does not become smaller by compression."""
+"""Random bytes that cannot be compressed."""
 
 
 class Echo:
-    """A sub-protocol that notes what it sees and does what a test says."""
+    """A sub-protocol that records events and follows the script of a test."""
 
     capabilities = (ETH,)
 
@@ -59,7 +59,7 @@ class Echo:
 
 
 class Scene:
-    """Two hosts that have met."""
+    """Two connected hosts."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -68,7 +68,7 @@ class Scene:
         self.meeting = MemoryConnection(self.a, self.b)
 
     async def begin(self) -> tuple[Peer, Peer]:
-        """The two peers after their greetings: b as a sees it, a as b sees it."""
+        """Return the two peers after the Hellos: b as a sees it, a as b sees it."""
         peers = await self.meeting.peers()
         await settle()
         self.echo_a.log.clear()
@@ -288,7 +288,7 @@ def test_silence_is_answered_with_a_ping_and_more_silence_with_goodbye() -> None
         await scene.begin()
         near, far = scene.meeting.transports
         begin = scene.clock.elapsed
-        far.is_frozen = True  # b's words do not reach a any more
+        far.is_frozen = True  # messages of b no longer reach a
         near.is_frozen = True
         await scene.meeting.over()
         assert scene.clock.elapsed - begin == pytest.approx(2 * TIMING.idle + TIMING.closing)
@@ -346,7 +346,7 @@ def test_who_does_not_get_on_is_left(stage: Stage) -> None:
 
 
 class Silent(asyncio.Protocol):
-    """A raw socket that sends what the test gives it."""
+    """A raw connection that sends what the test gives it."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -513,7 +513,7 @@ def test_a_flood_of_small_messages_pauses_reading_and_leaves_the_loop_its_turns(
 def test_a_flood_of_pings_is_not_answered_without_end() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
-        scene.meeting.transports[1].is_frozen = True  # it does not read the answers
+        scene.meeting.transports[1].is_frozen = True  # b does not read the responses
         for _ in range(40):
             scene.meeting.transports[0].write(scene.meeting.near._session.seal([(PING_ID, b"\xc0")] * 2_000))
             await asyncio.sleep(0.1)
@@ -522,7 +522,7 @@ def test_a_flood_of_pings_is_not_answered_without_end() -> None:
     play(story)
 
 
-# --- the end -------------------------------------------------------------------------------------------
+# --- closing -------------------------------------------------------------------------------------------
 
 
 def test_a_peer_that_does_not_close_is_cut_off() -> None:

@@ -1,4 +1,4 @@
-"""Validators that meet over real connections in memory, all in one virtual time."""
+"""Validators with real in-memory connections, in one virtual time."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Party:
 
 
 def meet(parties: list[Party]) -> list[MemoryConnection]:
-    """Connect everybody with everybody."""
+    """Connect all with all."""
     return [MemoryConnection(one.host, other.host) for i, one in enumerate(parties) for other in parties[:i]]
 
 
 def told(
     tmp_path: Path, engine: str, story: Callable[[list[Party]], Awaitable[Any]], nodes: int = 4, **parameters: Any
 ) -> None:
-    """A story about validators that have not met yet."""
+    """Run a scenario with validators that are not connected yet."""
     clock = ManualClock()
     parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, **parameters}
     genesis = authority_genesis(engine, [key.address for key in KEYS[:nodes]], None, None, **parameters)

@@ -1,4 +1,4 @@
-"""IBF/1 and istanbul/100 on real connections: who may send what, and what it costs."""
+"""IBF/1 and istanbul/100 on real connections: permitted messages, and their cost."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_dropped_and_counted_and_a_flood_is_not_even_look
 
 
 def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> None:
-    """Hashing one of ten megabytes takes a tenth of a second of the loop, and it could be kept for a later height."""
+    """Hashing ten megabytes takes a tenth of a second on the loop, and the message could be stored for later."""
 
     async def story(parties: list[Party]) -> None:
         victim, other = parties

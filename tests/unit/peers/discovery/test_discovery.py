@@ -1,4 +1,4 @@
-"""Nodes that find each other in memory, in virtual time."""
+"""Discovery between in-memory nodes, in virtual time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def key(number: int) -> PrivateKey:
 
 
 class Ether:
-    """Where datagrams travel: by address, with nothing lost unless a test says so."""
+    """Delivers datagrams by address; nothing is lost unless a test says so."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -58,12 +58,12 @@ class Ether:
         self.nodes.append(node)
         return node
 
-    def stranger(self, number: int, ip: str = "127.0.0.1") -> Stranger:
-        return Stranger(self, number, ip)
+    def stranger(self, number: int, ip: str = "127.0.0.1") -> UnknownNode:
+        return UnknownNode(self, number, ip)
 
 
 class Node:
-    """Discovery at an address of the ether."""
+    """A node with discovery, at one address of the network."""
 
     def __init__(self, ether: Ether, number: int, bootnodes: Sequence[Enode], chain: bytes | None) -> None:
         self.key = key(number)
@@ -90,8 +90,8 @@ class Node:
         return {enode.node_id for enode in self.discovery.buckets}
 
 
-class Stranger:
-    """Speaks the packets by hand."""
+class UnknownNode:
+    """An unknown node whose packets the test sends."""
 
     def __init__(self, ether: Ether, number: int, ip: str) -> None:
         self.ether, self.key, self.place = ether, key(number), (ip, 50_000 + number)
@@ -103,7 +103,7 @@ class Stranger:
         self.heard.append((digest, decode(kind, body)))
 
     async def say(self, packet: Packet, node: Node) -> bytes:
-        """Send, and let everybody react; the hash of what was sent."""
+        """Send a packet and let all nodes react; return its hash."""
         data = wire.seal_packet(self.key.secret(), *encode(packet))
         self.ether.send(data, self.place, ("127.0.0.1", node.enode.udp_port))
         for _ in range(5):
@@ -202,7 +202,7 @@ def test_a_bootnode_that_was_away_for_long_is_found_again() -> None:
         receive = ether.places.pop(place)
         await asyncio.sleep(600)
         assert node.known() == set()
-        boot.discovery.forget(node.key.public_key)  # it has been started again, and has no bootnodes itself
+        boot.discovery.forget(node.key.public_key)  # the bootnode was restarted and has no bootnodes itself
         ether.places[place] = receive
         node.offered.clear()
         await asyncio.sleep(60)
@@ -267,7 +267,7 @@ def test_who_is_permitted_no_longer_is_dropped_and_proves_itself_in_vain() -> No
     play(story)
 
 
-# Rules about nodes have a say in discovery five times, each on its own (operations.md 10.2, networking.md 5.4).
+# Node permissions apply in five places of discovery, each tested alone (operations.md 10.2, networking.md 5.4).
 
 
 def test_discovery_bonding_is_not_accepted_from_a_forbidden_node() -> None:
@@ -424,7 +424,7 @@ def test_a_flood_of_pings_takes_no_question_of_this_node_away(monkeypatch: pytes
 
         async def flood() -> None:
             for number in range(100, 100 + 60 * 60):
-                nobody = Stranger(ether, number, "127.0.0.9")
+                nobody = UnknownNode(ether, number, "127.0.0.9")
                 del ether.places[nobody.place]
                 data = wire.seal_packet(nobody.key.secret(), *encode(nobody.ping()))
                 ether.send(data, nobody.place, ("127.0.0.1", node.enode.udp_port))

@@ -70,7 +70,7 @@ def test_a_late_response_is_sent_empty(tmp_path: Path) -> None:
         wire, _ = connect(one.eth, other.eth)
         await asyncio.sleep(3)
         wire.deliver(Code.GET_BLOCK_BODIES, enclosed(5, encode_hashes(hashes)))
-        # the event loop is blocked longer than the request timeout of other clients
+        # advance the clock as if the event loop were blocked longer than the timeout of other clients
         one.node.clock.advance(ANSWER_S + 1)
         await asyncio.sleep(1)
         assert answers(wire, Code.BLOCK_BODIES)[-1] == (5, 0)

@@ -339,7 +339,7 @@ def test_a_flood_of_invalid_transactions_is_throttled(tmp_path: Path) -> None:
 
 
 def test_transactions_of_senders_that_are_not_permitted_are_dropped_silently(tmp_path: Path) -> None:
-    """Account permissions differ between nodes, so the peer that relays such a transaction is not blamed."""
+    """Account permissions differ between nodes, so the peer that relays such a transaction is not penalised."""
 
     async def scenario(one: EthNode, other: EthNode) -> None:
         _, there = connect(one.eth, other.eth)

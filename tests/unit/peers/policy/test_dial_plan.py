@@ -12,7 +12,7 @@ OWN = b"\x01" * 64
 
 
 class Middle(Random):
-    """Jitter without surprises."""
+    """A random source without jitter."""
 
     def random(self) -> float:
         return 0.5

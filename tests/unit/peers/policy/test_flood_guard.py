@@ -13,7 +13,7 @@ def name(number: int) -> bytes:
 
 
 def pressed(now: float = NOW) -> FloodGuard:
-    """A guard after a flood from one address."""
+    """Return a guard after a flood from one address."""
     guard = FloodGuard()
     for number in range(ADDRESS_BURST):
         guard.refused(HERE, name(10_000 + number), now)

@@ -1,4 +1,4 @@
-"""Hostile members on a real session, and everything that a non-member receives."""
+"""Hostile members on a real session, and all data that a non-member receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLANTED = b"planted-47-planted-contract-code-and-arguments"
 
 
 class Liar(PrivProtocol):
-    """Says nothing by itself, and hears everything."""
+    """Sends nothing by itself and records all messages."""
 
     def __init__(self, member: Member) -> None:
         super().__init__(member.enclave, member.node_key.public_key, SystemClock(), SystemEntropy())
@@ -40,7 +40,7 @@ class Liar(PrivProtocol):
 
 
 class Deaf(PrivPeer):
-    """Keeps what it hears and does nothing about it."""
+    """Records messages without reacting."""
 
     def __init__(self, liar: Liar, peer: Peer) -> None:
         super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy)
@@ -105,7 +105,7 @@ def test_endless_announcements_disconnect(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
-    """A peer claims b's key, and cannot answer."""
+    """A peer claims b's key and cannot answer the challenge."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
@@ -123,7 +123,7 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
 
 
 def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -> None:
-    """Wrong keys and replays are answers with a reason; they cost the sender its time, not the session."""
+    """Wrong keys and replays get a refusal with a reason; the session continues."""
     victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
     stranger = EnclaveKeyring([b"\x55" * 32])
     [strange] = stranger.public_keys
@@ -143,7 +143,7 @@ def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -
 
 
 def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
-    """Every byte that c hears on its sessions with members, and everything that it stores."""
+    """Checks every byte that c receives on its sessions with members, and everything that it stores."""
     a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
     heard: list[bytes] = []
 
@@ -183,7 +183,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     for text in planted:
         assert text not in capture
         assert text not in stored
-    # the members' databases hold sealed records, and groups in the clear as members see them
+    # the members' databases hold sealed records, and groups in clear
     for member in (a, b):
         content = (member.path / "data.mdb").read_bytes()
         assert PLANTED not in content
@@ -192,7 +192,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
 
 
 class Confused(PrivPeer):
-    """Proves its key, and takes one question for another."""
+    """Proves its key, then answers the wrong request."""
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.LIST:
@@ -239,7 +239,7 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
 
 
 class Everybody(set[object]):
-    """As if all of them had been asked."""
+    """A set that contains everything, as if all had been requested."""
 
     def __contains__(self, item: object) -> bool:
         return True

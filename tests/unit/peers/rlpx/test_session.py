@@ -1,4 +1,4 @@
-"""Two sessions that talk to each other in memory."""
+"""Two sessions connected in memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pair(a: Identity | None = None, b: Identity | None = None) -> tuple[Session,
 
 
 def exchange(a: Session, b: Session, size: int = 1 << 20) -> tuple[list[Event], list[Event]]:
-    """Carry bytes both ways in pieces of a size until both are idle."""
+    """Transfer bytes both ways in pieces until both are idle."""
     events: tuple[list[Event], list[Event]] = [], []
     while True:
         from_a, from_b = a.take_output(), b.take_output()
@@ -201,7 +201,7 @@ def test_an_id_that_is_no_key_cannot_be_dialled() -> None:
 
 
 def stranger(b: Session) -> wire.Session:
-    """A remote node that has agreed on keys with `b` and then sends what the test gives it."""
+    """Return a remote node that has shaken hands with `b` and then sends what the test gives it."""
     handshake = wire.Handshake.initiate(A.secret(), B.public_key, SystemEntropy().token(wire.HANDSHAKE_ENTROPY))
     assert list(b.receive(handshake.auth, 64)) == []
     answer = b.take_output()

@@ -1,4 +1,4 @@
-"""Both services with authentication: logging in, and every method of the registry without permission."""
+"""Both services with authentication: login, and every method without permission."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_tokens_end_with_the_credentials_they_were_made_from(dev: Interface, aut
             path.write_text(
                 f'[Users.all]\npassword = "{HASH}"\npermissions = ["net:*"]\n[Users.none]\npassword = "{HASH}"\n'
             )
-            await token_of(service.port, "none")  # whoever logs in, the file is read
+            await token_of(service.port, "none")  # each login reads the file
             assert (await post(service.port, "/", {**call, "method": "net_version"}, changed))[0] == 401
             assert (await post(service.port, "/", call, gone))[0] == 401
             token = await token_of(service.port, "all")
@@ -273,7 +273,7 @@ def test_plain_http_to_the_socket_is_refused_as_ever(dev: Interface, auth: AuthS
     dev.run(serving(service, story))
 
 
-def test_with_an_issuer_elsewhere_nobody_logs_in_here(dev: Interface, tmp_path: Path) -> None:
+def test_with_an_external_issuer_there_is_no_login(dev: Interface, tmp_path: Path) -> None:
     key = tmp_path / "secret"
     key.write_text("s" * 40)
     service = http(dev, AuthSettings(public_key_file=key, algorithm=JwtAlgorithm.HS256))
@@ -295,7 +295,7 @@ def test_files_are_looked_at_before_anything_starts(tmp_path: Path, auth: AuthSe
         check(AuthSettings(auth.credentials_file, algorithm=JwtAlgorithm.ES256))
 
 
-def test_many_logins_at_a_time_are_told_to_come_back(dev: Interface, auth: AuthSettings) -> None:
+def test_too_many_logins_are_asked_to_retry(dev: Interface, auth: AuthSettings) -> None:
     service = http(dev, auth)
 
     async def story() -> None:

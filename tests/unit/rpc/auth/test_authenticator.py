@@ -1,4 +1,4 @@
-"""Sessions by header, and requests over a guarded connection in process."""
+"""Sessions by header, and requests over an authenticated connection in process."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Application:
         return Response(404)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class ClockedLoop(asyncio.SelectorEventLoop):
-    """A loop whose timers follow a clock that stands still."""
+    """A loop whose timers follow a manual clock."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class ClockedLoop(asyncio.SelectorEventLoop):
 
 
 class MethodAccess:
-    """A service that asks for tokens, and its only client."""
+    """A service that requires tokens, and its only client."""
 
     def __init__(self, exempt: tuple[str, ...] = ()) -> None:
         self.clock = ManualClock()
@@ -77,7 +77,7 @@ class MethodAccess:
         self.connection.connection_made(self.transport)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass, and the loop do what is due."""
+        """Advance the clock and run due timers."""
         self.clock.advance(seconds)
         self.loop.run_until_complete(asyncio.sleep(0))
 
@@ -111,11 +111,11 @@ def result(answer: tuple[int, Any]) -> Any:
 
 def test_a_token_opens_what_it_permits(service: MethodAccess) -> None:
     token = service.token("eth:blockNumber")
-    for _ in range(4):  # from the second on the head is known
+    for _ in range(4):  # from the second on, the head is known
         assert result(service.post(token)) == "0x20"
 
 
-def test_whoever_shows_no_good_token_gives_way_before_anybody_else(service: MethodAccess) -> None:
+def test_connections_without_a_valid_token_are_evicted_first(service: MethodAccess) -> None:
     newcomer = service.connection.idleness()
     assert service.post(service.token("eth:blockNumber"))[0] == 200
     user = service.connection.idleness()
@@ -176,7 +176,7 @@ def test_one_connection_serves_many_tokens_and_mixes_none(service: MethodAccess)
 
 @pytest.mark.parametrize("target", [b"/?", b"/?a=b", b"/?/login"])
 def test_a_request_with_a_query_needs_a_token_of_its_own(service: MethodAccess, target: bytes) -> None:
-    """A proxy sends the requests of many over one connection: nobody may ask with the token of whoever came before."""
+    """A proxy sends requests of many clients over one connection: no request may use the token of an earlier one."""
     good = service.token("eth:*")
     assert result(service.post(good)) == "0x20"
     assert service.post(None, target=target) == (401, NULL_REFUSAL)
@@ -244,7 +244,7 @@ def test_a_session_ends_to_the_second(service: MethodAccess) -> None:
 
 
 def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAccess) -> None:
-    """Each look at the clock takes so long that the token ends between two of them, wherever that is."""
+    """Each clock reading advances the time, so that the token ends between any two readings."""
     for spent_s in (0.001, 0.5, 1.0, 100.0, 150.0, 299.0):
         token = service.token("eth:*")
         service.clock.advance(299.9)
@@ -266,7 +266,7 @@ def test_a_token_that_ends_while_it_is_looked_at_opens_nothing(service: MethodAc
 
 
 def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(service: MethodAccess) -> None:
-    """The loop is kept busy: the timer of the session has not run, but somebody else has looked at the token."""
+    """The timer of the session has not run, because the loop is busy, but another check has ended the session."""
     token = service.token("eth:*")
     for _ in range(3):
         assert result(service.post(token)) == "0x20"
@@ -275,7 +275,7 @@ def test_what_was_learned_with_a_token_does_not_outlive_it_without_any_timer(ser
     assert service.post(token) == (401, REFUSAL)
 
 
-def test_a_forged_token_is_not_told_which_methods_there_are(service: MethodAccess) -> None:
+def test_a_forged_token_does_not_reveal_which_methods_exist(service: MethodAccess) -> None:
     for name in (b"eth_blockNumber", b"eth_nothing", b"admin_peers", b"x"):
         body = b'{"jsonrpc":"2.0","id":7,"method":"%b","params":[]}' % name
         assert service.post(b"Bearer x", body) == (401, REFUSAL)
@@ -292,7 +292,7 @@ def test_a_clock_that_was_set_is_noticed(service: MethodAccess) -> None:
     assert service.post(token) == (401, REFUSAL)
 
 
-def test_a_session_that_made_room_still_serves_and_still_ends(service: MethodAccess) -> None:
+def test_an_evicted_session_still_serves_and_still_ends(service: MethodAccess) -> None:
     token = service.token("eth:*")
     for _ in range(2):
         assert result(service.post(token)) == "0x20"

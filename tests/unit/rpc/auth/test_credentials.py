@@ -1,4 +1,4 @@
-"""The file of users, and passwords."""
+"""The credentials file, and passwords."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, doubts, read_users
 
-# Salted once and for all: the cases below are named after their texts, and every test process must name them alike.
+# A fixed salt: test ids contain this text and must be the same in every test process.
 HASH = bcrypt.hashpw(b"open sesame", b"$2a$04$abcdefghijklmnopqrstuu").decode()
 
 
@@ -86,7 +86,7 @@ def test_the_right_password_finds_its_user() -> None:
         ("Ali", "open sesame"),
     ],
 )
-def test_everything_else_finds_nobody(name: str, password: str) -> None:
+def test_other_input_matches_no_user(name: str, password: str) -> None:
     assert checked_user(KNOWN, name, password) is None
 
 

@@ -1,4 +1,4 @@
-"""`POST /login` without a socket; with one: test_auth_setup.py."""
+"""`POST /login` without a socket; test_auth_setup.py uses sockets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wanted(name: str, password: str = "wrong") -> bytes:
 
 
 def run(tmp_path: Path, *attempts: tuple[bytes, str]) -> Sequence[Any]:
-    """The answers to logins from some addresses, all at the same time."""
+    """Return the answers to simultaneous logins from some addresses."""
     users = tmp_path / "users.toml"
     users.write_text(f'[Users.ali]\npassword = "{HASH}"\npermissions = ["net:*"]')
 
@@ -67,12 +67,12 @@ def test_a_token_or_none(tmp_path: Path) -> None:
 
 def test_the_line_is_short(tmp_path: Path) -> None:
     answers = run(tmp_path, *((wanted(f"guess{number}"), HERE) for number in range(40)))
-    # one is at work, and 32 wait
+    # one is being checked, and 32 wait
     assert [answer.status for answer in answers].count(503) == 7
 
 
 def test_many_who_guess_do_not_keep_others_from_logging_in(tmp_path: Path) -> None:
-    """With a line that is full of attempts of one machine, another one and who has been here before come first."""
+    """In a queue full of attempts from one address, other addresses and known users come first."""
     flood = [(wanted(f"guess{number}"), HERE) for number in range(40)]
     answers = run(tmp_path, *flood, (wanted("ali", "secret"), THERE), *flood)
     assert answers[40].status == 200

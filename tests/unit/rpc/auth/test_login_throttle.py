@@ -1,4 +1,4 @@
-"""Who has to wait before he may try again, and who has not."""
+"""Waiting times after failed logins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
 def guessed(clock: ManualClock, times: int = FREE) -> LoginThrottle:
-    """Somebody who has guessed so often."""
+    """Return a throttle after some failed logins."""
     found = LoginThrottle(clock.monotonic)
     for _ in range(times):
         found.note(HERE, "ali")
@@ -49,7 +49,7 @@ def test_a_pause_concerns_one_name_on_one_machine() -> None:
         ("192.0.2.1", False),
     ],
 )
-def test_whoever_has_a_network_of_addresses_is_one_machine(address: str, is_same: bool) -> None:
+def test_a_network_of_addresses_counts_as_one_client(address: str, is_same: bool) -> None:
     seen = LoginThrottle(ManualClock().monotonic)
     for _ in range(FREE):
         seen.note("2001:db8:1:2::9", "ali")

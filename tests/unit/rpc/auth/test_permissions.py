@@ -1,4 +1,4 @@
-"""Permissions against a real method table."""
+"""Permissions with a real method table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_method_without_permission_is_unauthorized() -> None:
     assert refusal(permitted_table(TABLE, ())["eth_blockNumber"]) == -40100
 
 
-def test_an_exempt_method_is_open_to_everybody() -> None:
+def test_an_exempt_method_needs_no_token() -> None:
     assert permitted_table(TABLE, (), ["eth_blockNumber"])["eth_blockNumber"] is TABLE["eth_blockNumber"]
 
 

@@ -1,4 +1,4 @@
-"""Tokens of users who were changed, and of those who were not."""
+"""Tokens of changed and unchanged users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a session is good, and what becomes of it afterwards, whatever the order of events."""
+"""Validity of a session, for any order of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ophion.rpc.auth.session import Session, Stranger
+from ophion.rpc.auth.session import Session, UnauthenticatedSession
 from ophion.rpc.auth.tokens import Claims
 from ophion.rpc.transport.replies import Reply
 
@@ -26,7 +26,7 @@ def refuse(body: bytes) -> Reply:
 
 
 class User:
-    """A connection that counts how often it was told."""
+    """A connection that counts notifications."""
 
     told = 0
 
@@ -39,7 +39,7 @@ class User:
 
 
 class Time:
-    """A loop that keeps its timers, and the time that a token has left."""
+    """A loop that stores its timers, and the remaining time of a token."""
 
     def __init__(self) -> None:
         self.left_s = 10.0
@@ -110,7 +110,7 @@ def test_a_session_that_begins_too_late_never_begins() -> None:
     assert not time.timers
 
 
-def test_whoever_left_is_not_told() -> None:
+def test_a_connection_that_left_is_not_notified() -> None:
     time, user = Time(), User()
     one = session(time)
     one.join(user)
@@ -142,8 +142,8 @@ def test_the_end_comes_by_itself_on_a_real_loop() -> None:
     asyncio.run(asyncio.wait_for(story(), 10))
 
 
-def test_a_stranger_has_nothing_that_could_end() -> None:
-    user, one = User(), Stranger(refuse)
+def test_a_session_without_a_token_never_ends() -> None:
+    user, one = User(), UnauthenticatedSession(refuse)
     one.join(user)
     one.leave(user)
     one.heads.learn(b"head\r\n\r\n", 0)

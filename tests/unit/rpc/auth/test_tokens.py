@@ -1,4 +1,4 @@
-"""Tokens: good ones, and every bad one we could think of."""
+"""Tokens: valid ones and many kinds of invalid ones."""
 
 from __future__ import annotations
 

@@ -80,14 +80,14 @@ def test_a_batch_stops_where_its_answer_would_be_too_large() -> None:
     assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, -32005, -32005, -32005, -32005]
 
 
-def test_each_member_is_asked_by_whoever_sent_the_batch_whenever_its_turn_comes() -> None:
+def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         heard: dict[str, set[str | None]] = {"ali": set(), "eve": set()}
         bound = dispatch._table["eth_blockNumber"]
 
         def invoke(params: Any, caller: Any) -> int:
             heard[params[0]].add(SUBJECT.get())
-            time.sleep(0.0005)  # so that a batch needs several turns
+            time.sleep(0.0005)  # so that a batch needs several time slices
             return 1
 
         dispatch._table = {"eth_blockNumber": bound._replace(invoke=invoke)}

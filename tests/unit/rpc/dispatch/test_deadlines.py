@@ -1,4 +1,4 @@
-"""Waits that take too long, and those that are over."""
+"""Timeouts of waiting requests, and finished requests."""
 
 from __future__ import annotations
 

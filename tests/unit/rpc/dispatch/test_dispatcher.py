@@ -25,7 +25,7 @@ def test_a_request_is_answered_with_its_id_and_result() -> None:
     assert ask(request("eth_blockNumber", id=7)) == (200, {"jsonrpc": "2.0", "id": 7, "result": "0x20"})
 
 
-def test_members_of_an_answer_come_in_the_usual_order() -> None:
+def test_members_of_an_answer_have_the_standard_order() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         reply = dispatch.handle(b'{"id":1,"method":"eth_blockNumber"}')
         assert reply == b'{"jsonrpc":"2.0","id":1,"result":"0x20"}'
@@ -89,7 +89,7 @@ def test_null_stands_for_the_default_of_a_parameter() -> None:
     assert ask(request("eth_getBalance", "0x1", "earliest"))[1]["result"] is None
 
 
-def test_method_errors_can_have_status_400_as_the_original_had() -> None:
+def test_method_errors_can_have_status_400_as_in_pantheon() -> None:
     assert ask(request("eth_nonsense"), error_status=400) == (400, error(-32601, "Method not found"))
     assert ask(request("eth_blockNumber"), error_status=400)[0] == 200
     assert ask([request("eth_nonsense")], error_status=400)[0] == 200
@@ -131,17 +131,17 @@ def test_a_panic_after_a_wait_is_answered() -> None:
 def test_what_an_outline_takes_for_json_and_the_parser_does_not_is_a_parse_error(members: bytes, filler: int) -> None:
     body = b'{"id":1,%b,"filler":"%b"}' % (members, b"x" * filler)
     assert ask(body) == (400, error(-32700, "Parse error", None))
-    if b"1e999" in members:  # halves of characters are seen in the outline of the batch
+    if b"1e999" in members:  # the outline of the batch already detects lone surrogates
         assert ask(b"[" + body + b"," + body + b"]") == (200, [error(-32700, "Parse error", None)] * 2)
 
 
 class Large:
-    """What a request was decoded to."""
+    """A decoded request."""
 
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(waits: bool) -> None:
-    """An error knows the frames it came through, and they know what they worked with."""
+    """An error refers to its frames, and these refer to request data."""
     kept: list[weakref.ref[Large]] = []
 
     def fail(large: Large) -> None:

@@ -1,7 +1,6 @@
-"""Plain questions about the newest block, which are answered where they are read.
+"""Fast path: plain requests about the newest block, which Rust answers.
 
-Every one is asked in both ways: with a number for an id, which is the usual form, and with a word, which takes it
-through parser, table and handler.
+Each request is sent twice: with a number as id, for the fast path, and with a text as id, for the slow path.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tests.unit.rpc.interface import GROUPS, Interface, open_interface
 
 RICH = "0x" + DEV_KEYS[0].address.hex()
 NOBODY = "0x" + "77" * 20
-ECHO = bytes.fromhex("365f5f37365ff3")  # gives back what it was called with
+ECHO = bytes.fromhex("365f5f37365ff3")  # returns its input
 REVERTING = bytes.fromhex("5f5ffd")
 ENDLESS = bytes.fromhex("5b5f56")
 
@@ -47,7 +46,9 @@ def deployed(dev: Interface, code: bytes, nonce: int) -> str:
 
 
 def asked(dev: Interface, method: str, *params: Any, dispatcher: Dispatcher | None = None) -> Any:
-    """The answer, which must be the same in both ways; twice, since a method is known from its second call on."""
+    """Return the answer, which must be the same on both paths. Sent twice, because a method is known from its second
+    call on.
+    """
     answers = []
     for id in (1, "1", 1, 1):
         text = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()

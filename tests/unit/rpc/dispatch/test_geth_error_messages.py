@@ -1,4 +1,4 @@
-"""The words that libraries look for; codes stay."""
+"""Error texts that libraries match; codes stay the same."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_refusal_of_the_pool_has_other_words_and_the_same_code(reason: str, wo
 
 
 @pytest.mark.parametrize("reason", ["malformed", "syncing", "not-authorized", "something-new"])
-def test_what_nobody_looks_for_keeps_its_text(reason: str) -> None:
+def test_other_errors_keep_their_text(reason: str) -> None:
     error = PoolRejected(reason, "in our own words")
     known = errors.as_rpc_error(error)
     assert known is not None
@@ -67,7 +67,7 @@ def test_an_unknown_method_is_named() -> None:
     )
 
 
-def test_a_node_speaks_as_it_was_told_to(dev: Interface) -> None:
+def test_the_error_wording_is_the_configured_one(dev: Interface) -> None:
     limits = DispatchLimits(wording=ErrorWording.MODERN)
     speaker = Dispatcher(method_table(dev.context, ("eth",), HTTP), dev.loop, limits)
     raw = legacy_transaction(B, 0, value=10**24).hex()

@@ -1,4 +1,4 @@
-"""A few at a time, the others in the order of their arrival."""
+"""Few large requests run at a time, in order of arrival."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_a_few_are_at_work_and_the_next_begins_when_one_has_ended() -> None:
     assert (begun, len(heavy)) == (["a", "b", "c", "d"], 0)
 
 
-def test_whoever_does_not_want_to_wait_any_more_is_passed_over() -> None:
+def test_a_cancelled_request_is_skipped() -> None:
     heavy, begun = LargeRequests(most=1), list[str]()
     jobs = [lambda name=name: begun.append(name) for name in "abc"]  # type: ignore[misc]
     for job in jobs:

@@ -1,6 +1,6 @@
-"""Transactions that are sent: told by the pool in one step, in the words of the handler's way.
+"""Replies to raw transactions: the fast path gives the same answers as the handler.
 
-With a number for an id a request takes the short way, with a word the one through parser, table and handler.
+With a number as id, a request takes the fast path; with a text, the slow path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def text(raw: bytes, id: int | str = 1) -> bytes:
 
 
 async def turns() -> None:
-    """As many of the loop as it takes, and more."""
+    """Run enough loop iterations."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -65,7 +65,7 @@ def test_both_ways_say_the_same(dev: Interface) -> None:
     assert len(dev.node.pool) == 2
 
 
-def test_those_of_one_step_are_told_in_their_order(dev: Interface) -> None:
+def test_replies_of_one_step_are_delivered_in_order(dev: Interface) -> None:
     async def story() -> list[Any]:
         told: list[Any] = []
         for number, raw in enumerate(RAWS):
@@ -78,7 +78,7 @@ def test_those_of_one_step_are_told_in_their_order(dev: Interface) -> None:
     assert all(len(answer["result"]) == 66 for answer in answers)
 
 
-def test_whoever_has_gone_or_waits_too_long_has_sent_it_all_the_same(dev: Interface) -> None:
+def test_a_transaction_of_a_disconnected_or_late_client_is_still_sent(dev: Interface) -> None:
     async def story() -> list[Any]:
         limits = DispatchLimits(timeout_s=0)
         short = Dispatcher(method_table(dev.context, GROUPS, HTTP), dev.loop, limits)
@@ -95,7 +95,7 @@ def test_whoever_has_gone_or_waits_too_long_has_sent_it_all_the_same(dev: Interf
     assert len(dev.node.pool) == 2
 
 
-def test_one_that_cannot_be_told_keeps_nobody_from_being_told(dev: Interface, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_delivery_does_not_stop_other_deliveries(dev: Interface, caplog: pytest.LogCaptureFixture) -> None:
     def breaks(reply: object) -> None:
         raise OSError("gone")
 

@@ -1,4 +1,4 @@
-"""Ids of every kind, and how they come back."""
+"""Ids of every kind in requests and answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.rpc.wire import Context
 @pytest.mark.parametrize(
     "written", ["1", "-5", "0", '"a"', '"\\u00e9\\n"', "null", "1.5", "1e3", "123456789012345678901234567890", "1.0"]
 )
-def test_ids_of_every_type_come_back_as_they_were_written(written: str) -> None:
+def test_ids_of_every_type_are_returned_as_written(written: str) -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         body = b'{"id":%b,"method":"eth_blockNumber","params":[]}' % written.encode()
         for sent, pattern in ((body, b'"id":%b,'), (b"[%b]" % body, b'"id":%b,')):
@@ -33,8 +33,8 @@ def test_ids_of_every_type_come_back_as_they_were_written(written: str) -> None:
 
 @pytest.mark.parametrize("filler", [b"", b" " * 5000, b" " * 100_000], ids=["short", "long", "very long"])
 @pytest.mark.parametrize("written", [b"1E400", b"-1e+400", b"1E999999999999", b"9" * 400, b"-" + b"9" * 3000])
-def test_numbers_beyond_those_of_this_machine_come_back_too(written: bytes, filler: bytes) -> None:
-    """They are JSON, and an id is a name: nobody needs its value (json-rpc.md 1.2)."""
+def test_numbers_beyond_64_bits_are_returned_too(written: bytes, filler: bytes) -> None:
+    """They are valid JSON, and the value of an id does not matter (json-rpc.md 1.2)."""
     answer = b'{"jsonrpc":"2.0","id":%b,"result":"0x20"}' % written
     unknown = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32601,' % written
 
@@ -78,7 +78,7 @@ def test_an_id_that_is_no_id_is_an_invalid_request(id: Any) -> None:
 
 @pytest.mark.parametrize("written", [b"1.5", b"1e3", b"123456789012345678901234567890"])
 @pytest.mark.parametrize("levels", [10, 1000, 1022])
-def test_an_unusual_id_needs_no_second_look_at_the_rest(written: bytes, levels: int) -> None:
+def test_a_rare_id_needs_no_second_parse_of_the_message(written: bytes, levels: int) -> None:
     deep = b"[" * levels + b"]" * levels
     one = b'{"id":%b,"method":"eth_blockNumber","params":%b}' % (written, deep)
 

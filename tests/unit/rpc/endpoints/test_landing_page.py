@@ -1,4 +1,4 @@
-"""The page for those who come with a browser."""
+"""The landing page for browsers."""
 
 from __future__ import annotations
 

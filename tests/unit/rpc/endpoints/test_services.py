@@ -1,4 +1,4 @@
-"""Services on real sockets of the loopback interface, and how they end."""
+"""Services on real loopback sockets, and their shutdown."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_is_one_clear_error(dev: Interface) -> None:
     dev.run(serving(first, story))
 
 
-def test_the_idlest_connection_gives_way_to_one_beyond_the_limit(dev: Interface) -> None:
+def test_the_idlest_connection_is_evicted_at_the_limit(dev: Interface) -> None:
     service = http(dev, limits=HttpLimits(max_connections=1))
 
     async def story() -> None:

@@ -55,7 +55,7 @@ def test_peers_are_kept_and_dropped(dev: Interface) -> None:
     assert dev.ask("admin_removePeer", url) is False
 
 
-def test_a_peer_is_shown_in_the_shape_of_the_original(dev: Interface) -> None:
+def test_a_peer_is_shown_in_the_format_of_pantheon(dev: Interface) -> None:
     eth = Capability("eth", 68, 17)
     assert dev.context.peers is not None
     hello = Hello.of("other/v1/linux", [Capability("snap", 1, 8), eth], 30303, DEV_KEYS[1].public_key)
@@ -87,7 +87,7 @@ def test_a_peer_is_shown_in_the_shape_of_the_original(dev: Interface) -> None:
         ("", -32700),
     ],
 )
-def test_a_malformed_peer_is_told_what_is_wrong(dev: Interface, url: str, code: int) -> None:
+def test_a_malformed_enode_gives_a_clear_error(dev: Interface, url: str, code: int) -> None:
     assert dev.error("admin_addPeer", url)[0] == code
     assert dev.error("admin_removePeer", url)[0] == code
 

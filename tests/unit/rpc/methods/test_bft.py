@@ -36,7 +36,7 @@ def node(tmp_path: Path, prefix: str) -> Iterator[Interface]:
 
 
 def make_blocks(node: Interface, count: int) -> None:
-    """Blocks of the lone validator, on a clock that moves from one to the next."""
+    """Make blocks of the only validator, advancing the clock."""
 
     async def story() -> None:
         core, mining = node.node, node.node.mining
@@ -116,12 +116,12 @@ def test_the_status_says_what_consensus_waits_for(node: Interface, prefix: str) 
     assert node.ask(f"{prefix}_getStatus")["explanation"]
 
 
-def test_only_qbft_tells_its_request_timeout(tmp_path: Path) -> None:
+def test_only_qbft_returns_its_request_timeout(tmp_path: Path) -> None:
     with open_interface(tmp_path, genesis("qbft", ME), NodeConfig()) as node:
         assert node.ask("qbft_getRequestTimeoutSeconds") == 4
 
 
-def test_q_06_in_contract_mode_nobody_votes(tmp_path: Path) -> None:
+def test_q_06_in_contract_mode_there_are_no_votes(tmp_path: Path) -> None:
     contract = "0x" + "cc" * 20
     with open_interface(tmp_path, genesis("qbft", validatorcontractaddress=contract), NodeConfig()) as node:
         for name, params in (

@@ -1,4 +1,4 @@
-"""Traces in the original's form, and what named tracers have in common."""
+"""Traces in Pantheon's format, and common properties of named tracers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def word(number: int) -> str:
 
 
 def trace(interface: Interface, codes: dict[str, str], options: dict[str, Any] | None = None, **call: Any) -> Any:
-    """Trace a call to FIRST with these codes in place."""
+    """Trace a call to FIRST with these codes."""
     overrides = {address: {"code": "0x" + code} for address, code in codes.items()}
     asked = {"from": SENDER, "to": FIRST, "gas": "0xf4240", **call}
     return interface.ask("debug_traceCall", asked, "latest", {**(options or {}), "stateOverrides": overrides})
@@ -85,7 +85,7 @@ def test_what_a_callee_gets_is_not_a_cost_of_the_call(dev: Interface) -> None:
     assert [row["op"] for row in inner] == ["JUMPDEST", "STOP"]
 
 
-def test_a_call_to_nobody_shows_one_row_and_a_precompile_none(dev: Interface) -> None:
+def test_a_call_to_an_empty_account_shows_one_row_and_a_precompile_none(dev: Interface) -> None:
     nobody = trace(dev, {FIRST: CALLS_SECOND + STOPS})
     assert ops(nobody)[-3:] == ["CALL", "STOP", "STOP"]
     identity = "6000600060006000600060045af1" + STOPS
@@ -214,7 +214,7 @@ def test_options_and_blocks_that_make_no_sense(dev: Interface) -> None:
     assert dev.ask("debug_traceTransaction", NOWHERE) is None
     assert dev.ask("debug_traceBlockByNumber", "0x0") is None
     genesis = dev.ask("eth_getBlockByNumber", "0x0")["hash"]
-    # Today's clients, whose tracers these are, call it an error.
+    # current clients, which introduced these tracers, return an error
     refused = (-32000, "Genesis block is not traceable")
     assert dev.error("debug_traceBlockByNumber", "0x0", {"tracer": "callTracer"}) == refused
     assert dev.error("debug_traceBlockByHash", genesis, {"tracer": "callTracer"}) == refused
@@ -232,7 +232,7 @@ def test_a_call_that_breaks_a_rule_is_refused_like_any_call(dev: Interface) -> N
 
 
 def test_a_traced_call_need_not_be_affordable(dev: Interface) -> None:
-    """The original client allows it here, and nowhere else; with `strict` a call is checked like any other."""
+    """Pantheon allows it only here; with `strict` a call is checked like any other."""
     costly = {"from": "0x" + "99" * 20, "to": FIRST, "value": "0x5", "gasPrice": "0x7"}
     assert dev.ask("debug_traceCall", costly, "latest", {"tracer": "callTracer"})["value"] == "0x5"
     assert dev.error("debug_traceCall", {**costly, "strict": True})[0] == -32004
@@ -249,7 +249,7 @@ def test_a_call_on_a_block_that_is_not_there_is_an_error(dev: Interface) -> None
     assert dev.error("debug_traceCall", {"to": FIRST}, NOWHERE) == (-32000, "Block not found")
 
 
-# --- tracers of tracers --------------------------------------------------------------------------
+# --- combined tracers ----------------------------------------------------------------------------
 
 
 def test_the_mux_tracer_shows_several_traces_under_their_names(dev: Interface) -> None:

@@ -1,8 +1,7 @@
-"""The named tracers in detail, on a chain of 2019's kind and on one of today's.
+"""The named tracers in detail, on an Istanbul-era chain and on a Cancun chain.
 
-Figures were compared with those of geth 1.13.15 on the same genesis. Where the tracers of today's clients show more
-than it does (calls refused at the door, collisions) or less (accounts that held nothing, selectors of init code), it
-is theirs that count.
+Figures were compared with geth 1.13.15 on the same genesis. Where current clients differ from it, the current clients
+count: they show rejected calls and collisions, and omit empty accounts and selectors of init code.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ CANCUN = {f"{name}Block": 0 for name in [*_BLOCKS, "berlin", "london"]} | {
 
 
 def genesis(config: dict[str, Any]) -> Genesis:
-    """A network with the contracts in place."""
+    """Return a network with the contracts."""
     return parse_genesis(genesis_text(config))
 
 
@@ -68,13 +67,13 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Interface]:
 
 
 def call(to: str, value: int = 0, gas: str = "5a", op: str = "f1", length: int = 0) -> str:
-    """Code that calls a contract with as many bytes of memory."""
+    """Return code that calls a contract with `length` bytes of memory."""
     given = f"60{value:02x}" if op in ("f1", "f2") else ""
     return "60006000" + f"60{length:02x}6000{given}73{to[2:]}{gas}{op}"
 
 
 def create(init: str, value: int = 0, salt: int | None = None) -> str:
-    """Code that runs this init code, 32 bytes of it at most."""
+    """Return code that runs this init code of at most 32 bytes."""
     size = len(init) // 2
     salted = "" if salt is None else f"60{salt:02x}"
     word = f"7f{init.ljust(64, '0')}600052"
@@ -82,7 +81,7 @@ def create(init: str, value: int = 0, salt: int | None = None) -> str:
 
 
 def trace(node: Interface, code: str, tracer: str, value: int = 0, data: str = "0x", **config: Any) -> Any:
-    """What a tracer says about a call to a contract of this code."""
+    """Return the tracer's result for a call to a contract with this code."""
     asked = {"from": SENDER, "to": ROOT, "gas": "0xf4240", "value": hex(value), "data": data}
     overrides = {ROOT: {"code": "0x" + code}}
     options = {"tracer": tracer, "tracerConfig": config, "stateOverrides": overrides}
@@ -97,7 +96,7 @@ def test_frames_show_what_they_got_and_used(node: Interface) -> None:
     stores, nobody = tree["calls"]
     assert "output" not in tree
     assert (stores["type"], stores["value"], stores["input"]) == ("CALL", "0x3", "0x")
-    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call that carries value gets the stipend on top
+    assert int(stores["gas"], 16) == 0xFFFF + 2300  # a call with value gets the stipend on top
     assert int(stores["gasUsed"], 16) > 20_000
     assert (nobody["gas"], nobody["gasUsed"]) == ("0xffff", "0x0")
 
@@ -115,7 +114,7 @@ def test_a_delegate_call_shows_the_value_of_its_caller_and_a_static_call_none(no
     assert static["error"] == "write protection"
 
 
-def test_calls_that_are_refused_at_the_door_are_listed_and_cost_nothing(node: Interface) -> None:
+def test_rejected_calls_are_listed_and_cost_nothing(node: Interface) -> None:
     code = call(STORES, 9, "61ffff") + create("00", 9) + create("00", 9, salt=1) + STOP
     frames = trace(node, code, "callTracer")["calls"]
     assert [frame["type"] for frame in frames] == ["CALL", "CREATE", "CREATE2"]
@@ -140,7 +139,7 @@ def test_a_revert_shows_its_data_and_what_they_say(node: Interface) -> None:
         ("60011f", "invalid opcode: opcode 0x1f not defined"),
         ("600101", "stack underflow (1 <=> 2)"),
         ("600056", "invalid jump destination"),
-        # Init code that ran to its end, but its contract of 24,000 bytes cannot be paid for.
+        # the init code completes, but its contract of 24,000 bytes cannot be paid for
         ("615dc06000f3", "contract creation code storage out of gas"),
     ],
 )
@@ -171,7 +170,7 @@ _SHORT_THREE = "80" + "00" * 47  # x = 0: a point of order three
 
 
 def _proof(commitment: str = _INFINITY, proof: str = _INFINITY, point: str = "00" * 32, value: str = "00" * 32) -> str:
-    """That a blob has a value at a point, with the right hash."""
+    """Return a proof input that a blob has a value at a point, with the right hash."""
     return "01" + hashlib.sha256(bytes.fromhex(commitment)).hexdigest()[2:] + point + value + commitment + proof
 
 
@@ -202,7 +201,7 @@ PRECOMPILE_FAILURES = [
         )
     ),
 ]
-"""Contract, input, and what geth 1.13.15 says about it."""
+"""Contract, input, and the error text of geth 1.13.15."""
 
 PRAGUE = CANCUN | {
     "pragueTime": 0,
@@ -231,7 +230,7 @@ PRAGUE_FAILURES = [
     (17, _LARGE + _PADDED, _ENCODING),
     (17, _NOTHING + _PADDED, _TOP_BYTES),
 ]
-"""Contract, input, and what the words of today's geth are."""
+"""Contract, input, and the error text of current geth."""
 
 
 @pytest.mark.parametrize(
@@ -307,7 +306,7 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
         assert DIES not in changes["post"]
         assert changes["post"][HEIR] == {"balance": "0x1"}
         assert HEIR not in changes["pre"]
-    # Since EIP-6780 only a contract of the same transaction goes; any other gives away its ether.
+    # since EIP-6780, only a contract created in the same transaction is deleted; others transfer their ether
     with open_interface(tmp_path / "cancun", genesis(CANCUN)) as node:
         changes = trace(node, code, "prestateTracer", value=1, diffMode=True)
         assert set(changes["post"]) == {SENDER, HEIR}
@@ -316,7 +315,7 @@ def test_a_contract_that_is_gone_is_in_the_state_before_alone(tmp_path: Path) ->
 
 
 def test_accounts_that_never_existed_have_not_changed(node: Interface) -> None:
-    """Those that a creation in vain, a look at a balance or a call named, and nobody made."""
+    """Accounts that a failed creation, a balance lookup or a call named, but that were never created."""
     looks = f"73{NOBODY[2:]}3150" + call("0x" + "00" * 19 + "02")
     changes = trace(node, looks + create("60006000fd") + create("00", 9) + STOP, "prestateTracer", diffMode=True)
     assert set(changes["post"]) == {SENDER, ROOT}

@@ -1,4 +1,4 @@
-"""eea_* and priv_*: sending, receipts, nonces and groups, with every refusal of privacy.md 3 and 11."""
+"""eea_* and priv_*: sending, receipts, nonces and groups, with every error of privacy.md 3 and 11."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_contract_is_created_and_used(private: PrivateInterface) -> None:
 
 
 def test_a_private_receipt_has_the_fields_of_both_eras(private: PrivateInterface) -> None:
-    """Every row of privacy.md 9, for a creation, a call and a failure, addressed in both ways."""
+    """Every row of privacy.md 9, for a creation, a call and a failure, with both kinds of recipients."""
     usual = {
         "contractAddress",
         "from",
@@ -179,7 +179,7 @@ def test_a_private_transaction_of_16_mib_is_refused(private: PrivateInterface) -
     assert private.node.chain.store.rows("payloads", b"", b"", 1) == []
 
 
-def test_a_signature_that_gives_nobody(private: PrivateInterface) -> None:
+def test_a_signature_without_signer(private: PrivateInterface) -> None:
     raw = bytearray.fromhex(private.signed()[2:])
     found = decode_private_transaction(bytes(raw))
     at = bytes(raw).index(found.signature[1].to_bytes(32, "big"))

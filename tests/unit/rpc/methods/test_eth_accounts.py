@@ -1,4 +1,4 @@
-"""Accounts that the node signs for, and what it says where it has none."""
+"""Accounts that the node signs for, and errors without such accounts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_sent_is_refused(signer: Interface, transaction: Any, cod
 @pytest.mark.parametrize(
     "members", [{}, {"gasPrice": "0x3b9aca00"}, {"type": "0x1"}, {"type": "0x0"}, {"maxFeePerGas": "0x3b9aca00"}]
 )
-def test_a_signed_transaction_can_be_sent_by_anybody(signer: Interface, members: dict[str, str]) -> None:
+def test_a_signed_transaction_can_be_sent_by_any_client(signer: Interface, members: dict[str, str]) -> None:
     signed = signer.ask("eth_signTransaction", {"from": FIRST, "to": TO, "value": "0x5", **members})
     assert Account.recover_transaction(signed["raw"]).lower() == FIRST
     hash = signer.ask("eth_sendRawTransaction", signed["raw"])
@@ -92,7 +92,7 @@ def test_a_signed_transaction_can_be_sent_by_anybody(signer: Interface, members:
     assert signed["tx"].get("yParity") == sent.get("yParity")
 
 
-def test_the_highest_tip_there_is_leaves_no_room_for_the_base_fee(dev: Interface) -> None:
+def test_the_highest_tip_with_the_base_fee_exceeds_128_bits(dev: Interface) -> None:
     sender = "0x" + DEV_KEYS[1].address.hex()
     call = {"from": sender, "to": TO, "maxPriorityFeePerGas": hex(2**128 - 1)}
     assert dev.error("eth_fillTransaction", call)[0] == -32004
@@ -138,11 +138,11 @@ def test_typed_data_is_signed_as_object_or_text(signer: Interface, name: str) ->
 
 
 def test_a_sender_waits_for_its_turn_only(signer: Interface) -> None:
-    """An account whose turn is taken does not hold up another."""
+    """The lock of one account does not block another."""
 
     async def story() -> None:
         assert signer.context.accounts is not None
-        async with signer.context.accounts.turns[DEV_ACCOUNTS[0].address]:
+        async with signer.context.accounts.locks[DEV_ACCOUNTS[0].address]:
             body = b'{"id":1,"method":"eth_sendTransaction","params":[{"from":"%b","to":"%b"}]}'
             first = signer.dispatcher.handle(body % (FIRST.encode(), TO.encode()))
             other = signer.dispatcher.handle(body % (ADDRESSES[1].encode(), TO.encode()))

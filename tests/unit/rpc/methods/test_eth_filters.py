@@ -22,7 +22,7 @@ CHANGES = b'{"id":1,"method":"eth_getFilterChanges","params":["%b"]}'
 
 
 class Listener:
-    """A connection that keeps what it is told."""
+    """A connection that records notifications."""
 
     client = "127.0.0.1"
 
@@ -38,7 +38,7 @@ class Listener:
 
 @pytest.fixture
 def contract(dev: Interface) -> str:
-    """A contract that logs whenever it is called; deployed in block 1."""
+    """Deploy a contract in block 1 that logs at each call."""
     create = legacy_transaction(DEV_KEYS[1], 0, to=None, gas=300_000, data=deploying(LOGGING))
     _, (created,) = dev.run(dev.node.mine(create))
     address: str = dev.ask("eth_getTransactionReceipt", "0x" + created.hex())["contractAddress"]
@@ -218,7 +218,7 @@ def test_a_subscription_ends_with_its_own_connection_only(dev: Interface) -> Non
 
 def test_logs_that_could_not_be_searched_for_are_there_the_next_time(dev: Interface, contract: str) -> None:
     found = dev.ask("eth_newFilter", {})
-    for nonce in range(1, 21):  # a few would be searched at once
+    for nonce in range(1, 21):  # few blocks would be searched on the loop
         dev.run(dev.node.mine(log(dev, contract, nonce)))
     lanes = InlineLanes()
     lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Sending transactions, running calls, estimating gas."""
+"""Sending transactions, executing calls, estimating gas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REVERT_DATA = "0x08c379a0" + f"{32:064x}" + f"{3:064x}" + "6e6f21".ljust(64, "0"
 
 
 def at(code: bytes) -> dict[str, Any]:
-    """State overrides that put code where the tests call it."""
+    """Return state overrides that put code at the address that tests call."""
     return {CONTRACT: {"code": "0x" + code.hex()}}
 
 
@@ -51,7 +51,7 @@ def test_each_refusal_has_its_code(dev: Interface) -> None:
     assert send(dev, legacy_transaction(key, 0))["error"] == {"code": -32001, "message": "Nonce too low"}
 
 
-def test_known_and_underpriced_transactions_are_told_apart(dev: Interface) -> None:
+def test_known_and_underpriced_transactions_have_different_errors(dev: Interface) -> None:
     key = DEV_KEYS[1]
     raw = legacy_transaction(key, 5, gas_price=10**9)
     assert "result" in send(dev, raw)
@@ -109,7 +109,7 @@ def test_a_call_with_blobs_need_not_price_them(dev: Interface) -> None:
 
 
 def test_an_estimate_ends_where_a_transaction_ends(dev: Interface) -> None:
-    """EIP-7825, and the gas that was asked for; too little for any transaction bounds nothing."""
+    """EIP-7825, and the given gas; gas below the minimum of any transaction is no bound."""
     code, message = dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(LOOP))
     assert code == -32000
     assert "16777216 gas do not suffice, which is the maximum of a transaction (EIP-7825)" in message
@@ -166,7 +166,7 @@ def test_a_price_below_the_base_fee_and_an_impossible_nonce_have_their_own_error
 
 
 def test_a_precompiled_contract_can_be_elsewhere_for_a_call(dev: Interface) -> None:
-    """json-rpc.md 7.1: the same in every method that takes state overrides."""
+    """json-rpc.md 7.1: the same in every method with state overrides."""
     identity, elsewhere = "0x" + "00" * 19 + "04", CONTRACT
     moved = {identity: {"movePrecompileToAddress": elsewhere}}
     there, here = {"to": elsewhere, "data": "0x1234"}, {"to": identity, "data": "0x1234"}
@@ -223,12 +223,12 @@ def at_once(dev: Interface, body: bytes) -> bool:
     return dev.run(handle())
 
 
-def test_a_usual_call_is_answered_at_once(dev: Interface) -> None:
+def test_a_plain_call_is_answered_at_once(dev: Interface) -> None:
     body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b","data":"0x"},"latest"]}' % (b"99" * 20)
     assert at_once(dev, body)
 
 
-def test_a_light_call_out_of_the_usual_is_answered_at_once_the_second_time(dev: Interface) -> None:
+def test_a_light_call_with_further_members_is_answered_at_once_the_second_time(dev: Interface) -> None:
     body = b'{"id":1,"method":"eth_call","params":[{"to":"0x%b","value":"0x0"},"latest"]}' % (b"99" * 20)
     dev.message(body)
     assert at_once(dev, body)

@@ -1,4 +1,4 @@
-"""Rules in force and to come."""
+"""Current and scheduled forks."""
 
 from __future__ import annotations
 

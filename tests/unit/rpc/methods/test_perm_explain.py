@@ -193,7 +193,7 @@ def test_a_sender_that_is_not_permitted(ruled: Interface) -> None:
 # --- perm_dryRun ----------------------------------------------------------------------------------
 
 
-def test_a_dry_run_tells_who_would_be_shut_out_and_changes_nothing(listed: Interface, path: Path) -> None:
+def test_a_dry_run_lists_removed_peers_and_changes_nothing(listed: Interface, path: Path) -> None:
     sent(listed, legacy_transaction(LISTED, 0))
     sent(listed, legacy_transaction(LISTED, 1))
     before = path.read_bytes()
@@ -217,7 +217,7 @@ def test_a_call_to_a_rules_contract_gets_a_dry_run(ruled: Interface) -> None:
 
 
 def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> None:
-    """Of an account the last call counts."""
+    """For an account, the last call counts."""
     sent(ruled, legacy_transaction(LISTED, 0))
     remove, add = (
         {"to": hexed(ACCOUNT_RULES), "data": hexed(calldata(f"{verb}Account(address)", LISTED.address))}
@@ -237,7 +237,7 @@ def test_calls_to_rules_contracts_get_a_dry_run_together(ruled: Interface) -> No
     assert ruled.error("perm_dryRun", [remove, {"addNodes": []}])[0] == -32602
 
 
-def test_a_dry_run_tells_why_a_change_would_be_refused(listed: Interface) -> None:
+def test_a_dry_run_returns_why_a_change_would_be_refused(listed: Interface) -> None:
     answer = listed.ask("perm_dryRun", {"addNodes": [N1.url]})
     assert answer["problem"] == "Cannot add an existing node to whitelist"
 

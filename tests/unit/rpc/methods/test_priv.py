@@ -27,17 +27,17 @@ SHOWN = "0x" + CONTRACT.hex()
 
 
 def deploying(runtime: str, first: str = "") -> bytes:
-    """Init code that runs `first` and then returns this code."""
+    """Return init code that runs `first` and then returns this code."""
     size, start = len(runtime) // 2, len(first) // 2 + 12
     return bytes.fromhex(f"{first}60{size:02x}60{start:02x}60003960{size:02x}6000f3{runtime}")
 
 
 LOGGER = deploying("602a600052" + "600035" + "60206000a1" + "00")
-"""Logs 42 with the first word of the input as its topic."""
+"""Logs 42 with the first word of the input as topic."""
 HOLDER = deploying("600035" + "80601257" + "60005460005260206000f3" + "5b60005500", first="6007600055")
-"""Holds 7; stores the first word of the input where it is not 0, and gives what it holds otherwise."""
+"""Stores 7 initially; stores the first word of the input if it is not 0, else returns the stored word."""
 FORWARDER = deploying("602035600052" + "60206000602060006000600035" + "5af150" + "60206000f3")
-"""Calls the address in the first word with the second word, and gives what that gives."""
+"""Calls the address in the first word with the second word, and returns the result."""
 
 
 @pytest.fixture

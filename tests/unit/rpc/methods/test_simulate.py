@@ -1,4 +1,4 @@
-"""Blocks of calls that are run and not kept."""
+"""Simulated blocks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_numbers_left_out_are_filled_with_empty_blocks(dev: Interface) -> None:
 
 
 def test_a_simulated_block_is_found_by_its_hash(dev: Interface) -> None:
-    previous = "0x" + "600143034060005260206000f3"  # BLOCKHASH(NUMBER - 1)
+    previous = "0x" + "600143034060005260206000f3"  # returns BLOCKHASH(NUMBER - 1)
     ask = {"to": POOR}
     first, second = simulate(dev, {"stateOverrides": {POOR: {"code": previous}}, "calls": [ask]}, {"calls": [ask]})
     assert first["calls"][0]["returnData"] == first["parentHash"]
@@ -96,7 +96,7 @@ def test_rules_are_enforced_when_asked_for(dev: Interface) -> None:
 
 
 def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
-    """It is too high for every account but one that has come there, which cannot send any more."""
+    """It is too high for every account except one that has this nonce, which cannot send any more."""
     last = {"from": RICH, "to": POOR, "nonce": hex(2**64 - 1), "maxFeePerGas": hex(10**10)}
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     for state in (FUNDED, there):
@@ -110,7 +110,7 @@ def test_the_last_nonce_matters_only_where_nonces_do(dev: Interface) -> None:
 
 
 def test_an_account_with_the_last_nonce_makes_no_contract(dev: Interface) -> None:
-    """What there is to pay is what every creation pays; the nonce of the request does not matter."""
+    """The cost is that of any creation; the nonce of the request does not matter."""
     there = {RICH: {"balance": hex(10**18), "nonce": hex(2**64 - 1)}}
     creation = {"from": RICH, "input": "0x00"}
     (block,) = simulate(dev, {"stateOverrides": there, "calls": [creation, {**creation, "nonce": "0x1"}]})
@@ -166,7 +166,7 @@ def test_calls_with_blobs_and_authorizations(dev: Interface) -> None:
         strict=True,
     )
     permit = {name: "0x" + value.hex() if isinstance(value, bytes) else hex(value) for name, value in fields}
-    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # the hash of the first blob
+    returning = {POOR: {"code": "0x60004960005260206000f3"}}  # returns the hash of the first blob
     blobs = {"from": RICH, "to": POOR, "blobVersionedHashes": ["0x01" + "22" * 31]}
     delegated = {"from": RICH, "to": "0x" + key.address.hex(), "authorizationList": [permit]}
     (block,) = simulate(

@@ -1,7 +1,7 @@
-"""trace_* as the original client derives it from its list of instructions (docs/decisions/0030).
+"""trace_* as Besu 21.10 derives it from its list of instructions (docs/decisions/0030).
 
-Two chains: ethash with a fixed difficulty at Istanbul, and Cancun with a terminal total difficulty of 0. Expectations
-are worked out by hand from the gas tables of the two forks.
+Two chains: ethash with a fixed difficulty at Istanbul, and Cancun with a terminal total difficulty of 0. Expected
+values are computed by hand from the gas tables of the two forks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ZERO_WORD = "0x" + "00" * 32
 
 
 def at(number: int) -> str:
-    """The address of a contract of the genesis block."""
+    """Return the address of a genesis contract."""
     return f"0x{number:040x}"
 
 
@@ -57,13 +57,13 @@ def push(number: int) -> str:
 
 
 def call(to: int, value: int = 0, size: int = 0, returned: int = 0, gas: int = 0xFFFF, kind: str = "f1") -> str:
-    """A call whose input and output lie at the beginning of memory; its outcome stays on the stack."""
+    """Return a call with input and output at the start of memory; its result stays on the stack."""
     sent = push(value) if kind in ("f1", "f2") else ""
     return push(returned) + push(0) + push(size) + push(0) + sent + push(to) + push(gas) + kind
 
 
 def create(init: str, value: int = 0, kind: str = "f0") -> str:
-    """A creation from at most 32 bytes of init code; the address stays on the stack."""
+    """Return a creation with at most 32 bytes of init code; the address stays on the stack."""
     size = len(init) // 2
     salt = push(0) if kind == "f5" else ""
     return f"{0x5F + size:02x}{init}" + push(0) + "52" + salt + push(size) + push(32 - size) + push(value) + kind
@@ -72,7 +72,7 @@ def create(init: str, value: int = 0, kind: str = "f0") -> str:
 REVERT, RETURN_WORD, RETURN_NOTHING = "60006000fd", "60206000f3", "60006000f3"
 LOADING_REVERT = "60003550" + REVERT
 ONE_BYTE = "60016000f3"
-"""Init code that leaves one zero byte behind."""
+"""Init code that deploys one zero byte."""
 
 REVERTS, RETURNS, LOADS, INVALID, HEIR, STOPS, CLEARS, SPINS = 0x101, 0x102, 0x103, 0x104, 0x105, 0x106, 0x107, 0x108
 ASKS_REVERTS, ASKS_LOADS, ASKS_BOTH, ASKS_IDENTITY, PAYS_IDENTITY = 0x201, 0x202, 0x203, 0x204, 0x205
@@ -109,7 +109,7 @@ CONTRACTS = {
     STARVES: call(SPINS, gas=20) + "5000",
     CREATES: create(ONE_BYTE) + "5000",
     OVERDRAWN_CREATE: create(ONE_BYTE, value=10**6) + "50" + RETURN_NOTHING,
-    # jumps back to its beginning until less than 30,000 gas is left
+    # jumps to its start until less than 30,000 gas is left
     STARVED_CREATE: "5b5a61753010600057" + push(0) * 3 + "f000",
     ASKS_NOBODY: call(NOBODY) + "50" + RETURN_WORD,
     TWO_CREATE2: create(ONE_BYTE, kind="f5") + "50" + create(ONE_BYTE, kind="f5") + "5000",
@@ -172,7 +172,7 @@ def machine(node: Interface, to: int) -> dict[str, Any]:
 
 
 def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -> None:
-    """Only CALLDATALOAD, RETURN, STOP and halts tell the value of a callee: REVERT does not."""
+    """Only CALLDATALOAD, RETURN, STOP and halts set the value of a callee; REVERT does not."""
     _, silent = traced(istanbul, ASKS_REVERTS, value=7)
     _, loading = traced(istanbul, ASKS_LOADS, value=7)
     assert (silent["action"]["value"], loading["action"]["value"]) == ("0x7", "0x1")
@@ -180,7 +180,7 @@ def test_a_reverting_callee_shows_the_value_of_its_caller(istanbul: Interface) -
 
 
 def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface) -> None:
-    """The first RETURN or REVERT of a depth is looked up from the beginning of the transaction."""
+    """The first RETURN or REVERT at a depth is searched from the start of the transaction."""
     root, first, second = traced(istanbul, ASKS_BOTH)
     assert (first["error"], second["error"]) == ("Reverted", "Reverted")
     assert root["result"]["output"] == "0x"
@@ -188,7 +188,7 @@ def test_the_first_end_at_a_depth_speaks_for_all_calls_there(istanbul: Interface
 
 
 def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> None:
-    """The gas before RETURN counts: its 2,048 words of memory do not show, but the outermost frame has paid them."""
+    """The gas before RETURN counts: its 2,048 words of memory are not shown, but the outermost frame has paid them."""
     root, nested = traced(istanbul, ASKS_LONG)
     assert nested["result"]["gasUsed"] == hex(2 * PUSH)
     memory = 3 * 2048 + 2048 * 2048 // 512
@@ -198,7 +198,7 @@ def test_gas_used_leaves_out_what_a_nested_return_costs(istanbul: Interface) -> 
 
 
 def test_refunds_do_not_show_in_the_outermost_frame(istanbul: Interface) -> None:
-    """Clearing a slot costs 5,000 at Istanbul; the refund is left out."""
+    """Clearing a slot costs 5,000 at Istanbul; the refund is not included."""
     (root,) = traced(istanbul, CLEARS)
     assert root["action"]["gas"] == hex(GAS - INTRINSIC)
     assert root["result"]["gasUsed"] == hex(2 * PUSH + 5_000)
@@ -210,8 +210,8 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert (root["subtraces"], paid["traceAddress"], paid["action"]["value"]) == (1, [0], "0x1")
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
-    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # its output is not kept
-    # one gas too little: the price is shown on top of what there was, and no error
+    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # its output is not shown
+    # one gas too little: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
     assert "error" not in poor
@@ -227,7 +227,7 @@ def test_a_creation_pays_for_its_code(istanbul: Interface) -> None:
         "from": at(CREATES),
     }
     assert "creationMethod" not in made["action"], "calls do not say it"
-    # two pushes and 200 a byte; the memory of RETURN is left out
+    # two pushes and 200 gas per byte; the memory of RETURN is not included
     assert made["result"] == {"gasUsed": hex(2 * PUSH + 200), "address": made["result"]["address"], "code": "0x00"}
     assert root["result"]["gasUsed"] == hex(5 * PUSH + 6 + CREATE + 2 * PUSH + 3 + 200 + POP)
 
@@ -238,8 +238,8 @@ def test_creations_inside_a_creation_come_from_the_outermost_contract(istanbul: 
     assert (root["result"]["code"], "output" in root["result"]) == ("0x00", False)
 
 
-def test_a_creation_refused_at_the_door_takes_the_end_of_its_creator(istanbul: Interface) -> None:
-    """Nothing runs for it, so the next RETURN closes its entry and none is left for the creator's own."""
+def test_a_rejected_creation_takes_the_end_of_its_creator(istanbul: Interface) -> None:
+    """It runs no code, so the next RETURN closes its entry, and the creator's entry stays open."""
     root, refused = traced(istanbul, OVERDRAWN_CREATE)
     assert root["result"] == {"gasUsed": "0x0", "output": "0x"}
     assert refused["action"]["init"] == "0x" + CONTRACTS[OVERDRAWN_CREATE]
@@ -248,7 +248,7 @@ def test_a_creation_refused_at_the_door_takes_the_end_of_its_creator(istanbul: I
 
 
 def test_an_entry_that_nothing_closes_shows_what_was_spent_before_it(istanbul: Interface) -> None:
-    """As a number below zero, in 64 bits. An invalid instruction takes its frame's gas but costs nothing."""
+    """As a negative number in 64 bits. An invalid instruction consumes its frame's gas but costs nothing."""
     _, invalid, first, second = traced(istanbul, TWICE_OVERDRAWN)
     assert (invalid["error"], first["traceAddress"], second["traceAddress"]) == ("Bad instruction", [1], [1, 0])
     spent = 7 * PUSH + CALL + POP + 5 * PUSH + 6 + CREATE
@@ -269,7 +269,7 @@ def test_a_creation_over_a_contract_is_an_illegal_state_change(istanbul: Interfa
 
 
 def test_code_that_is_not_accepted_ends_two_entries(cancun: Interface) -> None:
-    """The halt is put on the last instruction before RETURN, and RETURN then closes the creator's entry."""
+    """The last instruction before RETURN gets the halt, and RETURN then closes the creator's entry."""
     init = "60ef60005360016000f3"
     root, refused = traced(cancun, None, create(init) + "5000", gas=2 * GAS)
     assert refused["error"] == "Code is invalid"
@@ -289,7 +289,7 @@ def test_the_end_of_a_borrowed_contract(istanbul: Interface) -> None:
 
 
 def test_the_effects_of_a_call_are_read_off_what_follows(istanbul: Interface) -> None:
-    """`mem` is what the caller returns in the end when the call itself left nothing in memory."""
+    """`mem` is the caller's final output if the call itself left nothing in memory."""
     operations = machine(istanbul, ASKS_NOBODY)["ops"]
     asked, popped = operations[7], operations[8]
     assert asked["sub"] == {"code": "0x", "ops": []}
@@ -313,7 +313,7 @@ def test_the_cost_of_a_paid_call_has_its_stipend(istanbul: Interface) -> None:
 
 
 def test_instructions_that_halt(istanbul: Interface) -> None:
-    """What ran out of gas has no effects; what is no instruction does not show at all."""
+    """An instruction that ran out of gas has no effects; an invalid instruction is not shown."""
     starved = machine(istanbul, STARVES)["ops"][7]["sub"]["ops"]
     assert [one["pc"] for one in starved] == [0, 1, 3, 0, 1, 3]
     assert (starved[-1]["ex"], starved[-1]["cost"]) == (None, 8)
@@ -322,7 +322,7 @@ def test_instructions_that_halt(istanbul: Interface) -> None:
 
 
 def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> None:
-    """Depth is that of the last instruction shown: the caller is never noticed to go on, and stays in the callee."""
+    """The depth is that of the last shown instruction, so later instructions of the caller appear in the callee."""
     operations = machine(istanbul, ASKS_INVALID)["ops"]
     assert len(operations) == 8
     hidden = operations[7]["sub"]
@@ -330,17 +330,17 @@ def test_a_callee_that_shows_nothing_hides_what_follows(istanbul: Interface) -> 
     assert [one["cost"] for one in hidden["ops"]] == [POP, 0]
 
 
-def test_a_call_refused_at_the_door_shows_its_caller(istanbul: Interface) -> None:
+def test_a_rejected_call_shows_its_caller(istanbul: Interface) -> None:
     refused = machine(istanbul, OVERDRAWS)["ops"][7]
     assert refused["sub"] == {"code": "0x" + CONTRACTS[OVERDRAWS], "ops": []}
-    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the stipend comes back
+    assert refused["cost"] == CALL + VALUE_TRANSFER - STIPEND  # the stipend is returned
     assert refused["ex"]["push"] == ["0x0"]
 
 
 # --- replays, filters, rewards -------------------------------------------------------------------
 
 
-def test_a_replay_tells_why_it_reverted(cancun: Interface) -> None:
+def test_a_replay_shows_why_it_reverted(cancun: Interface) -> None:
     raws = [
         legacy_transaction(DEV_KEYS[0], 0, to=None, gas=GAS, data=bytes.fromhex("60206000fd")),
         legacy_transaction(DEV_KEYS[0], 1, to=bytes.fromhex(at(INVALID)[2:]), gas=GAS),
@@ -367,7 +367,7 @@ def test_rewards_of_both_chains(istanbul: Interface, cancun: Interface) -> None:
 
 
 def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
-    """Neither creations nor ends are found by whom they went to; rewards are, by their author."""
+    """Creations and self-destructs are not found by recipient; rewards are, by their author."""
     wanted = {"fromBlock": "0x0", "toBlock": "0x1"}
     everything = istanbul.ask("trace_filter", wanted)
     assert [one["type"] for one in everything] == ["call", "call", "create", "call", "suicide", "reward"]
@@ -380,7 +380,9 @@ def test_only_calls_have_a_recipient(istanbul: Interface) -> None:
 
 
 def test_the_flat_call_tracer_shows_the_tree_as_a_list(istanbul: Interface) -> None:
-    """Words, gas and failures are the call tracer's: the whole limit outside, and what a callee reverted with."""
+    """Texts, gas and failures are the call tracer's: the whole limit for the outermost call, and revert data of
+    callees.
+    """
 
     def flat(to: int, **config: bool) -> list[dict[str, Any]]:
         asked = {"from": SENDER, "to": at(to), "gas": hex(GAS)}

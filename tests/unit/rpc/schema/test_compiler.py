@@ -1,4 +1,4 @@
-"""Compiled signatures decode and call as the general steps do."""
+"""Compiled signatures behave like the general functions."""
 
 from __future__ import annotations
 

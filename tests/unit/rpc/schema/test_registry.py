@@ -1,4 +1,4 @@
-"""The registry: names, aliases and files that load at the first use."""
+"""The registry: names, aliases, and files imported at first use."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_aliases_answer_like_the_method_itself() -> None:
     assert bound["eth_other"].invoke(["0x1"], None) == bound["eth_some"].invoke(["0x1"], None) == 20
 
 
-def test_a_file_of_methods_is_loaded_when_somebody_asks_for_what_is_in_it() -> None:
+def test_a_method_file_is_imported_at_the_first_use_of_its_methods() -> None:
     known = Registry(files=[MethodFile("tests.unit.rpc.wire", ("eth",)), MethodFile("tests.nowhere", ("eth", "x"))])
     found = known.bind(Context(), {"eth"}, HTTP)
     assert found.get("other_method") is None

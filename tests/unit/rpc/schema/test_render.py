@@ -1,4 +1,4 @@
-"""Objects made in Python."""
+"""Objects rendered in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node answers has the shape it documents."""
+"""Answers match their JSON schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES = {"string": str, "array": list, "object": dict, "integer": int, "number"
 
 
 def faults(schema: Mapping[str, Any], value: Any, at: str = "$") -> list[str]:
-    """Where a value departs from a schema; the keywords our schemas use, and members that no schema names."""
+    """Return where a value violates a schema; supports the keywords in use, and reports unknown members."""
     if "anyOf" in schema:
         return [] if any(not faults(one, value, at) for one in schema["anyOf"]) else [f"{at}: {value!r} fits nothing"]
     if "enum" in schema:

@@ -1,4 +1,4 @@
-"""What the decoders take and what they refuse (json-rpc.md 3.1, 3.2)."""
+"""Accepted and refused input of the decoders (json-rpc.md 3.1, 3.2)."""
 
 from __future__ import annotations
 

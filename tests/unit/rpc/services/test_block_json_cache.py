@@ -1,4 +1,4 @@
-"""Rendered blocks that are kept."""
+"""The cache of rendered blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a block parameter to a block."""
+"""Resolution of block parameters."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_reading_waits_only_for_a_pending_block_that_is_not_built(dev: Interface
     assert read_at(dev.context, BlockTag.PENDING, lambda view: view.header.number) == 1
 
 
-def test_a_block_in_which_much_happened_is_told_from_a_lane(dev: Interface) -> None:
-    """A block of nothing but logs took three hundred milliseconds of the loop at a hundred million gas."""
+def test_a_block_with_many_logs_is_rendered_in_a_lane(dev: Interface) -> None:
+    """A block full of logs took three hundred milliseconds of the loop at a hundred million gas."""
     lanes = InlineLanes()
     lanes.read = ThreadLane("read", 1, 0)  # type: ignore[assignment]
     without = Dispatcher(method_table(replace(dev.context, lanes=lanes), ("eth", "debug"), HTTP), dev.loop)

@@ -1,4 +1,4 @@
-"""Polling filters and their clock."""
+"""Polling filters and their expiry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER = Header(
 
 
 class Counting:
-    """Ids that can be foreseen."""
+    """A source of predictable ids."""
 
     def __init__(self) -> None:
         self.drawn = 0
@@ -193,7 +193,7 @@ def test_the_number_of_filters_is_bounded() -> None:
     assert not store.uninstall(second)
 
 
-def test_filters_in_use_make_no_room_for_others() -> None:
+def test_filters_in_use_are_not_evicted() -> None:
     store, clock = filters()
     for number in range(MAX_FILTERS):
         store.install(FilterKind.BLOCKS, client=str(number % 8))
@@ -244,7 +244,7 @@ def test_a_transaction_looks_through_no_filters() -> None:
     assert len(store._pool) == 0
 
 
-def test_nothing_is_kept_for_filters_whose_clients_never_come_back() -> None:
+def test_filters_of_disconnected_clients_leave_nothing() -> None:
     store, clock = filters()
     store.install(FilterKind.BLOCKS)
     store.install(FilterKind.PENDING)
@@ -260,7 +260,7 @@ def test_nothing_is_kept_for_filters_whose_clients_never_come_back() -> None:
     assert (len(store), len(store._chain)) == (0, 0)
 
 
-def test_one_client_cannot_take_all_places() -> None:
+def test_one_client_cannot_use_the_whole_quota() -> None:
     clock = ManualClock()
     installed = Filters(clock, Counting(), most=8)
     mine = [installed.install(FilterKind.BLOCKS, client="greedy") for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Logs of a block in portions, and taken apart."""
+"""Logs of a block in batches, and splitting of JSON lists."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_logs_are_those_of_the_list(dev: Interface, block: Hash32) -> None:
     assert json.loads(one) == json.loads(text)[0]
 
 
-def test_a_block_that_nobody_knows_has_none(dev: Interface) -> None:
+def test_an_unknown_block_has_no_logs(dev: Interface) -> None:
     assert portion(dev.context.queries.store, Hash32(bytes(32)), False, [LogQuery()]) == [b"[]"]
 
 

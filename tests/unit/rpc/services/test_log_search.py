@@ -1,4 +1,4 @@
-"""How searches for changed logs are put together."""
+"""Grouping of blocks in log searches."""
 
 from __future__ import annotations
 

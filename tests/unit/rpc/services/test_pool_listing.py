@@ -1,4 +1,4 @@
-"""The pool as one array: at once, in pieces, and while it changes."""
+"""The pool as one array: at once, in pieces, and during changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.rpc.interface import Interface
 
 
 def waiting(dev: Interface, count: int, size: int = 100) -> list[Any]:
-    """Transactions that wait for a nonce."""
+    """Add transactions with a nonce gap."""
     data = bytes(size)
     raws = [legacy_transaction(DEV_KEYS[1], nonce, gas=3_000_000, data=data) for nonce in range(1, count + 1)]
     dev.run(dev.node.pool.add(raws, Origin.LOCAL))

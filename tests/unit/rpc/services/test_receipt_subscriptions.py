@@ -1,4 +1,4 @@
-"""Who has named which receipts."""
+"""Receipts that subscriptions name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for transactions."""
+"""Waiting until transactions are mined."""
 
 from __future__ import annotations
 

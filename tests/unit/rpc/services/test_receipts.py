@@ -1,4 +1,4 @@
-"""The receipt of what has just been sent (EIP-7966)."""
+"""Receipts of transactions just sent (EIP-7966)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of simulated blocks, and requests as they are decoded."""
+"""The order of simulated blocks, and decoded requests."""
 
 from __future__ import annotations
 

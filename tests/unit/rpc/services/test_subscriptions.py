@@ -1,4 +1,4 @@
-"""What subscribers hear, reorganisations included."""
+"""Notifications of subscribers, including reorganisations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.rpc.interface import Interface
 
 
 class Listener:
-    """A connection that keeps what it is told."""
+    """A connection that records notifications."""
 
     def __init__(self, client: str = "127.0.0.1") -> None:
         self.client = client
@@ -44,7 +44,7 @@ class Listener:
 
 
 class Counting(Listener):
-    """A connection that counts what it is told."""
+    """A connection that counts notifications."""
 
     count = 0
 
@@ -53,7 +53,7 @@ class Counting(Listener):
 
 
 def tell(dev: Interface, story: Callable[[Subscriptions, Listener], Coroutine[Any, Any, None]]) -> None:
-    """Run a story while the service runs."""
+    """Run a scenario while the service runs."""
 
     async def main() -> None:
         subscriptions = dev.context.subscriptions
@@ -87,7 +87,7 @@ def test_new_heads_come_as_blocks_with_hashes_or_transactions(dev: Interface) ->
     tell(dev, story)
 
 
-def test_heads_are_told_in_the_step_in_which_the_head_moves_and_once(dev: Interface) -> None:
+def test_heads_are_sent_once_in_the_step_of_the_new_head(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         subscriptions.subscribe(listener, "newHeads", None)
         heard = list[int]()
@@ -186,7 +186,7 @@ def test_a_reorganisation_gives_every_block_of_the_new_branch(dev: Interface) ->
     tell(dev, story)
 
 
-def test_a_connection_that_is_gone_hears_nothing_more(dev: Interface) -> None:
+def test_a_closed_connection_gets_no_notifications(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         subscriptions.subscribe(listener, "newHeads", None)
         subscriptions.drop(listener)
@@ -260,7 +260,7 @@ def test_one_client_has_a_share_of_all_bytes_whatever_its_connections(dev: Inter
     tell(dev, story)
 
 
-def test_many_subscribers_are_told_in_portions(dev: Interface) -> None:
+def test_many_subscribers_are_notified_in_batches(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         turns: set[int] = set()
         listeners = [Listener() for _ in range(1000)]
@@ -277,7 +277,7 @@ def test_many_subscribers_are_told_in_portions(dev: Interface) -> None:
 
 
 def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev: Interface) -> None:
-    """Long parameters are read in a thread; a hundred thousand addresses were a tenth of a second on the loop."""
+    """Long parameters are decoded in a thread; a hundred thousand addresses took a tenth of a second on the loop."""
     assert get_type_hints(eth_filters.subscribe, include_extras=True)["options"] is OptionsParam
     assert get_type_hints(priv.subscribe, include_extras=True)["options"] is OptionsParam
 
@@ -298,7 +298,7 @@ def test_a_wide_filter_is_read_with_the_parameters_and_not_again_on_the_loop(dev
 
 
 def test_logs_that_many_queries_want_are_not_held_all_at_once(dev: Interface) -> None:
-    """One transaction and a thousand subscriptions that differ in what does not matter made a node hold gigabytes."""
+    """One transaction and a thousand slightly different subscriptions made a node hold gigabytes."""
     queries, logs = 200, 200
 
     async def story(subscriptions: Subscriptions, _: Listener) -> None:

@@ -1,4 +1,4 @@
-"""Options of traces, and blocks that can be traced."""
+"""Trace options, and blocks that can be traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is filled in where a client leaves something out."""
+"""Fields that the node fills in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key stores, and handshakes with and without certificates of clients."""
+"""Key stores, and handshakes with and without client certificates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTION = "--rpc-http-tls-keystore-file"
 
 
 def identity(name: str) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """A key and a certificate that it signed itself."""
+    """Return a key and its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     begin = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -47,7 +47,7 @@ def pem_file(path: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Cert
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
-    """Both sides in memory; `ssl.SSLError` when they do not agree."""
+    """Run a handshake in memory. Raises `ssl.SSLError` when it fails."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     here = server.wrap_bio(to_server, to_client, server_side=True)
     there = client.wrap_bio(to_client, to_server, server_hostname="localhost")

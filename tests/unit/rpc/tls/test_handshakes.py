@@ -1,4 +1,4 @@
-"""Handshakes: those that come to an end, those that do not, and those that are too many."""
+"""TLS handshakes: completed, unfinished, and too many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[Awaitable[None]], None]
 
 
 class Echo(asyncio.Protocol):
-    """Says in capitals what it hears."""
+    """Answers in capitals."""
 
     made = 0
 
@@ -40,7 +40,7 @@ class Echo(asyncio.Protocol):
 
 
 def hello() -> bytes:
-    """The first message of a client."""
+    """Return the first message of a TLS client."""
     arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = ssl.create_default_context().wrap_bio(arriving, leaving, server_hostname="localhost")
     with suppress(ssl.SSLWantReadError):
@@ -49,7 +49,7 @@ def hello() -> bytes:
 
 
 class Service:
-    """A listening port behind handshakes."""
+    """A listening port with TLS handshakes."""
 
     def __init__(self, folder: Path, most: int = 4) -> None:
         store = pem_file(folder / "node.pem", *identity("node"))
@@ -91,7 +91,7 @@ def test_who_finishes_the_handshake_talks_to_the_protocol(run: Run, tmp_path: Pa
 
 
 @RUN
-def test_the_oldest_handshake_gives_way_and_honest_clients_are_served(run: Run, tmp_path: Path) -> None:
+def test_the_oldest_handshake_is_dropped_and_honest_clients_are_served(run: Run, tmp_path: Path) -> None:
     async def story() -> None:
         service, before = Service(tmp_path), Echo.made
         await service.listen()
@@ -129,7 +129,7 @@ def test_what_is_no_handshake_leaves_nothing_behind(run: Run, first: bytes, tmp_
 
 @RUN
 def test_what_comes_together_with_the_end_of_the_handshake_is_not_lost(run: Run, tmp_path: Path) -> None:
-    """The last flight of the client and its first request in one segment."""
+    """The last handshake message and the first request arrive in one segment."""
 
     async def story() -> None:
         service = Service(tmp_path)
@@ -180,7 +180,7 @@ def test_the_beginning_of_a_hello_is_recognised_however_little_has_come() -> Non
 
 
 @RUN
-def test_openssl_never_hears_of_what_is_no_handshake(run: Run, tmp_path: Path) -> None:
+def test_openssl_is_not_called_for_invalid_first_bytes(run: Run, tmp_path: Path) -> None:
     async def story() -> None:
         service = Service(tmp_path, 32)
         await service.listen()
@@ -214,7 +214,7 @@ def test_who_comes_byte_by_byte_is_served(run: Run, tmp_path: Path) -> None:
 
 
 @RUN
-def test_a_crowd_that_says_hello_at_the_same_moment_comes_in_some_at_a_time(run: Run, tmp_path: Path) -> None:
+def test_many_simultaneous_handshakes_start_a_few_at_a_time(run: Run, tmp_path: Path) -> None:
     crowd = 64
 
     async def story() -> None:
@@ -239,7 +239,7 @@ def test_a_crowd_that_says_hello_at_the_same_moment_comes_in_some_at_a_time(run:
 
 
 @RUN
-def test_who_has_gone_takes_nobodys_turn(run: Run, tmp_path: Path) -> None:
+def test_a_disconnected_client_uses_no_time_slice(run: Run, tmp_path: Path) -> None:
     async def story() -> None:
         service = Service(tmp_path, 64)
         await service.listen()
@@ -256,8 +256,8 @@ def test_who_has_gone_takes_nobodys_turn(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -> None:
-    """Each holds a quarter of a megabyte, and cycles are looked for when there is little else to do. (That of asyncio
-    itself leaves some; nodes run with uvloop.)"""
+    """Each holds a quarter of a megabyte, and garbage collections are rare. (asyncio itself leaves some objects; nodes
+    use uvloop.)"""
 
     async def story() -> None:
         service = Service(tmp_path)
@@ -289,9 +289,8 @@ def test_a_handshake_that_fails_leaves_nothing_to_be_collected(tmp_path: Path) -
         gc.enable()
 
 
-def test_who_stands_in_line_does_not_give_way_to_who_comes_later(tmp_path: Path) -> None:
-    """A crowd of honest clients, larger than the handshakes that may be under way: they wait for the node, not it for
-    them."""
+def test_a_queued_handshake_is_not_dropped_for_a_later_one(tmp_path: Path) -> None:
+    """More honest clients than pending handshakes are allowed: queued ones wait for the node and do not count."""
     crowd = 90
 
     async def story() -> None:

@@ -1,8 +1,8 @@
-"""Places for connections."""
+"""Connection slots."""
 
 from __future__ import annotations
 
-from ophion.rpc.transport.connection_slots import BUSY, NEVER_ASKED, NOT_LET_IN, ConnectionSlots
+from ophion.rpc.transport.connection_slots import BUSY, UNAUTHENTICATED, WITHOUT_REQUEST, ConnectionSlots
 
 
 class SlotHolder:
@@ -13,7 +13,7 @@ class SlotHolder:
     def idleness(self) -> float:
         return self.idle
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         self.is_gone = True
 
 
@@ -24,32 +24,32 @@ def filled(*idle: float) -> tuple[ConnectionSlots[SlotHolder], list[SlotHolder]]
     return places, guests
 
 
-def test_the_idlest_gives_way() -> None:
+def test_the_idlest_is_evicted() -> None:
     places, guests = filled(3, 60, 0, 59)
-    assert places.admit(SlotHolder(NEVER_ASKED))
+    assert places.admit(SlotHolder(WITHOUT_REQUEST))
     assert [guest.is_gone for guest in guests] == [False, True, False, False]
     assert len(places) == 4
 
 
 def test_who_never_asked_goes_before_who_is_only_quiet() -> None:
-    places, guests = filled(500, NEVER_ASKED, 0)
+    places, guests = filled(500, WITHOUT_REQUEST, 0)
     assert places.admit(SlotHolder(0))
     assert guests[1].is_gone
 
 
 def test_who_was_not_let_in_goes_before_who_has_just_come() -> None:
-    places, guests = filled(0, NEVER_ASKED + 3600, NOT_LET_IN)
+    places, guests = filled(0, WITHOUT_REQUEST + 3600, UNAUTHENTICATED)
     assert places.admit(SlotHolder(0))
     assert guests[2].is_gone
 
 
 def test_of_equals_the_oldest_goes() -> None:
-    places, guests = filled(NEVER_ASKED, NEVER_ASKED, NEVER_ASKED)
+    places, guests = filled(WITHOUT_REQUEST, WITHOUT_REQUEST, WITHOUT_REQUEST)
     places.admit(SlotHolder(0))
     assert [guest.is_gone for guest in guests] == [True, False, False]
 
 
-def test_nobody_who_waits_is_sent_away() -> None:
+def test_a_waiting_client_is_not_evicted() -> None:
     places, guests = filled(BUSY, BUSY)
     assert not places.admit(SlotHolder(0))
     assert not any(guest.is_gone for guest in guests)
@@ -67,7 +67,7 @@ def test_a_chosen_one_that_woke_up_stays() -> None:
     assert sum(guest.is_gone for guest in guests) == 11
 
 
-def test_a_place_is_free_again_when_somebody_leaves() -> None:
+def test_a_slot_is_free_again_after_a_connection_closes() -> None:
     places, guests = filled(0, 0)
     places.leave(guests[0])
     places.leave(guests[0])

@@ -1,4 +1,4 @@
-"""Clients that go on sending."""
+"""Clients that continue to send after their last answer."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def test_what_still_comes_is_thrown_away_up_to_a_limit() -> None:
 
 def test_others_come_first() -> None:
     async def main() -> None:
-        transport, turns = MemoryTransport(), FairScheduler()
-        lingering = GracefulClose(transport, turns)
+        transport, scheduler = MemoryTransport(), FairScheduler()
+        lingering = GracefulClose(transport, scheduler)
         assert transport.is_reading_paused
         await asyncio.sleep(0)
         assert not transport.is_reading_paused
         lingering.receive(1000)
         lingering.receive(1000)
         assert transport.is_reading_paused
-        assert len(turns) == 1
+        assert len(scheduler) == 1
         await asyncio.sleep(0)
         assert not transport.is_reading_paused
 
     asyncio.run(main())
 
 
-def test_of_a_crowd_some_are_read_from_in_each_turn_of_the_loop() -> None:
-    """Reading on costs next to nothing; what it makes the loop do does not, and is counted before it is done."""
+def test_few_of_many_closing_connections_are_read_in_each_step() -> None:
+    """Resuming a read costs nothing at first, but causes work later, so its cost is charged in advance."""
 
     async def main() -> None:
-        turns = FairScheduler()
+        scheduler = FairScheduler()
         crowd = [MemoryTransport() for _ in range(1000)]
         for transport in crowd:
-            GracefulClose(transport, turns)
+            GracefulClose(transport, scheduler)
         seen = 0
-        while len(turns):
+        while len(scheduler):
             await asyncio.sleep(0)
             before, seen = seen, sum(not transport.is_reading_paused for transport in crowd)
             assert seen - before <= SHARE_S / READ_S + 1

@@ -1,4 +1,4 @@
-"""What a service does for all its connections together."""
+"""Common work of a service for all its connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONNECTIONS = 1000
 
 
 class SlotHolder:
-    """A client that says nothing."""
+    """A client that sends nothing."""
 
     def __init__(self, ticked: list[SlotHolder]) -> None:
         self._ticked = ticked
@@ -26,22 +26,22 @@ class SlotHolder:
     def idleness(self) -> float:
         return 0.0
 
-    def give_way(self) -> None:
-        """Nobody needs the place."""
+    def evict(self) -> None:
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class Service(Listener[SlotHolder]):
-    """A port to which nobody comes."""
+    """A port without clients."""
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
         raise AssertionError("nobody comes")
 
 
 def crowded() -> tuple[Service, list[SlotHolder], list[SlotHolder]]:
-    """A service with its guests, and those among them for whom time has passed."""
+    """Return a service with its connections, and those of them that have ticked."""
     service, ticked = Service("service", "127.0.0.1", 0, CONNECTIONS), list[SlotHolder]()
     guests = [SlotHolder(ticked) for _ in range(CONNECTIONS)]
     for guest in guests:
@@ -83,7 +83,7 @@ def test_time_does_not_pass_for_who_has_left_meanwhile(monkeypatch: pytest.Monke
     async def main() -> None:
         service, guests, ticked = crowded()
         async with serving(service):
-            while not ticked:  # noqa: ASYNC110  # the turns of the loop are what is tested
+            while not ticked:  # noqa: ASYNC110  # the scheduler of the loop are what is tested
                 await asyncio.sleep(0)
             service.places.leave(guests[-1])
             while ticked.count(guests[0]) < 2:  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""Which pages may call."""
+"""Allowed origins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers now and later."""
+"""Immediate and later answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ophion.runtime.lanes import InlineLane
 
 
 class Rest:
-    """The rest of a result, and then the end."""
+    """The rest of a result, then the end."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)
@@ -25,7 +25,7 @@ class Rest:
         return piece
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 def put_together(*pieces: bytes | Exception, most: int = 100) -> Complete:

@@ -1,4 +1,4 @@
-"""Answers that are sent while they are made: pieces, back-pressure, ends of all kinds."""
+"""Streamed answers: pieces, backpressure, and all kinds of ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LANE = InlineLane("trace")
 
 
 class Pieces:
-    """A source with given pieces; an exception among them is raised when its turn comes."""
+    """A source with given pieces; an exception among them is raised at its position."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self._pieces = list(pieces)
@@ -50,7 +50,7 @@ class Pieces:
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport that records its output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ def test_a_long_trace_fits_into_a_batch(dev: Interface) -> None:
 
 
 def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit() -> None:
-    """Sixteen at the same time, each up to the limit of an answer, would be a gigabyte."""
+    """Sixteen at the same time, each up to the size limit of an answer, would take a gigabyte."""
     begun: list[int] = []
 
     class Piece(Pieces):

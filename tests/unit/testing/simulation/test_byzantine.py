@@ -1,4 +1,4 @@
-"""Liars do what they are told, and only with their own key."""
+"""Byzantine members follow their strategy, with only their own key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 def heard(
     kinds: tuple[Misconduct, ...], seconds: float = 12.0, crash: int | None = None
 ) -> list[tuple[int, BftMessage]]:
-    """What others hear from member 0, with receivers."""
+    """Return the messages of member 0, with their receivers."""
     found: list[tuple[int, BftMessage]] = []
     for rules in (Ibft2(), Qbft()):
         world = SimulatedNetwork(NetworkSettings(rules, 4), 3, {0: kinds})
@@ -104,7 +104,7 @@ def test_other_digests_are_those_of_no_block() -> None:
 @pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
 @pytest.mark.parametrize("kind", Misconduct)
 def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: Rules, kind: Misconduct) -> None:
-    """With a period of 1 s and rounds of 1.5 s at least, as the simulator has them, and large blocks."""
+    """With a period of 1 s, rounds of at least 1.5 s, and large blocks."""
     heights = []
     for misconduct in ({}, {2: (kind,)}):
         world = SimulatedNetwork(NetworkSettings(rules, 4), 11, misconduct)

@@ -1,4 +1,4 @@
-"""The Clique world; stories with whole networks are in tests/simulation/test_clique_scenarios.py."""
+"""The simulated Clique network; tests/simulation/test_clique_scenarios.py has scenarios with whole networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members are driven as a node drives its machine."""
+"""The driver runs machines as a node does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"]
 
 @both
 def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
-    """However many effects are carried out, what was said is covered by what was stored: the checker compares them."""
+    """After any number of effects, all sent messages are covered by stored votes; the checker compares them."""
     for effects in range(5):
         world = SimulatedNetwork(NetworkSettings(rules, 4), effects)
         world.start()

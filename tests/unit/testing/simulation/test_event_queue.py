@@ -1,4 +1,4 @@
-"""Things happen in the order of their time."""
+"""Actions run in the order of their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins behave as blocks, keys and seals do."""
+"""Fake blocks, keys and seals behave like real ones."""
 
 from __future__ import annotations
 

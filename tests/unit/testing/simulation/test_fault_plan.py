@@ -1,4 +1,4 @@
-"""The weather of a seed."""
+"""The faults of a seed."""
 
 from __future__ import annotations
 

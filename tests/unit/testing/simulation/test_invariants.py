@@ -1,4 +1,4 @@
-"""The checker notices what it is there for."""
+"""The checker detects violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrives, where and when."""
+"""Delivery of messages: receivers and times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 
 
 class Office:
-    """Four members that are down: whatever arrives is noted, and nothing else happens."""
+    """Four members that are down; arriving messages are only recorded."""
 
     def __init__(self) -> None:
         self.world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
@@ -22,14 +22,14 @@ class Office:
         self.vote: Prepare = FakeMessageFactory(self.members[0].address, Qbft()).prepare(1, 0, bytes(32))
 
     def send(self) -> list[int]:
-        """Who hears of a message of the first member."""
+        """Send a message of the first member; return its receivers."""
         self.arrived.clear()
         self.mail.send(self.members[0], self.vote, self.members)
         self.world.run(self.world.now + 10.0)
         return sorted(index for index, _ in self.arrived)
 
 
-def test_everybody_but_the_sender_hears_a_message_within_the_delay_of_the_link() -> None:
+def test_all_other_members_receive_a_message_within_the_link_delay() -> None:
     office = Office()
     office.mail.link = LinkQuality(0.5, 1.5)
     assert office.send() == [1, 2, 3]

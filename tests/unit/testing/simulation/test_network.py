@@ -1,4 +1,4 @@
-"""The world drives machines as a node would; stories with whole networks are in tests/simulation."""
+"""The simulated network runs machines as a node does; tests/simulation has scenarios with whole networks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert runs[0][0] != runs[2][0] or runs[0][1] == runs[2][1]
 
 
-def test_members_that_are_down_hear_nothing_and_catch_up() -> None:
+def test_members_that_are_down_receive_nothing_and_catch_up() -> None:
     found = world()
     found.crash(3)
     found.run(5.0)
@@ -47,7 +47,7 @@ def test_a_restart_without_disk_begins_at_genesis() -> None:
     assert found.checker.violations == []
 
 
-def test_groups_do_not_hear_each_other() -> None:
+def test_groups_cannot_communicate() -> None:
     found = world()
     found.divide((0, 0, 0, 1))
     found.run(8.0)

@@ -1,4 +1,4 @@
-"""Standing still after the death of a proposer; the figures are in tests/simulation."""
+"""Time without blocks after a proposer crashes; tests/simulation has the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds and their verdicts; the sets of seeds themselves are in tests/simulation."""
+"""Seeds and their results; tests/simulation has the sets of seeds."""
 
 from __future__ import annotations
 

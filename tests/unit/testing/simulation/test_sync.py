@@ -1,4 +1,4 @@
-"""Members that are behind get blocks from those who have them."""
+"""Members that are behind get blocks from others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ophion.testing.simulation.network import SimulatedNetwork
 
 
 def behind() -> SimulatedNetwork:
-    """Three members are five blocks ahead of the fourth, which is up and cut off."""
+    """Return a network in which three members are five blocks ahead of the fourth, which is cut off."""
     world = SimulatedNetwork(NetworkSettings(Qbft(), 4), 1)
     world.start()
     world.divide((0, 0, 0, 1))
@@ -17,7 +17,7 @@ def behind() -> SimulatedNetwork:
     return world
 
 
-def test_whoever_hears_of_a_greater_height_fetches_the_blocks_up_to_it() -> None:
+def test_a_member_that_learns_of_a_greater_height_fetches_the_blocks() -> None:
     world = behind()
     world.divide((0, 0, 0, 0))
     world.syncing.introduce(world.members[3], world.members[0])
@@ -25,7 +25,7 @@ def test_whoever_hears_of_a_greater_height_fetches_the_blocks_up_to_it() -> None
     assert world.run(world.now + 0.5, lambda: world.members[3].height >= height)
 
 
-def test_whoever_finds_nobody_tries_again_until_somebody_is_there() -> None:
+def test_a_member_without_sources_retries_until_one_is_online() -> None:
     world = behind()
     world.syncing.aim(world.members[3], 5)
     world.run(world.now + 3.0)

@@ -1,4 +1,4 @@
-"""Traces read well."""
+"""The text of traces."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Final, cast
 
 from ophion.rpc.errors import NULL, TOO_MANY_BYTES, TOO_MANY_CONNECTIONS, failure
-from ophion.rpc.transport.connection_slots import BUSY, NOT_LET_IN
+from ophion.rpc.transport.connection_slots import BUSY, UNAUTHENTICATED
 from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.compression import WORTH_BYTES
 from ophion.rpc.transport.http.fast_path import HeadMatcher
@@ -62,7 +62,7 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, policy: HttpPolicy, forwarder: RequestForwarder | None = None) -> None:
         self._policy = policy
         self._forwarder = forwarder
-        self.turns = policy.shared.turns
+        self.scheduler = policy.shared.scheduler
         self.session: Session | None = policy.open_session
         """The session of the current request. If tokens are required, None before the first request."""
         self.state = OPEN if policy.open_session is None else READY
@@ -88,9 +88,9 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(_UNSENT_BYTES)
-        turns = self.turns if is_encrypted(transport) else None
+        scheduler = self.scheduler if is_encrypted(transport) else None
         max_open = MAX_PIPELINED if self._forwarder is None else self._forwarder.max_open
-        self.answers = Answers(self.transport, self._policy.shared.lane, self._settle, self._weigh, turns, max_open)
+        self.answers = Answers(self.transport, self._policy.shared.lane, self._settle, self._weigh, scheduler, max_open)
         if not self._policy.opened(self):
             self._end()
             head = response_head(_TOO_MANY_CONNECTIONS, b"", False, False)
@@ -105,7 +105,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.activity.was_active = True
         begun = perf_counter()
-        if self.state is READY and (begun < self.turns.ends_at or self.turns.goes_on()):
+        if self.state is READY and (begun < self.scheduler.ends_at or self.scheduler.has_time()):
             # comparing with the last head is faster than searching for the end of the head
             heads = self.heads
             is_same = len(data) == heads.size and data.startswith(heads.head)
@@ -120,7 +120,7 @@ class HttpConnection(asyncio.Protocol):
         if self.is_ending:
             if self._graceful_close is not None:
                 self._graceful_close.receive(len(data))
-        elif self._rest or self.turns.is_over:
+        elif self._rest or self.scheduler.is_over:
             self._rest += data
             self._schedule()
         else:
@@ -140,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
-        if self.answers and not self.answers.is_streaming:  # a stream ends when a write fails
+        if self.answers and not self.answers.is_streaming:  # the next write ends a stream
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -173,7 +173,7 @@ class HttpConnection(asyncio.Protocol):
         activity.quiet_s += seconds
         if self.is_paused:
             allowed_s = limits.write_timeout_s
-            activity.reads_on(self.transport.get_write_buffer_size())
+            activity.check_reading(self.transport.get_write_buffer_size())
         elif is_busy:
             allowed_s = limits.read_timeout_s
         else:
@@ -188,13 +188,13 @@ class HttpConnection(asyncio.Protocol):
         if self.answers:
             return BUSY
         if self.session is not None:
-            if self._is_scheduled and self.session.is_heard:
+            if self._is_scheduled and self.session.may_call:
                 return BUSY
             if not self.session.is_trusted:
-                return NOT_LET_IN + self.activity.quiet_s
+                return UNAUTHENTICATED + self.activity.quiet_s
         return self.activity.idleness(self._in_message)
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close this idle connection in favour of a new one."""
         self._end()
         if self.transport.get_write_buffer_size():
@@ -260,7 +260,7 @@ class HttpConnection(asyncio.Protocol):
 
     def spend(self, seconds: float) -> None:
         """Charge processor time to this client that its requests cost in other components."""
-        self.turns.spend(seconds)
+        self.scheduler.spend(seconds)
         self._share.note(seconds, perf_counter())
 
     def detach(self) -> None:
@@ -357,11 +357,11 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # other fields stay the same
+                self.state = OPEN  # the state is all that changes while a request waits
         else:
             self._flush()
-            if begun and type(reply) is Response:  # made immediately, sometimes with much work
-                self.turns.end(begun, self._share)
+            if begun and type(reply) is Response:  # count its time: an immediate response can take much work
+                self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
         """Answer a pipelined request if its head is known. Returns the request's length, or 0 for an unknown head."""
@@ -379,7 +379,7 @@ class HttpConnection(asyncio.Protocol):
         data, position, has_ended = self._rest, 0, self.is_ending
         if has_ended or not data:
             return
-        begun, is_crowded = perf_counter(), self.turns.is_crowded
+        begun, has_many_waiting = perf_counter(), self.scheduler.has_many_waiting
         heads, may_be_known = self.heads, True
         if self.session is not None and not (self._in_message or self.answers or self.is_paused):
             may_be_known = heads.starts(data, 0)
@@ -388,7 +388,7 @@ class HttpConnection(asyncio.Protocol):
                 self._rest = b""
                 self._answer_plain(self.session.handle(data[end:], self), len(data) - end)
                 self._settle()
-                self.turns.end(begun, self._share)
+                self.scheduler.end(begun, self._share)
                 return
         while True:
             size = self._answer_known(data, position) if may_be_known else 0
@@ -396,7 +396,7 @@ class HttpConnection(asyncio.Protocol):
             if not size:
                 if self._reader is None:
                     self._reader = RequestReader(self._policy, self)
-                size = self._reader.piece(data, position, is_crowded)
+                size = self._reader.piece(data, position, has_many_waiting)
                 is_begun, session = self._in_message, self.session
                 is_last = position == 0 and len(data) <= size
                 if is_last:
@@ -410,11 +410,11 @@ class HttpConnection(asyncio.Protocol):
             if self.is_ending or position >= len(data):
                 self._rest = b""
                 break
-            if is_crowded or not self._may_ask or perf_counter() - begun > self.turns.slice_s:
+            if has_many_waiting or not self._may_ask or perf_counter() - begun > self.scheduler.slice_s:
                 self._rest = data[position:]
                 break
         self._flush()
-        self.turns.end(begun, self._share)
+        self.scheduler.end(begun, self._share)
 
     def _read(self, data: bytes) -> None:
         reader = cast(RequestReader, self._reader)
@@ -447,13 +447,13 @@ class HttpConnection(asyncio.Protocol):
         self._set_reading(False)
         if not self._is_scheduled and self._may_ask:
             self._is_scheduled = True
-            self.turns.wait(self, self._share.rank(len(self._rest)))
+            self.scheduler.wait(self, self._share.rank(len(self._rest)))
         self._weigh()
 
     @property
     def _may_ask(self) -> bool:
         """Return whether the client may send more requests now."""
-        return not self.is_paused and (not self.answers or self.answers.has_room)
+        return not self.is_paused and (not self.answers or self.answers.accepts_more)
 
     def _flush(self) -> None:
         self.answers.flush()
@@ -479,7 +479,7 @@ class HttpConnection(asyncio.Protocol):
             if self.state is ENDING:
                 self.transport.close()
             elif self._graceful_close is None:
-                self._graceful_close = GracefulClose(self.transport, self.turns)
+                self._graceful_close = GracefulClose(self.transport, self.scheduler)
         self._weigh()
 
     def _weigh(self) -> None:

@@ -67,7 +67,7 @@ class Session(Protocol):
         """Return whether the client has a valid token, or no token is required."""
 
     @property
-    def is_heard(self) -> bool:
+    def may_call(self) -> bool:
         """Return whether the client may call any method. If not, its request bodies are dropped."""
 
     @property
@@ -81,7 +81,7 @@ class OpenSession:
     __slots__ = ("handle", "heads")
 
     is_trusted = True
-    is_heard = True
+    may_call = True
     client = None
 
     def __init__(self, handle: Callable[..., Result], heads: PlainHeads) -> None:

@@ -100,7 +100,7 @@ class RequestReader:
         """Return the bytes held for an incomplete request."""
         return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
-    def piece(self, data: bytes, position: int, is_crowded: bool) -> int:
+    def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
         """Return how many bytes to parse next. Many, if they are the rest of a body, which needs no parsing.
 
         A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
@@ -110,7 +110,7 @@ class RequestReader:
         left = self._announced - self.body_bytes
         if left > 0 and not self._in_head:
             return min(left, _BODY_PIECE_BYTES)
-        size = _SMALL_PIECE_BYTES if is_crowded else _PIECE_BYTES
+        size = _SMALL_PIECE_BYTES if has_many_waiting else _PIECE_BYTES
         first = data.find(_END_OF_HEAD, position, position + size)
         second = -1 if first < 0 else data.find(_END_OF_HEAD, first + len(_END_OF_HEAD), position + size)
         return size if second < 0 else second - position
@@ -154,7 +154,7 @@ class RequestReader:
     def is_plain(self, target: bytes | None = None) -> bool:
         """Return whether the fast path may store the head. `target` replaces the path of a call."""
         if self._policy.guard is None and b"authorization" in self.headers:
-            return False  # a stored head would contain a token that this service does not need
+            return False  # do not store a head with a token, because this service needs none
         expected = self._policy.call_path if target is None else target
         is_plain = self.keep_alive and not self.is_old and not self.extra and self._target == expected
         return is_plain and b"content-length" in self.headers and self.headers.keys().isdisjoint(_NOT_PLAIN)
@@ -211,7 +211,7 @@ class RequestReader:
         if self.refusal is None and policy.guard is not None:
             if self.is_call:
                 self.session = policy.guard.session(headers.get(b"authorization"))
-            if self.session is None or not self.session.is_heard:
+            if self.session is None or not self.session.may_call:
                 self._max_kept_bytes = min(self._max_kept_bytes, _MAX_UNAUTHENTICATED_BYTES)
         if b"expect" in headers and not self.is_old:
             if headers[b"expect"].lower() != b"100-continue":
@@ -270,7 +270,7 @@ class RequestReader:
         The parser treats all bytes after such a head as another protocol. So a new parser reads the request again.
         """
         assert self._parser is not None
-        # `Connection` stays, because it may contain `close`
+        # the `Connection` header stays, because it may contain `close`
         lines = b"".join(b"%b: %b\r\n" % header for header in self.headers.items() if header[0] != b"upgrade")
         method, version = self._parser.get_method(), self._parser.get_http_version().encode()
         self._parser = httptools.HttpRequestParser(self)

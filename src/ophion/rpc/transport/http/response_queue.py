@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # only an answer of another server has a shape, and that server has chosen the encoding
+            # an answer relayed from another server (with a shape) is already encoded
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -96,11 +96,11 @@ class _Slot(Struct, eq=False):
             body = () if self.is_bare else response.body
             self.parts = (response_head(response, self.extra, self.keep_alive, self.is_old), *body)
 
-    def divide(self, turns: FairScheduler) -> None:
+    def divide(self, scheduler: FairScheduler) -> None:
         """Send a long answer in parts, one in each time slice."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
-            self.stream, self.frame, self.parts = Bare(Portions(parts, turns)), as_it_is, ()
+            self.stream, self.frame, self.parts = Bare(Portions(parts, scheduler)), as_it_is, ()
 
     def _compress(self, response: Response, source: Made | Whole, lane: Lane) -> None:
         self.stream = Bare(Compressed(source, lane))
@@ -143,14 +143,14 @@ class Answers:
         lane: Lane,
         settle: Callable[[], None],
         weighed: Callable[[], None] = _do_nothing,
-        turns: FairScheduler | None = None,
+        scheduler: FairScheduler | None = None,
         max_open: int = MAX_PIPELINED,
     ) -> None:
         """Create the queue. `weighed` is called when the memory of an open request changes.
 
-        `turns` is set for encrypted connections, because encryption takes time on the event loop.
+        `scheduler` is set for encrypted connections, because encryption takes time on the event loop.
         """
-        self._turns = turns
+        self._turns = scheduler
         self._max_open = max_open
         self._transport = transport
         self._lane = lane
@@ -176,7 +176,7 @@ class Answers:
         return self._pump is not None
 
     @property
-    def has_room(self) -> bool:
+    def accepts_more(self) -> bool:
         """Return whether the client may send another request before these answers are written."""
         return len(self) < self._max_open and self.weight < _MAX_PIPELINED_BYTES
 
@@ -267,7 +267,7 @@ class Answers:
             if len(out) == 1:
                 self._transport.write(out[0])
             elif self._turns is not None:
-                self._transport.write(b"".join(out))  # a copy costs less than another TLS record
+                self._transport.write(b"".join(out))  # joined, because a copy costs less than another TLS record
             else:
                 self._transport.writelines(out)
             self._out = []

@@ -42,7 +42,7 @@ class HttpService(Listener[HttpConnection]):
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
-        # only applications that require tokens have one
+        # only applications that require tokens have a guard
         guard: Guard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
             application,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from ophion.rpc.transport.connection_slots import NEVER_ASKED
+from ophion.rpc.transport.connection_slots import WITHOUT_REQUEST
 from ophion.rpc.transport.slow_reader import SlowReaderCheck
 
 _STALLED_S: Final = 5.0
@@ -47,9 +47,9 @@ class ClientActivity:
         self.quiet_s = 0.0
         self._reader_check.begin(unsent_bytes)
 
-    def reads_on(self, unsent_bytes: int) -> None:
+    def check_reading(self, unsent_bytes: int) -> None:
         """Restart the timeout if the client has read enough since the last check."""
-        if self._reader_check.goes_on(unsent_bytes):
+        if self._reader_check.has_read_enough(unsent_bytes):
             self.quiet_s = 0.0
 
     def tick_idle(self) -> bool:
@@ -62,7 +62,7 @@ class ClientActivity:
     def idleness(self, in_message: bool) -> float:
         """Return the seconds without a request, in the scale of `ConnectionSlots`."""
         if in_message:
-            return NEVER_ASKED if self.quiet_s >= _STALLED_S else 0.0
+            return WITHOUT_REQUEST if self.quiet_s >= _STALLED_S else 0.0
         if self.was_active:
             return 0.0
-        return self.quiet_s if self._has_asked else NEVER_ASKED + self.quiet_s
+        return self.quiet_s if self._has_asked else WITHOUT_REQUEST + self.quiet_s

@@ -20,7 +20,7 @@ from typing import Final, cast
 
 from ophion.native.messages import FrameReader
 from ophion.rpc.transport.access import OriginList
-from ophion.rpc.transport.connection_slots import BUSY, NEVER_ASKED
+from ophion.rpc.transport.connection_slots import BUSY, WITHOUT_REQUEST
 from ophion.rpc.transport.graceful_close import GracefulClose
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
@@ -66,7 +66,7 @@ class WebSocketConnection(asyncio.Protocol):
 
     def __init__(self, policy: WebSocketPolicy) -> None:
         self._policy = policy
-        self._scheduler = policy.shared.turns
+        self._scheduler = policy.shared.scheduler
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._handshake = Handshake()
         self._frames: FrameReader = cast(FrameReader, None)
@@ -144,7 +144,7 @@ class WebSocketConnection(asyncio.Protocol):
         else:
             self._rest = data
             self._parse()
-            if self._is_long and self._scheduler.is_crowded:
+            if self._is_long and self._scheduler.has_many_waiting:
                 self._schedule()
             self._settle()
 
@@ -173,7 +173,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s = 0.0
         if unread > self._policy.unread_capacity():
             logger.warning("websocket client disconnected reason=unread-notifications unread_bytes=%d", unread)
-            self._is_open, self._is_closed = False, True  # closes once, not once per subscription
+            self._is_open, self._is_closed = False, True  # only the first notification closes the connection
             self._transport.abort()
             return
         self._send(message)
@@ -196,7 +196,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s += seconds
         self._unread_s += seconds
         self._controls = 0
-        if self._is_paused and self._reader_check.goes_on(self._transport.get_write_buffer_size()):
+        if self._is_paused and self._reader_check.has_read_enough(self._transport.get_write_buffer_size()):
             before = self._unread_s = self._silent_s = 0.0  # unread data delays pongs, so the silence does not count
         if self._is_paused and self._unread_s > limits.write_timeout_s:
             logger.warning("websocket client disconnected reason=slow-reader unread_s=%.0f", self._unread_s)
@@ -216,10 +216,10 @@ class WebSocketConnection(asyncio.Protocol):
         if self._http is not None:
             return self._http.idleness()
         if not self._is_open:
-            return NEVER_ASKED + self._idle_s
+            return WITHOUT_REQUEST + self._idle_s
         return BUSY if self._requests and not self._is_paused else self._idle_s
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Close this idle connection in favour of a new one."""
         if self._transport.get_write_buffer_size() or not self._is_open:
             self._transport.abort()  # otherwise a client that does not read would keep the connection open
@@ -229,7 +229,7 @@ class WebSocketConnection(asyncio.Protocol):
     def cut_off(self) -> None:
         """Free the memory of this connection, because all clients together exceed the memory budget."""
         self._rest, self._frames = b"", FrameReader(0, 0)
-        self.give_way()
+        self.evict()
 
     def session_ended(self) -> None:
         """Close the connection, because its token is no longer valid."""
@@ -294,7 +294,7 @@ class WebSocketConnection(asyncio.Protocol):
         frame, message = limits.max_frame_bytes, limits.max_message_bytes
         if guard is not None:
             self._session = guard.connection_session(self._handshake.headers.get(b"authorization"))
-            if not self._session.is_heard:
+            if not self._session.may_call:
                 frame = message = min(message, _MAX_UNAUTHENTICATED_BYTES)
         self._frames = FrameReader(frame, message)
         self._transport.write(self._handshake.answer())

@@ -77,7 +77,7 @@ class Handshake:
 
     def answer(self) -> bytes:
         """Return the response that accepts the handshake."""
-        # imported here: it loads OpenSSL (three megabytes), which only a node with clients needs
+        # imported here, because it loads OpenSSL (three megabytes), which a node without clients does not need
         import hashlib
 
         accepted = base64.b64encode(hashlib.sha1(self.headers[b"sec-websocket-key"] + _GUID).digest())

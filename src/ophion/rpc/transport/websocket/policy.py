@@ -57,7 +57,7 @@ class ConnectionSession(Protocol):
         """Return whether the token is valid."""
 
     @property
-    def is_heard(self) -> bool:
+    def may_call(self) -> bool:
         """Return whether the client may call any method."""
 
     @property

@@ -16,10 +16,7 @@ export const live = {
   /** "starting", "live", "polling" or "silent" */
   state: "starting",
   head: null,
-  /**
-   * The newest blocks, newest first: number, hash, timestamp, arrived, miner, txs (null: not requested), gasUsed,
-   * gasLimit.
-   */
+  /** Newest blocks first: number, hash, timestamp, arrived, miner, txs (null: not requested), gasUsed, gasLimit. */
   blocks: [],
   /** Activity by interval: from, to (seconds), blocks, txs, gas. */
   spans: [],
@@ -194,7 +191,7 @@ function spansOf(blocks) {
   for (let at = blocks.length - 2; at >= 0; at--) {
     const block = blocks[at], from = Math.max(blocks[at + 1].timestamp, block.timestamp - LONGEST_SPAN_S);
     const one = spans.at(-1);
-    if (one && (one.to === block.timestamp || from === block.timestamp)) { // block in the same second
+    if (one && (one.to === block.timestamp || from === block.timestamp)) { // the block has the same second
       one.blocks++;
       one.txs += block.txs;
       one.gas += block.gasUsed;

@@ -104,9 +104,7 @@ export async function readRound() {
   return network.round;
 }
 
-/**
- * Find the in-turn Clique signer. Signers rotate in the order of their addresses; when one is late, another may sign.
- */
+/** Find the in-turn Clique signer: signers rotate in the order of their addresses. */
 async function readTurn() {
   try {
     const [signers, head] = await Promise.all([validators(), call("eth_blockNumber")]), height = toNumber(head) + 1;

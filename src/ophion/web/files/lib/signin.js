@@ -5,10 +5,7 @@ import { login, token } from "./rpc.js";
 
 let dialog = null, refused = false;
 
-/**
- * Show the token dialog once. `isNeeded` is true after the node has refused a request. A closed dialog stays closed
- * until the user opens it.
- */
+/** Show the token dialog, once. `isNeeded` is true after the node has refused a request. */
 export function askForToken(isNeeded = false) {
   if (isNeeded && (refused || dialog?.open)) return;
   dialog?.remove();

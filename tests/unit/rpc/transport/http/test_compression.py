@@ -1,4 +1,4 @@
-"""Who asks for gzip, and answers cut into pieces and made smaller."""
+"""Accept-Encoding, and compressed answers in pieces."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def packed(parts: list[bytes | memoryview], lane: InlineLane | ThreadLane) -> by
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_any_parts_come_back_as_they_were(seed: int) -> None:
+def test_any_parts_are_decompressed_unchanged(seed: int) -> None:
     chance = random.Random(seed)
     parts: list[bytes | memoryview] = []
     for _ in range(chance.randrange(1, 300)):
@@ -68,7 +68,7 @@ def test_it_happens_in_the_lane() -> None:
     assert gzip.decompress(smaller) == text
 
 
-def test_nothing_is_held_when_nobody_wants_the_rest() -> None:
+def test_memory_is_released_when_the_rest_is_not_needed() -> None:
     async def main() -> None:
         source = Whole([b"x" * 500_000])
         body = Compressed(source, InlineLane("pack"))

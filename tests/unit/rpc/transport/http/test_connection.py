@@ -1,4 +1,4 @@
-"""HTTP/1.1 driven in process: what arrives in which pieces, and what leaves."""
+"""HTTP/1.1 connections in process: input in any pieces, and the output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT = b'{"jsonrpc":"2.0","id":9,"method":"eth_wait","params":[]}'
 
 
 class Echo:
-    """An application that shows what it was given."""
+    """An application that returns its input."""
 
     def __init__(self, dispatch: Dispatcher) -> None:
         self.plain: Callable[[bytes], Reply] | None = dispatch.handle
@@ -43,7 +43,7 @@ class Echo:
         return Response(404, (request.method + b" " + request.path + b"?" + request.query,))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class Client:
@@ -73,11 +73,11 @@ class Client:
         return self.transport.take()
 
     async def sent(self, data: bytes) -> bytes:
-        """The same, when all of it has had its turn."""
+        """Send data; return the output after all time slices."""
         self.connection.data_received(data)
         for _ in range(1000):
             await asyncio.sleep(0)
-            if not len(self.shared.turns):
+            if not len(self.shared.scheduler):
                 break
         return self.transport.take()
 
@@ -103,7 +103,7 @@ def run(test: Callable[[Client, Context], Awaitable[None] | None], **options: An
 
 
 def responses(data: bytes) -> list[tuple[int, dict[str, str], bytes]]:
-    """Every response in a stream of bytes."""
+    """Return every response in a byte stream."""
     found = []
     while data:
         head, _, rest = data.partition(b"\r\n\r\n")
@@ -141,8 +141,8 @@ def test_a_head_seen_before_is_not_parsed_again_and_answers_the_same() -> None:
     run(story)
 
 
-def test_heads_that_ask_for_gzip_are_told_from_those_that_do_not() -> None:
-    """On one connection, each head seen before or not: only the answers to those who ask are compressed."""
+def test_heads_with_and_without_gzip_are_distinguished() -> None:
+    """On one connection with known and unknown heads, only answers to heads that accept gzip are compressed."""
     ask, plain = b"Accept-Encoding: gzip", b"Accept-Encoding: identity"
 
     async def story(client: Client, context: Context) -> None:
@@ -228,25 +228,25 @@ def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
 def test_a_known_request_that_has_to_wait_for_its_turn_is_answered_then() -> None:
     async def story(client: Client, context: Context) -> None:
         assert only(client.post())[2] == ANSWER
-        client.shared.turns.spend(math.inf)
-        assert client.shared.turns.is_over
+        client.shared.scheduler.spend(math.inf)
+        assert client.shared.scheduler.is_over
         assert client.post() == b""
         assert client.transport.is_reading_paused
         assert client.connection.idleness() == BUSY
         await asyncio.sleep(0)
         assert only(client.transport.take())[2] == ANSWER
         assert not client.transport.is_reading_paused
-        client.shared.turns.spend(math.inf)
+        client.shared.scheduler.spend(math.inf)
         assert client.post(WAIT) == b""
         await asyncio.sleep(0)
-        assert client.post() == b""  # in its place behind the one that waits
+        assert client.post() == b""  # its answer is queued behind the waiting one
         assert context.gate is not None
         context.gate.set_result(1)
         for _ in range(20):
             await asyncio.sleep(0)
         assert [json.loads(body)["id"] for _, _, body in responses(client.transport.take())] == [9, 1]
 
-    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(scheduler=FairScheduler(turn_s=1e6)))
 
 
 def test_pipelined_requests_are_answered_in_order_though_the_first_waits() -> None:
@@ -319,10 +319,10 @@ def test_requests_are_answered_the_same_however_they_are_cut(requests: list[byte
 
 
 def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
-    """Not even until the next collection of cycles: answers may be long, and collections are rare."""
+    """Answers may be long and garbage collections are rare, so it must be freed at once."""
 
     class Long(bytearray):
-        """Bytes whose end can be seen."""
+        """Bytes whose release can be observed."""
 
     async def test(client: Client, context: Context) -> None:
         waiting: Pending[Response] = Pending(lambda: None)
@@ -534,7 +534,7 @@ def test_an_upgrade_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(("version", "connection"), [(b"1.1", b"close, Upgrade"), (b"1.0", b"Upgrade")])
-def test_whoever_wants_an_upgrade_or_the_end_gets_the_end(version: bytes, connection: bytes) -> None:
+def test_an_upgrade_or_close_request_closes_the_connection(version: bytes, connection: bytes) -> None:
     def story(client: Client, context: Context) -> None:
         answer = client.send(post(BLOCK_NUMBER, b"Connection: " + connection, b"Upgrade: h2c", version=version))
         assert only(answer)[1]["connection"] == "close"
@@ -555,7 +555,7 @@ def test_other_paths_go_to_the_application() -> None:
     run(story)
 
 
-def test_a_connection_too_many_is_told_so_and_closed() -> None:
+def test_a_connection_above_the_limit_gets_503_and_is_closed() -> None:
     def story(client: Client, context: Context) -> None:
         assert client.transport.is_closed
         status, _, body = only(client.transport.take())
@@ -565,7 +565,7 @@ def test_a_connection_too_many_is_told_so_and_closed() -> None:
     run(story, opened=lambda connection: False)
 
 
-# --- time ----------------------------------------------------------------------------------------
+# --- timeouts ------------------------------------------------------------------------------------
 
 
 def test_a_request_that_never_ends_is_cut_off() -> None:
@@ -618,7 +618,7 @@ def test_a_client_that_never_reads_is_cut_off() -> None:
 def test_a_client_that_never_reads_is_cut_off_also_when_it_has_asked_for_more() -> None:
     def story(client: Client, context: Context) -> None:
         client.connection.pause_writing()
-        client.send(post() * 8)  # what a socket had in it before it was not read from any more
+        client.send(post() * 8)  # the socket had these bytes before reading was paused
         for _ in range(7):
             client.connection.tick(5.0)
         assert client.transport.is_aborted
@@ -643,11 +643,11 @@ def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_
 
 
 @pytest.mark.parametrize("unread", [0, 1])
-def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread: int) -> None:
+def test_an_evicted_connection_is_closed_gracefully_only_without_unread_input(unread: int) -> None:
     def story(client: Client, context: Context) -> None:
         client.post()
         client.transport.unread = unread
-        client.connection.give_way()
+        client.connection.evict()
         assert client.transport.is_closed
         assert client.transport.is_aborted == bool(unread)
 
@@ -749,7 +749,7 @@ def test_the_work_of_a_client_that_has_gone_is_given_up(monkeypatch: pytest.Monk
     run(story)
 
 
-# --- what strangers make us hold, and for how long ------------------------------------------------
+# --- memory held for clients ---------------------------------------------------------------------
 
 
 def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> None:
@@ -779,8 +779,8 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
     run(story)
 
 
-def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
-    shared = SharedResources(Budget(1_000_000), patient().turns)
+def test_incomplete_bodies_are_evicted_with_503() -> None:
+    shared = SharedResources(Budget(1_000_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
         clients = [client, *(Client(context, shared=shared) for _ in range(12))]
@@ -798,7 +798,7 @@ def test_bodies_that_do_not_arrive_give_way_to_others_with_503() -> None:
     run(story, shared=shared)
 
 
-def test_a_refused_body_is_told_when_to_come_back() -> None:
+def test_a_refused_body_has_a_retry_time() -> None:
     async def story(client: Client, context: Context) -> None:
         status, headers, _ = only(await client.sent(post(b" " * 200_000)[:-100]))
         assert (status, headers["retry-after"]) == (503, "1")
@@ -882,7 +882,7 @@ def test_a_client_that_goes_on_sending_after_its_refusal_is_cut_off_somewhen() -
     run(story)
 
 
-def test_whoever_takes_nothing_gives_way_before_whoever_has_just_asked() -> None:
+def test_clients_that_do_not_read_are_evicted_before_active_ones() -> None:
     def story(client: Client, context: Context) -> None:
         client.post()
         asking = client.connection.idleness()

@@ -1,4 +1,4 @@
-"""Heads that were sent before: what is learned, and that both paths give the same answers."""
+"""Known request heads: which are stored, and both paths give the same answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_who_asks_for_gzip_is_remembered_and_forgotten_with_the_rest() -> None:
 
 @pytest.mark.parametrize("is_together", [False, True])
 def test_both_paths_give_the_same_bytes(is_together: bool) -> None:
-    """With the fast path, and with a table of heads that learns nothing."""
+    """With the fast path, and with a table that stores no heads."""
     requests = [
         post(),
         post(),

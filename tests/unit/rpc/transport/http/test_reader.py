@@ -1,4 +1,4 @@
-"""Bytes to requests."""
+"""Parsing of requests."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Nothing:
         return Response(404)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 class Reading:
-    """A connection that notes what it is told."""
+    """A connection that records callbacks."""
 
     def __init__(self, **limits: int) -> None:
         self.is_ending = self.is_plain = False
@@ -95,7 +95,7 @@ def test_what_a_head_decides(data: bytes, told: list[object]) -> None:
 
 
 @pytest.mark.parametrize("line", [b"Host: elsewhere", b"Host: localhost\r\nOrigin: http://evil"])
-def test_refused_hosts_and_origins_are_told_with_the_request(line: bytes) -> None:
+def test_refused_hosts_and_origins_are_reported_with_the_request(line: bytes) -> None:
     reading = Reading()
     reading.reader.feed(b"POST / HTTP/1.1\r\n" + line + b"\r\nContent-Length: 2\r\n\r\n{}")
     assert [refusal.status for refusal in reading.told] == [403]
@@ -148,7 +148,7 @@ def test_nothing_of_a_request_is_kept_when_it_has_been_used() -> None:
 
 
 def test_no_piece_has_two_requests_in_it() -> None:
-    """Each is answered where it ends, so what comes after it must be able to wait."""
+    """A request is answered at its end, and later requests must be able to wait."""
     reading = Reading()
     data = b"GET /path HTTP/1.1\r\nHost: localhost\r\n\r\n" * 40 + MESSAGE * 3 + b"\r\n" * 9
     position, seen = 0, 0
@@ -186,7 +186,7 @@ def test_a_target_that_names_another_server_is_refused_as_its_host_is(target: by
     assert [refusal.status for refusal in reading.told] == [403]
 
 
-def test_whoever_asks_for_a_head_is_told_from_others() -> None:
+def test_a_head_request_is_recognised() -> None:
     reading = Reading()
     reading.reader.feed(b"HEAD /path HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert reading.reader.is_bare

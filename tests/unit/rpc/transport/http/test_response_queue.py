@@ -20,7 +20,7 @@ from tests.unit.rpc.wire import MemoryTransport
 
 
 class Client:
-    """Answers and where they go; `flush` is called as a connection does it."""
+    """A response queue and its output; `flush` is called as by a connection."""
 
     def __init__(self) -> None:
         self.transport = MemoryTransport()
@@ -43,7 +43,7 @@ def run(test: Callable[[Client], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-async def turns() -> None:
+async def scheduler() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -53,7 +53,7 @@ def bodies(written: bytes) -> list[bytes]:
 
 
 def unpacked(written: bytes) -> bytes:
-    """The body of one compressed answer."""
+    """Return the decompressed body of one answer."""
     head, _, rest = written.partition(b"\r\n\r\n")
     assert b"\r\nContent-Encoding: gzip\r\n" in head + b"\r\n"
     assert b"\r\nTransfer-Encoding: chunked\r\n" in head + b"\r\n"
@@ -73,7 +73,7 @@ def test_long_answers_are_compressed_for_those_who_ask() -> None:
         for result in (long, Answer(200, (long[:7], long[7:])), Response(200, (long[:70_000], long[70_000:]))):
             client.answers.add(result, takes_gzip=True)
             client.answers.flush()
-            await turns()
+            await scheduler()
             written = client.transport.take()
             assert len(written) < len(long) / 10
             assert unpacked(written) == long
@@ -91,7 +91,7 @@ def test_streams_are_compressed_for_those_who_ask() -> None:
     async def story(client: Client) -> None:
         client.answers.add(streamed(b",2", b",3]"), takes_gzip=True)
         client.answers.flush()
-        await turns()
+        await scheduler()
         assert json.loads(unpacked(client.transport.take())) == {"id": 7, "result": [1, 2, 3]}
         assert not client.answers
 
@@ -104,12 +104,12 @@ def test_what_is_compressed_counts_until_it_has_left() -> None:
         assert client.answers.weight >= 300_000
         client.answers.flush()
         assert client.answers.weight == 300_000
-        assert not client.answers.has_room
+        assert not client.answers.accepts_more
         client.answers.pause()
-        await turns()
+        await scheduler()
         assert 0 < client.answers.weight < 300_000
         client.answers.resume()
-        await turns()
+        await scheduler()
         assert client.answers.weight == 0
 
     run(story)
@@ -134,16 +134,16 @@ def test_what_is_ready_waits_for_what_was_asked_before() -> None:
     run(story)
 
 
-def test_there_is_room_for_many_small_requests_or_one_large() -> None:
+def test_many_small_requests_or_one_large_may_be_open() -> None:
     async def story(client: Client) -> None:
         for _ in range(31):
             client.answers.add(pending(), size=100)
-        assert client.answers.has_room
+        assert client.answers.accepts_more
         client.answers.add(pending(), size=100)
-        assert not client.answers.has_room
+        assert not client.answers.accepts_more
         client.answers.abandon()
         client.answers.add(pending(), size=64 * 1024)
-        assert not client.answers.has_room
+        assert not client.answers.accepts_more
 
     run(story)
 
@@ -154,7 +154,7 @@ def test_a_streamed_answer_is_written_in_chunks_and_the_next_one_waits() -> None
         client.answers.add(b"[3]")
         client.answers.flush()
         assert client.answers.is_streaming
-        await turns()
+        await scheduler()
         assert not client.answers.is_streaming
         written = client.transport.take()
         assert b"Transfer-Encoding: chunked" in written
@@ -167,7 +167,7 @@ def test_clients_that_know_no_chunks_get_it_in_one_piece_or_an_error() -> None:
     async def story(client: Client) -> None:
         for most, found in ((100, {"id": 7, "result": [1, 2]}), (3, None)):
             client.answers.add(streamed(b",2]", most=most), keep_alive=False, is_old=True)
-            await turns()
+            await scheduler()
             client.answers.flush()
             (body,) = bodies(client.transport.take())
             answer = json.loads(body)
@@ -177,7 +177,7 @@ def test_clients_that_know_no_chunks_get_it_in_one_piece_or_an_error() -> None:
     run(story)
 
 
-def test_nobody_works_for_a_client_that_is_gone() -> None:
+def test_work_for_a_disconnected_client_is_cancelled() -> None:
     async def story(client: Client) -> None:
         given_up: list[str] = []
         client.answers.add(Pending(lambda: given_up.append("first")))
@@ -209,7 +209,7 @@ def test_long_answers_are_encrypted_in_portions() -> None:
     long = Answer(200, tuple(b"%06d," % number for number in range(100_000)))
 
     class Full(MemoryTransport):
-        """Has no room after each write, as one that encrypts."""
+        """A transport whose buffer is full after each write, as with encryption."""
 
         def writelines(self, list_of_data: Any) -> None:
             super().writelines(list_of_data)
@@ -220,13 +220,13 @@ def test_long_answers_are_encrypted_in_portions() -> None:
 
     async def main() -> None:
         nonlocal answers
-        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=FairScheduler())
+        answers = Answers(transport, InlineLane("pack"), lambda: None, scheduler=FairScheduler())
         for result in (long, b"[]", long.join(), long):
             answers.add(result)
         answers.flush()
         before, written = answers.weight, b""
         while answers:
-            await turns()
+            await scheduler()
             written += transport.written
             assert len(transport.take()) <= PORTION_BYTES + 100, "nobody has taken the one before"
             assert answers.weight <= before - len(written)
@@ -245,7 +245,7 @@ def test_what_is_ready_in_one_turn_is_one_record() -> None:
 
     async def main() -> None:
         transport = Records()
-        answers = Answers(transport, InlineLane("pack"), lambda: None, turns=FairScheduler())
+        answers = Answers(transport, InlineLane("pack"), lambda: None, scheduler=FairScheduler())
         answers.add(b"[1]")
         answers.add(Answer(200, (b"[2", b"]")))
         answers.flush()
@@ -254,7 +254,7 @@ def test_what_is_ready_in_one_turn_is_one_record() -> None:
     asyncio.run(main())
 
 
-def test_whoever_asks_for_a_head_gets_no_body() -> None:
+def test_a_head_request_gets_no_body() -> None:
     async def test(client: Client) -> None:
         later = pending()
         for result in (b"[1]", Answer(200, (b"[1", b"]")), Response(404, (b"[1]",)), later):
@@ -277,10 +277,10 @@ def test_a_stream_that_begins_behind_something_unread_waits_for_its_client() -> 
         client.answers.flush()
         client.answers.pause()
         later.resolve(streamed(*[b",2"] * 100, b"]", most=1000))
-        await turns()
+        await scheduler()
         assert client.transport.take().count(b",2") == 0
         client.answers.resume()
-        await turns()
+        await scheduler()
         assert client.transport.take().count(b",2") > 0
 
     run(story)

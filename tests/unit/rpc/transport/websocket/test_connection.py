@@ -1,4 +1,4 @@
-"""WebSocket driven in process, with wsproto as the client on the other side."""
+"""WebSocket connections in process, with wsproto as the client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 
 class Client:
-    """A WebSocket client whose server is one protocol object."""
+    """A WebSocket client of one protocol object."""
 
     def __init__(self, context: Context, **options: Any) -> None:
         self.transport = MemoryTransport(options.pop("is_encrypted", False))
@@ -188,7 +188,7 @@ def test_a_host_that_is_not_listed_is_refused() -> None:
     run(story)
 
 
-def test_plain_http_is_told_so() -> None:
+def test_plain_http_gets_an_error() -> None:
     def story(client: Client, context: Context) -> None:
         client.server.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
         assert client.transport.written.startswith(b"HTTP/1.1 400 Bad Request\r\n")
@@ -253,11 +253,11 @@ def test_a_client_that_does_not_read_its_notifications_is_cut_off() -> None:
     run(story, max_unread_bytes=1000)
 
 
-def test_a_client_that_is_cut_off_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_evicted_client_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = 1001
-        for _ in range(100):  # one for each of its subscriptions, before the loop looks after its socket
+        for _ in range(100):  # one notification for each subscription, before the loop handles the socket
             client.server.notify(b"x")
 
     run(story, max_unread_bytes=1000)
@@ -281,11 +281,11 @@ def test_a_client_that_takes_a_long_answer_slowly_is_not_cut_off_until_it_takes_
 
 
 @pytest.mark.parametrize("unread", [0, 1])
-def test_whoever_gives_way_is_waited_for_only_when_nothing_is_left_unread(unread: int) -> None:
+def test_an_evicted_connection_is_closed_gracefully_only_without_unread_input(unread: int) -> None:
     def story(client: Client, context: Context) -> None:
         client.open()
         client.transport.unread = unread
-        client.server.give_way()
+        client.server.evict()
         assert client.transport.is_closed
         assert client.transport.is_aborted == bool(unread)
 
@@ -345,7 +345,7 @@ def test_stopping_says_goodbye() -> None:
 
 
 def raw(first: int, payload: bytes = b"") -> bytes:
-    """A frame under a mask of zeros."""
+    """Return a frame with a mask of zeros."""
     assert len(payload) < 126
     return bytes((first, 0x80 | len(payload))) + bytes(4) + payload
 
@@ -375,11 +375,11 @@ def test_a_page_may_open_a_socket_only_where_it_may_call_over_http() -> None:
 
 
 async def until_quiet(client: Client) -> list[Event]:
-    """What comes back when all that was sent has had its turns."""
+    """Return all events after all input has been processed."""
     events: list[Event] = []
     for _ in range(2000):
         events += client.received()
-        if client.transport.is_closed or not len(client.shared.turns):
+        if client.transport.is_closed or not len(client.shared.scheduler):
             break
         await asyncio.sleep(0)
     return events
@@ -433,7 +433,7 @@ def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> 
 
 
 def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
-    shared = SharedResources(Budget(300_000), patient().turns)
+    shared = SharedResources(Budget(300_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
         others = [Client(context, shared=shared) for _ in range(3)]
@@ -461,10 +461,10 @@ def test_frames_may_come_with_the_handshake() -> None:
 
 
 def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
-    """A crowd that comes at once: what is over the time of this turn waits for the next."""
+    """Many simultaneous handshakes: those beyond this time slice wait for the next."""
 
     async def story(client: Client, context: Context) -> None:
-        client.shared.turns.spend(math.inf)
+        client.shared.scheduler.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         assert client.transport.take() == b""
         assert client.transport.is_reading_paused
@@ -474,30 +474,30 @@ def test_handshakes_take_turns_and_nothing_is_read_meanwhile() -> None:
         assert not client.transport.is_reading_paused
         assert client.ask("eth_blockNumber")["result"] == "0x20"
 
-    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(scheduler=FairScheduler(turn_s=1e6)))
 
 
 def test_a_handshake_that_waits_is_forgotten_with_its_connection() -> None:
     async def story(client: Client, context: Context) -> None:
-        client.shared.turns.spend(math.inf)
+        client.shared.scheduler.spend(math.inf)
         client.server.data_received(client.protocol.send(Request(host="localhost", target="/")))
         client.server.connection_lost(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert client.transport.take() == b""
 
-    run(story, shared=SharedResources(turns=FairScheduler(turn_s=1e6)))
+    run(story, shared=SharedResources(scheduler=FairScheduler(turn_s=1e6)))
 
 
 class Changing(MemoryTransport):
-    """A transport whose protocol can be another one."""
+    """A transport whose protocol can be replaced."""
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """The test calls it itself."""
+        """Do nothing; the test calls the new protocol itself."""
 
 
 class Logins:
-    """What a login goes to."""
+    """An application for logins."""
 
     plain = None
 
@@ -505,7 +505,7 @@ class Logins:
         return Response(401)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing."""
 
 
 def test_a_connection_that_came_to_log_in_is_not_kept_until_garbage_is_collected() -> None:
@@ -541,26 +541,26 @@ def test_a_handshake_that_does_not_end_counts() -> None:
 
 
 class FloodGuard:
-    """Somebody who waits for a turn."""
+    """A worker that waits for a time slice."""
 
     def work(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
-@pytest.mark.parametrize("is_crowded", [False, True])
-def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded: bool) -> None:
-    turns = FairScheduler(turn_s=1e6)
+@pytest.mark.parametrize("has_many_waiting", [False, True])
+def test_with_many_waiting_a_long_message_waits_for_its_time_slice(has_many_waiting: bool) -> None:
+    scheduler = FairScheduler(turn_s=1e6)
 
     async def story(client: Client, context: Context) -> None:
         client.open()
-        for _ in range(32 if is_crowded else 1):
-            turns.wait(FloodGuard())
+        for _ in range(32 if has_many_waiting else 1):
+            scheduler.wait(FloodGuard())
         asked = json.dumps({"id": 1, "method": "echo", "params": ["x" * 100_000]})
         data = client.protocol.send(TextMessage(data=asked))
         client.server.data_received(data[:1000])
         assert not client.transport.is_reading_paused, "that is not much yet"
         client.server.data_received(data[1000:50_000])
-        assert client.transport.is_reading_paused is is_crowded
+        assert client.transport.is_reading_paused is has_many_waiting
         while client.transport.is_reading_paused:  # noqa: ASYNC110
             await asyncio.sleep(0)
         client.server.data_received(data[50_000:])
@@ -570,11 +570,11 @@ def test_in_a_crowd_a_long_message_is_read_on_when_its_turn_has_come(is_crowded:
         (answer,) = client.received()
         assert isinstance(answer, TextMessage)
 
-    run(story, shared=SharedResources(turns=turns))
+    run(story, shared=SharedResources(scheduler=scheduler))
 
 
 class Slow:
-    """The body of an answer that takes its time."""
+    """The body of a slow answer."""
 
     first, weight, max_bytes = b'"a', 0, 100
 
@@ -590,7 +590,7 @@ class Slow:
 
 
 class Streaming:
-    """Answers everything slowly."""
+    """Answers every request slowly."""
 
     def __init__(self, body: Slow) -> None:
         self._body = body
@@ -599,7 +599,7 @@ class Streaming:
         return StreamedAnswer(b"1", b'{"result":', self._body, b'"}')
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def test_what_waits_behind_a_slow_answer_is_counted_until_it_is_sent() -> None:

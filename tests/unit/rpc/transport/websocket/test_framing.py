@@ -1,4 +1,4 @@
-"""Frames that leave."""
+"""Frames that the node sends."""
 
 from __future__ import annotations
 

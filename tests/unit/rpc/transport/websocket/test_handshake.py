@@ -1,4 +1,4 @@
-"""Handshakes: good ones, and every other head."""
+"""Handshakes: valid ones and all kinds of other heads."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_anything_else_is_no_handshake(data: bytes) -> None:
     assert status(data) == 400
 
 
-def test_another_version_is_told_which_one_is_spoken() -> None:
+def test_another_version_is_refused_with_the_supported_one() -> None:
     found = Handshake().feed(head(version="Sec-WebSocket-Version: 8"))
     assert isinstance(found, Response)
     assert (found.status, found.headers) == (426, b"Sec-WebSocket-Version: 13\r\n")
