@@ -204,7 +204,7 @@ class Intake:
         admits = (
             self._unmarked.admits_payload(sealed.sender, size, now)
             if is_pushed
-            else self._unmarked.admits_fetched(size)
+            else self._unmarked.admits_fetched(size, now)
         )
         if not admits:
             return BUDGET_EXCEEDED
@@ -213,6 +213,8 @@ class Intake:
             changes += self._payload_rows(sealed.key, parcel.body, recipients)
             if is_pushed:
                 changes.append(self._unmarked.add_payload(sealed.key, sealed.sender, size, now, self._number))
+            else:
+                changes.append(self._unmarked.add_fetched(size))
         return refusal
 
     def _take_its_group(

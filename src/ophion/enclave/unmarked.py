@@ -8,6 +8,7 @@ budget.
     p + payload key    sender (32), bytes (8), time (8), number of arrival (8)
     g + group id       maker (32), 1 (8), time (8), number of arrival (8)
     s + enclave key    nothing: the sender is known
+    f                  fetched bytes (8), start of their period (8)
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ MAX_PAYLOADS: Final = 200_000
 _MIN_COST: Final = MAX_BYTES // MAX_PAYLOADS
 """Minimum bytes that a payload counts, because rows and indexes take space too."""
 MAX_FETCHED_BYTES: Final = 8 * 1024 * 1024 * 1024
-"""Limit of payload bytes that this node fetches from members in one run after it has lost its own."""
+"""Payloads that this node fetches from members in one period, after a loss of its own."""
+FETCHED_PERIOD_S: Final = 30 * 24 * 3600.0
 MAX_UNKNOWN_GROUPS: Final = 10_000
 """Limit of groups without a marker, of all unknown senders together."""
 MAX_GROUPS_OF_ONE: Final = 10_000
@@ -47,7 +49,7 @@ UNKNOWN_EXPIRY_S: Final = 3 * 24 * 3600.0
 KNOWN_EXPIRY_S: Final = 30 * 24 * 3600.0
 _WARNING_INTERVAL_S: Final = 600.0
 _UNKNOWN: Final = b""
-_PAYLOAD, _GROUP, _SENDER = b"p", b"g", b"s"
+_PAYLOAD, _GROUP, _SENDER, _FETCHED = b"p", b"g", b"s", b"f"
 _PAGE: Final = 1000
 _NOTHING: Final = b"\0"
 
@@ -86,6 +88,7 @@ class UnmarkedBudget:
         self._groups: Counter[bytes] = Counter()
         self._known: set[bytes] = set()
         self._fetched = 0
+        self._fetched_since = 0
         self._warned_at = -_WARNING_INTERVAL_S
         self._is_upgrade = not store.rows(UNMARKED, b"", b"", 1)
         self._load()
@@ -111,18 +114,22 @@ class UnmarkedBudget:
         self._warn("groups", account, now)
         return False
 
-    def admits_fetched(self, size: int) -> bool:
-        """Whether one more fetched payload is accepted. Fetched payloads count until the process ends."""
-        if self._fetched + size > MAX_FETCHED_BYTES:
-            return False
-        self._fetched += size
-        return True
+    def admits_fetched(self, size: int, now: float) -> bool:
+        """Whether one more fetched payload is accepted. They count for a period, also across restarts."""
+        if now - self._fetched_since > FETCHED_PERIOD_S:
+            self._fetched, self._fetched_since = 0, int(now)
+        return self._fetched + size <= MAX_FETCHED_BYTES
 
     # --- records ---------------------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
         """Count a payload. Returns the row to write."""
         return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
+
+    def add_fetched(self, size: int) -> Change:
+        """Count a fetched payload; returns the row to write."""
+        self._fetched += size
+        return UNMARKED, _FETCHED, self._fetched.to_bytes(8, "big") + self._fetched_since.to_bytes(8, "big")
 
     def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
         """Count a group. Returns the row to write."""
@@ -213,7 +220,9 @@ class UnmarkedBudget:
         if self._is_upgrade:
             self._known.update(senders_with_markers(self._store))
         for key, value in rows:
-            if key[:1] in (_PAYLOAD, _GROUP):
+            if key == _FETCHED:
+                self._fetched, self._fetched_since = (int.from_bytes(value[at : at + 8], "big") for at in (0, 8))
+            elif key[:1] in (_PAYLOAD, _GROUP):
                 cost, time, number = (int.from_bytes(value[at : at + 8], "big") for at in (32, 40, 48))
                 one = self._open[key] = _Unmarked(key[:1], value[:32], cost, float(time), number)
                 self._count(one, 1)

@@ -77,7 +77,7 @@ def build_network(
     sync.changed.listen(core.mining.follow)
     core.mining.watch_peers(lambda: [(peer.peer.address, peer.height) for peer in eth.peers if peer.is_usable])
     bootnodes = core.chain.spec.bootnodes
-    subprotocols = (eth, *_consensus(core, sync, clock), *_priv(enclave, key, clock, entropy))
+    subprotocols = (eth, *_consensus(core, sync, clock), *_priv(enclave, key, clock, entropy, eth))
     peers = build_peers(
         config.peers,
         key,
@@ -110,15 +110,19 @@ def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotoco
     return tuple(ConsensusProtocol(protocol, validators) for protocol in driver.engine.schedule.protocols)
 
 
-def _priv(enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy) -> tuple[Subprotocol, ...]:
-    """Return the protocol between embedded enclaves; empty when the node has no embedded enclave."""
+def _priv(
+    enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy, eth: EthProtocol
+) -> tuple[Subprotocol, ...]:
+    """Return the protocol of embedded enclaves, where there is one."""
     if enclave is None:
         return ()
     # imported here: most nodes have no enclave
     from ophion.enclave.embedded import EmbeddedEnclave
     from ophion.peers.priv.protocol import PrivProtocol
 
-    return (PrivProtocol(enclave, key.public_key, clock, entropy),) if isinstance(enclave, EmbeddedEnclave) else ()
+    if not isinstance(enclave, EmbeddedEnclave):
+        return ()
+    return (PrivProtocol(enclave, key.public_key, clock, entropy, eth.lane),)
 
 
 def _mark(eth: EthProtocol) -> ChainMark:

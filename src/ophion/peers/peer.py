@@ -21,6 +21,9 @@ class Link(Protocol):
     @property
     def is_open(self) -> bool: ...
 
+    @property
+    def waiting_bytes(self) -> int: ...
+
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool: ...
 
     def limit(self, shared: Shared, code: int, size: int) -> None: ...
@@ -34,6 +37,7 @@ class _Gone:
     """Replaces the link of a peer whose connection has ended."""
 
     is_open = False
+    waiting_bytes = 0
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
         return False
@@ -111,6 +115,11 @@ class Peer:
     def is_open(self) -> bool:
         """Whether messages can still be sent."""
         return self._link.is_open
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes queued for this peer that it has not read."""
+        return self._link.waiting_bytes
 
     def version(self, capability: str) -> int | None:
         """Return the negotiated version of a capability, or None if it is not shared."""

@@ -333,7 +333,7 @@ class PeerService:
         server = Listener(settings.interface, settings.port, self._inbound.arrived, self._inbound.is_crowded)
         if self.discovery is None:
             return server
-        udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received)
+        udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received, self._is_known_address)
         try:
             await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
         except OSError:
@@ -411,6 +411,12 @@ class PeerService:
         if received:
             connection.data_received(received)
         await self._run_connection(connection)
+
+    def _is_known_address(self, ip: str) -> bool:
+        """Whether an IP is that of a static node, a bootnode or a connected member."""
+        if self.plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
+            return True
+        return any(peer.remote[0] == ip and self._has_own_share(peer.id) for peer in self.peers)
 
     def _has_own_share(self, node_id: bytes) -> bool:
         """Whether a node has its own quota, as a static peer, a validator or a permitted node."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -52,7 +53,7 @@ from ophion.consensus.bft.message_buffer import MessageCounts
 from ophion.consensus.bft.message_codec import signatures_expected
 from ophion.consensus.bft.message_encoding import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
-from ophion.consensus.bft.messages import Candidate, Proposal, RawMessage
+from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.status import BftStatus, MemberView, status_of
@@ -69,6 +70,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.bft_timers import BftTimers
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.executed_candidates import ExecutedCandidate, ExecutedCandidates
+from ophion.producer.message_intake import MessageIntake
 from ophion.producer.peer_height_guard import PeerHeightGuard
 from ophion.producer.validator_gossip import Gossip, NoPeers
 from ophion.producer.vote_store import VoteStore
@@ -145,6 +147,9 @@ class BftDriver:
         self._was_validator: bool | None = None
         self._timing: RoundTiming | None = None
         self._leads: dict[Address, float] = {}
+        self._intake = MessageIntake(self._take_later, self._take_large)
+        self.malformed: Callable[[Address | None], None] = lambda peer: None
+        """Called for the sender of an invalid message that was decoded later."""
         self._protocol = engine.protocol(self._chain.head.number + 1)
         self._factory, self._machine = self._enter(self._protocol, self._vote_store.recall(self._protocol))
 
@@ -179,7 +184,9 @@ class BftDriver:
         """Compute the proposer's clock offset from its proposal: a block of round 0 is proposed exactly when due."""
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in self.validators:
-            header = Header.decode(rlp.split_list(proposal.block.encoded, MAX_BLOCK_ITEMS)[0])
+            block = proposal.block.encoded
+            start = rlp.head(block, 0)[1]
+            header = Header.decode(block[start : rlp.item_end(block, start)])
             self._leads[proposal.author] = header.timestamp - self._clock.now()
             if len(self._leads) > _MAX_LEADS:
                 del self._leads[next(iter(self._leads))]
@@ -205,26 +212,71 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Queue a message of a peer for the state machine. Raises `DecodeError` if it is invalid.
+        """Handle a message of a peer; raise `DecodeError` if it is invalid. `malformed` reports a large invalid one.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """
-        machine, validator_set = self._machine, self._machine.validator_set
-        if self._tasks is None or validator_set is None:
+        if self._tasks is None or self._machine.validator_set is None:
             return
-        if machine.is_duplicate(keccak256(raw.data)):
+        if not self._intake.must_wait(raw, peer):
+            self._take(raw, peer)
+        elif not self._intake.put(raw, peer, self._tasks):
+            self._machine.counts.crowded_out += 1
+
+    def _take(self, raw: RawMessage, peer: Address | None) -> None:
+        if self._is_wanted(keccak256(raw.data)):
+            with self._counting_malformed():
+                message = self._protocol.decode(raw, self._max_signatures())
+            self._hand_on(message, peer)
+
+    def _take_later(self, raw: RawMessage, peer: Address | None) -> None:
+        """Take a message that has waited: its sender cannot be told by an exception any more."""
+        try:
+            self._take(raw, peer)
+        except DecodeError:
+            self.malformed(peer)
+
+    async def _take_large(self, raw: RawMessage, peer: Address | None) -> None:
+        """Hash and decode a large message in a lane."""
+        lane, protocol = self._lanes.peers, self._protocol
+        if not self._is_wanted(await lane.run(lambda: keccak256(raw.data))):
+            return
+        max_signatures = self._max_signatures()
+        try:
+            with self._counting_malformed():
+                message = await lane.run(lambda: protocol.decode(raw, max_signatures))
+        except DecodeError:
+            self.malformed(peer)
+            return
+        if protocol is self._protocol:  # the network may have moved to QBFT meanwhile
+            self._hand_on(message, peer)
+
+    def _is_wanted(self, fingerprint: Hash32) -> bool:
+        machine = self._machine
+        if machine.is_duplicate(fingerprint):
             machine.counts.duplicate += 1
-        elif len(self._queue) >= machine.limits.message_queue:
+            return False
+        if len(self._queue) >= machine.limits.message_queue:
             machine.counts.crowded_out += 1
-        else:
-            try:
-                message = self._protocol.decode(raw, signatures_expected(len(validator_set)))
-            except DecodeError:
-                machine.counts.malformed += 1
-                raise
-            if isinstance(message, Proposal):
-                self._note_clock(message)
-            self._post(MessageReceived(message, peer))
+            return False
+        return True
+
+    def _max_signatures(self) -> int:
+        validator_set = self._machine.validator_set
+        return signatures_expected(0 if validator_set is None else len(validator_set))
+
+    @contextmanager
+    def _counting_malformed(self) -> Iterator[None]:
+        try:
+            yield
+        except DecodeError:
+            self._machine.counts.malformed += 1
+            raise
+
+    def _hand_on(self, message: BftMessage, peer: Address | None) -> None:
+        if isinstance(message, Proposal):
+            self._note_clock(message)
+        self._post(MessageReceived(message, peer))
 
     def connected(self, peer: Address) -> None:
         """Report that a peer which may be a validator has connected."""
@@ -255,6 +307,7 @@ class BftDriver:
             self._assembler.discard_early()
             self._tasks = None
             self._queue.clear()
+            self._intake.clear()
             self._executed.clear()
             self._rest()
 

@@ -26,6 +26,8 @@ class Wire:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_open = True
+        self.waiting_bytes = 0
+        """Bytes that the other end does not read, where a test sets them."""
         self.sent: list[tuple[int, bytes]] = []
         """(code, payload) of every message that this end has sent."""
         self.ended: tuple[DisconnectReason, str] | None = None

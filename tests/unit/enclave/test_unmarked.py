@@ -54,6 +54,23 @@ def test_payloads_of_unknown_senders_count_across_restarts(tmp_path: Path, monke
         member.open()
 
 
+def test_fetched_payloads_count_across_restarts_and_for_a_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (member, clock), other = with_clock(tmp_path), Hostile()
+    clock.advance(unmarked.FETCHED_PERIOD_S + 1)
+    parcels = [other.seal(b"text", [member.key, other.key]) for _ in range(6)]
+    monkeypatch.setattr(unmarked, "MAX_FETCHED_BYTES", 2 * len(parcels[0].body))
+    for _ in range(3):
+        asyncio.run(member.enclave.take(parcels, None))
+        assert counted(member)[0] == 2
+        member.close()
+        member.open()
+    clock.advance(unmarked.FETCHED_PERIOD_S + 1)
+    asyncio.run(member.enclave.take(parcels, None))
+    assert counted(member)[0] == 4
+
+
 def test_a_known_sender_is_not_refused_because_of_strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unmarked, "MAX_BYTES", 10 * unmarked.MAX_BYTES // unmarked.MAX_PAYLOADS)
     member, evil, honest = Member(tmp_path, 1), Hostile(), Hostile()

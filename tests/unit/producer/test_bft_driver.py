@@ -851,6 +851,22 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path: Path, engine: str) -
 
 
 @BOTH
+def test_a_large_message_that_cannot_be_read_is_counted_later(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        driver, blamed = driver_of(nodes[0]), list[bytes | None]()
+        driver.malformed = blamed.append
+        async with running(driver):
+            await asyncio.sleep(1)
+            driver.received(RawMessage(0, bytes(100_000)), KEYS[1].address)
+            driver.received(RawMessage(0, b"\xc0"), KEYS[1].address)
+            await asyncio.sleep(1)
+            assert driver.counts.malformed == 2
+            assert blamed == [KEYS[1].address] * 2
+
+    run_story(tmp_path, engine, story, nodes=1)
+
+
+@BOTH
 def test_nothing_is_signed_below_the_height_of_peers_for_one_timeout(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires, driver = wired(nodes), driver_of(nodes[0])

@@ -106,6 +106,7 @@ class Connection(asyncio.Protocol):
         "_inbox",
         "_inbox_size",
         "_is_finished",
+        "_is_member",
         "_is_pinged",
         "_is_probed",
         "_is_queued",
@@ -145,7 +146,7 @@ class Connection(asyncio.Protocol):
         self._due_at = 0.0
         self._stuck_at = 0
         self._is_pinged = self._is_probed = self._is_queued = self._is_finished = False
-        self._is_reading_paused = self._is_writing_paused = self._is_remote_closed = False
+        self._is_reading_paused = self._is_writing_paused = self._is_remote_closed = self._is_member = False
         self.is_inbound = not session.is_initiator
         self.local: tuple[str, int] = ("", 0)
         self.remote: tuple[str, int] = ("", 0)
@@ -316,7 +317,7 @@ class Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if not self._is_queued and self._tasks is not None and self._ending is None:
             self._is_queued = True
-            self._context.scheduler.add(self._step)
+            self._context.scheduler.add(self._step, self._is_member)
 
     def _step(self) -> bool:
         """Write and read a little; return whether work is left. Called by `ReceiveScheduler`, never raises."""
@@ -353,6 +354,11 @@ class Connection(asyncio.Protocol):
         if self._is_reading_paused and not self._has_unread() and self._transport is not None:
             self._is_reading_paused = False
             self._transport.resume_reading()
+
+    def _note_membership(self) -> None:
+        """Look up whether the peer is a member. Not at each message: it costs a hash, and changes rarely."""
+        node_id = self._session.remote_id
+        self._is_member = self.peer is not None and node_id is not None and self._context.has_place(node_id)
 
     def _limit_partial_messages(self) -> None:
         """Disconnect the sender of the oldest incomplete message if all incomplete messages exceed the limit."""
@@ -409,6 +415,7 @@ class Connection(asyncio.Protocol):
         )
         context.keeper.judge(peer)
         self.peer = peer
+        self._note_membership()
         self._joined_at = context.clock.monotonic()
         self._arm(context.timing.idle)
         versions = {one.capability.name: one.capability.version for one in greeted.shared}
@@ -434,6 +441,7 @@ class Connection(asyncio.Protocol):
 
     def _on_timer(self) -> None:
         self._timer = None
+        self._note_membership()
         timing, now = self._context.timing, self._context.clock.monotonic()
         if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
             # this process was stalled: received bytes may be unread, so the peer gets one more idle period

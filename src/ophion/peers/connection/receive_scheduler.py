@@ -2,7 +2,7 @@
 
 asyncio runs all ready callbacks before it polls timers and sockets again, so peers that send thousands of small
 messages could block the loop. The scheduler runs short steps round robin, and stops after a few milliseconds until the
-next iteration of the loop.
+next iteration of the loop. Members take every second step, so the number of unknown peers does not delay them.
 """
 
 from __future__ import annotations
@@ -19,37 +19,41 @@ SLICE_S: Final = 0.004
 
 
 class ReceiveScheduler:
-    """Round-robin queue of connection steps that still have work."""
+    """Two round-robin queues of steps that have work: of members and of unknown peers."""
 
-    __slots__ = ("_clock", "_is_scheduled", "_loop", "_queue", "_slice")
+    __slots__ = ("_clock", "_is_members_turn", "_is_scheduled", "_loop", "_members", "_slice", "_unknown")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, slice_s: float = SLICE_S) -> None:
         self._loop = loop
         self._clock = clock
         self._slice = slice_s
-        self._queue: deque[Callable[[], bool]] = deque()
+        self._members: deque[Callable[[], bool]] = deque()
+        self._unknown: deque[Callable[[], bool]] = deque()
+        self._is_members_turn = True
         self._is_scheduled = False
 
     def __len__(self) -> int:
         """Number of queued steps."""
-        return len(self._queue)
+        return len(self._members) + len(self._unknown)
 
-    def add(self, step: Callable[[], bool]) -> None:
-        """Call `step` soon, and repeat it until it returns False. `step` must not raise or be queued already."""
-        self._queue.append(step)
+    def add(self, step: Callable[[], bool], is_member: bool = False) -> None:
+        """Call `step` soon, and again until it returns False. It must not raise, and must not be queued already."""
+        (self._members if is_member else self._unknown).append(step)
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._run_slice)
 
     def _run_slice(self) -> None:
-        queue, now = self._queue, self._clock.monotonic
+        members, unknown, now = self._members, self._unknown, self._clock.monotonic
         end = now() + self._slice
-        while queue:
+        while members or unknown:
+            queue = members if members and (self._is_members_turn or not unknown) else unknown
+            self._is_members_turn = queue is unknown
             step = queue.popleft()
             if step():
                 queue.append(step)
             if now() >= end:
                 break
-        self._is_scheduled = bool(queue)
-        if queue:
+        self._is_scheduled = bool(members or unknown)
+        if self._is_scheduled:
             self._loop.call_soon(self._run_slice)

@@ -40,6 +40,7 @@ class Validators:
         self.crowded_out = 0
         """Messages dropped by a size or rate limit."""
         self._driver = driver
+        driver.malformed = self._blame
         self._clock = clock
         self._catch_up = catch_up
         self._connections: dict[tuple[str, Address], _ValidatorPeer] = {}
@@ -74,6 +75,13 @@ class Validators:
         """Hand a message to the driver. Ignores a protocol variant that the current height does not use."""
         if variant == self._driver.protocol_name:
             self._driver.received(raw, peer)
+
+    def _blame(self, address: Address | None) -> None:
+        """Lower the score of a peer after an invalid message."""
+        if address is not None:
+            connection = self._connections.get((self._driver.protocol_name, address))
+            if connection is not None:
+                connection.peer.blame()
 
     # --- Gossip ---------------------------------------------------------------------------------
 

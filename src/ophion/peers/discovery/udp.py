@@ -1,8 +1,11 @@
 """The UDP socket of discovery, with a bounded receive queue and rate limits per source.
 
-Verifying and answering a packet costs up to half a millisecond of signatures. So each IP and port (one node) has a rate
-limit, and each IP (possibly many nodes) has another. Responses have limits of their own, so a flood of requests cannot
-suppress the responses to our own requests, even from the same address.
+Verifying and answering a packet costs up to half a millisecond of signatures. So there is one rate limit per IP and
+port, which is one node, and one per IP, which many nodes may share. Responses have limits of their own: a flood of
+requests cannot suppress the responses to our own requests, even from the same address.
+
+Source addresses can be forged, so a flood may come from any number of them. Packets from the addresses of known nodes
+have a queue of their own.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from ophion.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 512
+"""Waiting packets of unknown addresses, and again of known ones."""
 MAX_PER_SOURCE: Final = 64
 PORT_BURST: Final = 50
 _PORT_PER_S: Final = 15
@@ -37,11 +41,20 @@ _MAX_PER_STEP: Final = 4
 class UdpSocket(asyncio.DatagramProtocol):
     """Passes a few datagrams per time slice to discovery, and drops datagrams above the rate limits."""
 
-    def __init__(self, scheduler: ReceiveScheduler, clock: Clock, receive: Callable[[bytes, str, int], None]) -> None:
+    def __init__(
+        self,
+        scheduler: ReceiveScheduler,
+        clock: Clock,
+        receive: Callable[[bytes, str, int], None],
+        is_known: Callable[[str], bool] = lambda ip: False,
+    ) -> None:
+        """`is_known`: whether an IP is that of a static node, a bootnode or a connected member."""
         self._scheduler = scheduler
         self._clock = clock
         self._receive = receive
         self._transport: asyncio.DatagramTransport | None = None
+        self._is_known = is_known
+        self._known: deque[tuple[bytes, str, int]] = deque()
         self._waiting: deque[tuple[bytes, str, int]] = deque()
         self._by_source: Counter[str] = Counter()
         self._rate_limits: OrderedDict[tuple[str, int | None, bool], TokenBucket] = OrderedDict()
@@ -53,11 +66,12 @@ class UdpSocket(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, address: Sequence[Any]) -> None:
         ip, port = socket_ip(str(address[0])), int(address[1])
-        is_full = len(self._waiting) >= MAX_WAITING or self._by_source[ip] >= MAX_PER_SOURCE
+        queue = self._known if self._is_known(ip) else self._waiting
+        is_full = len(queue) >= MAX_WAITING or self._by_source[ip] >= MAX_PER_SOURCE
         if is_full or not self._allows(ip, port, data):
             self.dropped += 1
             return
-        self._waiting.append((data, ip, port))
+        queue.append((data, ip, port))
         self._by_source[ip] += 1
         if not self._is_queued:
             self._is_queued = True
@@ -78,6 +92,7 @@ class UdpSocket(asyncio.DatagramProtocol):
     def close(self) -> None:
         """Close the socket and drop the queue."""
         self._waiting.clear()
+        self._known.clear()
         if self._transport is not None:
             self._transport.close()
 
@@ -100,8 +115,8 @@ class UdpSocket(asyncio.DatagramProtocol):
         return bucket
 
     def _step(self) -> bool:
-        for _ in range(min(_MAX_PER_STEP, len(self._waiting))):
-            data, ip, port = self._waiting.popleft()
+        for _ in range(min(_MAX_PER_STEP, len(self._known) + len(self._waiting))):
+            data, ip, port = (self._known or self._waiting).popleft()
             self._by_source[ip] -= 1
             if not self._by_source[ip]:
                 del self._by_source[ip]
@@ -109,7 +124,7 @@ class UdpSocket(asyncio.DatagramProtocol):
                 self._receive(data, ip, port)
             except Exception:
                 log.exception("cannot handle packet ip=%s", ip)
-        self._is_queued = bool(self._waiting)
+        self._is_queued = bool(self._known or self._waiting)
         if not self._is_queued:
             self._by_source.clear()
         return self._is_queued

@@ -45,10 +45,11 @@ from ophion.peers.eth.messages import (
 )
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
+from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.runtime.clock import Clock
-from ophion.runtime.lanes import Lane
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class BlockGossip:
         importer: Importer,
         peers: EthPeers,
         tasks: DetachedTasks[EthPeer],
-        lane: Lane,
+        lane: PeerLane[Peer],
         clock: Clock,
         random: Random,
         is_member: Callable[[EthPeer], bool],
@@ -242,7 +243,7 @@ class BlockGossip:
             self._finish(header.hash)
             return
         try:
-            block = await self._lane.run(lambda: self._decoded(encoded))
+            block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
             # only this body is wrong: another peer may send the right one
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
@@ -288,7 +289,7 @@ class BlockGossip:
         engine, chain = self._chain.engine, self._chain
         for _ in range(2):
             try:
-                await self._lane.run(lambda: engine.verify(header, parent, chain, int(self._clock.now())))
+                await self._lane.run(peer.peer, lambda: engine.verify(header, parent, chain, int(self._clock.now())))
             except InvalidBlock as error:
                 lead_s = header.timestamp - self._clock.now()
                 if error.transient and lead_s <= _MAX_LEAD_S:

@@ -34,9 +34,9 @@ from ophion.peers.eth.response_validation import SizedBody, read_bodies, read_he
 from ophion.peers.eth.serving import Serving
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import ZERO_HASH, Hash32
-from ophion.runtime.lanes import Lane
 
 STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
@@ -61,7 +61,7 @@ class Host(Protocol):
     def chain(self) -> Chain: ...
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> PeerLane[Peer]:
         """The lane that decodes responses."""
 
     @property
@@ -267,7 +267,7 @@ class EthPeer:
             self._timed_out()
             raise
         try:
-            value = read(body) if len(body) <= _SMALL else await self._host.lane.run(lambda: read(body))
+            value = read(body) if len(body) <= _SMALL else await self._host.lane.run(self.peer, lambda: read(body))
         except (DecodeError, NativeError, PeerMisbehaved) as error:
             # the caller may not be a task of this connection, so disconnect here
             self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")

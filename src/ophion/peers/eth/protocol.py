@@ -27,6 +27,7 @@ from ophion.peers.eth.serving import Serving
 from ophion.peers.eth.transaction_gossip import TransactionGossip
 from ophion.peers.eth.versions import NAME, VERSIONS, EthVersion, offered
 from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import ZERO_HASH
@@ -55,7 +56,8 @@ class EthProtocol:
         network_id: int,
     ) -> None:
         self.chain = chain
-        self.lane = lanes.peers
+        self.lane = PeerLane(lanes.peers, self.is_member_node)
+        """Reads and decoding for peers, members first."""
         self.peers = EthPeers()
         self.network_id = network_id
         self.versions = offered(chain.engine.finality is Finality.IMMEDIATE)
@@ -70,7 +72,7 @@ class EthProtocol:
         self.makers = BlockProducers(chain)
         """Producers of the next blocks."""
         self.transactions = TransactionGossip(
-            pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting()
+            pool, self.peers, self.makers, self.lane, random, lambda: self.is_accepting(), self.is_member
         )
         self._handlers: dict[Code, Handler] = {
             Code.NEW_BLOCK: self.blocks.received,
@@ -118,7 +120,11 @@ class EthProtocol:
 
     def is_member(self, peer: EthPeer) -> bool:
         """Whether a peer produces blocks, is a static node or is listed in the permissions."""
-        return peer.peer.is_static or peer.peer.is_permitted or peer.peer.address in self.makers
+        return self.is_member_node(peer.peer)
+
+    def is_member_node(self, peer: Peer) -> bool:
+        """The same for a peer of any sub-protocol."""
+        return peer.is_static or peer.is_permitted or peer.address in self.makers
 
     def status(self, version: EthVersion) -> Status:
         tip = self.chain.tip

@@ -22,8 +22,8 @@ from ophion.peers.eth.messages import ANSWERS, Code, GetHeaders, decode_get
 from ophion.peers.eth.request_handler import Answers
 from ophion.peers.eth.versions import NAME, EthVersion
 from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.primitives import rlp
-from ophion.runtime.lanes import Lane
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,10 @@ ANSWER_S: Final = 4.0
 """Response deadline in seconds. Other clients time out after 5 s."""
 MAX_WAITING: Final = 64
 """Queued requests per peer. Other clients have at most five open."""
+MAX_UNREAD_BYTES: Final = 2 * 1024 * 1024
+"""Queued bytes above which the next response waits until the peer has read some. A response has up to 2 MiB, so a slow
+reader makes this node hold twice as much at most."""
+_LOOK_S: Final = 0.01
 _FEW_HEADERS: Final = 4
 """Up to this many headers are read on the event loop, because a thread switch costs more."""
 
@@ -45,7 +49,7 @@ class _Request(Struct, frozen=True):
 class Serving:
     """Responds to the requests of one peer."""
 
-    def __init__(self, peer: Peer, version: EthVersion, answers: Answers, lane: Lane) -> None:
+    def __init__(self, peer: Peer, version: EthVersion, answers: Answers, lane: PeerLane[Peer]) -> None:
         self._peer = peer
         self._version = version
         self._answers = answers
@@ -58,7 +62,8 @@ class Serving:
         request_id, body = decode_get(payload, code)
         if code is Code.GET_POOLED_TRANSACTIONS:
             # the event loop owns the pool
-            self._send(code, request_id, self._answers.pooled(list_of_hashes(body, code.label)))
+            hashes = [] if self._peer.waiting_bytes > MAX_UNREAD_BYTES else list_of_hashes(body, code.label)
+            self._send(code, request_id, self._answers.pooled(hashes))
             return
         if code is Code.GET_NODE_DATA:
             # this node does not store trie nodes by hash
@@ -95,12 +100,15 @@ class Serving:
             self._is_running = False
 
     async def _answer(self, request: _Request) -> bytes:
-        left_s = request.due - asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time
+        while self._peer.waiting_bytes > MAX_UNREAD_BYTES and now() < request.due:  # noqa: ASYNC110  # many readers
+            await asyncio.sleep(_LOOK_S)
+        left_s = request.due - now()
         if left_s <= 0:
             return rlp.EMPTY_LIST
         try:
             with translated():
-                return await self._lane.run(request.read, left_s)
+                return await self._lane.run(self._peer, request.read, left_s)
         except OphionError as error:
             log.warning("request of peer failed peer=%r kind=%s error=%s", self._peer, request.code.label, error)
             return rlp.EMPTY_LIST

@@ -28,13 +28,14 @@ from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peers import EthPeers
 from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.transaction_fetcher import TransactionFetcher
-from ophion.peers.eth.transaction_intake import TransactionIntake
+from ophion.peers.eth.transaction_intake import IntakeShare, TransactionIntake
+from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Added, DropReason, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.types import Address, Hash32
-from ophion.runtime.lanes import Lane
 
 COLLECT_S: Final = 0.02
 """Seconds for which new transactions are collected into one message."""
@@ -61,9 +62,10 @@ class TransactionGossip:
         pool: TxPool,
         peers: EthPeers,
         makers: Container[Address],
-        lane: Lane,
+        lane: PeerLane[Peer],
         random: Random,
         is_accepting: Callable[[], bool],
+        is_member: Callable[[EthPeer], bool],
     ) -> None:
         """`makers` has the addresses of the next block producers.
 
@@ -81,6 +83,9 @@ class TransactionGossip:
         self._lane = lane
         self._random = random
         self._is_accepting = is_accepting
+        self._is_member = is_member
+        self._unknown_share = IntakeShare()
+        """Shared by all unknown peers."""
         self._seen = RecentTransactions(_SEEN)
         self._fetcher = TransactionFetcher(self._is_new, self._fetched)
         self._intakes: dict[EthPeer, TransactionIntake] = {}
@@ -134,7 +139,14 @@ class TransactionGossip:
 
     def joined(self, peer: EthPeer) -> None:
         """Announce the pool to a new peer."""
-        self._intakes[peer] = TransactionIntake(peer, self._pool, self._seen, self._lane, self._fetcher.came)
+        self._intakes[peer] = TransactionIntake(
+            peer,
+            self._pool,
+            self._seen,
+            self._lane,
+            self._fetcher.came,
+            lambda: None if self._is_member(peer) else self._unknown_share,
+        )
         if len(self._pool):
             peer.peer.spawn(self._introduce(peer))
 

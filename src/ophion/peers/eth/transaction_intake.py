@@ -1,7 +1,8 @@
 """Submits the transactions of one peer to the pool.
 
-Submits one batch at a time, so a peer that sends many transactions delays only its own. The waiting bytes and the rate
-of invalid transactions are bounded. Messages above these limits are dropped; too many of them disconnect the peer.
+It submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and the
+rate of invalid transactions are bounded. Messages above these limits are dropped; too many disconnect the peer.
+Unknown peers also share a limit of bytes and take turns with their batches, so their number does not delay members.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.response_validation import read_transactions
+from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.peers.token_bucket import TokenBucket
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Admission, Origin, Rejected
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
-from ophion.runtime.lanes import Lane
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Limit of one peer's bytes that wait for the pool."""
+"""Bytes of one peer's transactions that are not yet in the pool."""
+MAX_UNKNOWN_BYTES: Final = 32 * 1024 * 1024
+"""The same of all unknown peers together."""
+MAX_UNKNOWN_BATCHES: Final = 2
+"""Batches of unknown peers in the pool at a time."""
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
 """Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
@@ -38,23 +44,64 @@ _MAX_UNREAD: Final = 256
 """Consecutive dropped messages before the peer is disconnected."""
 
 
+class IntakeShare:
+    """What all unknown peers share: the bytes that wait, and their turns in the pool."""
+
+    def __init__(self, max_bytes: int = MAX_UNKNOWN_BYTES, max_batches: int = MAX_UNKNOWN_BATCHES) -> None:
+        self._max_bytes = max_bytes
+        self._free = max_batches
+        self._waiting: dict[TransactionIntake, None] = {}
+        self.held = 0
+        """Bytes that wait."""
+
+    def has_space(self, size: int) -> bool:
+        """Whether a message may wait. The first one always may."""
+        return not self.held or self.held + size <= self._max_bytes
+
+    def enter(self, intake: TransactionIntake) -> bool:
+        """Take a turn in the pool. Without a free one, `leave` calls `submit` of the intake later."""
+        if not self._free:
+            self._waiting[intake] = None
+            return False
+        self._free -= 1
+        return True
+
+    def leave(self) -> None:
+        """End a turn and start the next one. An intake with nothing left to submit takes none."""
+        self._free += 1
+        while self._free and self._waiting:
+            following = next(iter(self._waiting))
+            del self._waiting[following]
+            following.submit()
+
+
 class TransactionIntake:
     """The transactions of one peer that wait for the pool."""
 
     def __init__(
-        self, peer: EthPeer, pool: TxPool, seen: RecentTransactions, lane: Lane, came: Callable[[Hash32], None]
+        self,
+        peer: EthPeer,
+        pool: TxPool,
+        seen: RecentTransactions,
+        lane: PeerLane[Peer],
+        came: Callable[[Hash32], None],
+        share: Callable[[], IntakeShare | None],
     ) -> None:
         """`seen` is shared by all peers.
 
-        The intake calls `came` for each arrived transaction, so that the fetcher stops tracking it.
+        `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
+        `share` returns what the peer shares with other unknown peers; None for a member.
         """
         self._peer = peer
         self._pool = pool
         self._seen = seen
         self._lane = lane
         self._came = came
+        self._share = share
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
+        self._shared_bytes: IntakeShare | None = None
+        """Where the waiting bytes are counted too."""
         self._is_busy = False
         self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0
@@ -62,7 +109,9 @@ class TransactionIntake:
     def take_message(self, payload: bytes) -> bool:
         """Process a Transactions message. Returns False when the message is dropped."""
         now = asyncio.get_running_loop().time()
-        if self._bytes + len(payload) > MAX_BYTES or self._invalid.left(now) <= 0:
+        share = self._share()
+        is_crowded = share is not None and not share.has_space(len(payload))
+        if is_crowded or self._bytes + len(payload) > MAX_BYTES or self._invalid.left(now) <= 0:
             self._unread += 1
             if self._unread > _MAX_UNREAD:
                 self._peer.peer.disconnect(DisconnectReason.USELESS, "too many transactions")
@@ -71,17 +120,25 @@ class TransactionIntake:
         if len(payload) <= _ON_THE_LOOP:
             self.take(_hashed(read_transactions(payload)))
             return True
-        self._bytes += len(payload)
+        self._hold(len(payload))
         if not self._peer.peer.spawn(self._take_long(payload)):
-            self._bytes -= len(payload)
+            self._hold(-len(payload))
             return False
         return True
 
+    def _hold(self, size: int) -> None:
+        """Count waiting bytes, at the shared limit too while the peer is unknown."""
+        if not self._bytes:
+            self._shared_bytes = self._share()
+        self._bytes += size
+        if self._shared_bytes is not None:
+            self._shared_bytes.held += size
+
     async def _take_long(self, payload: bytes) -> None:
         try:
-            found = await self._lane.run(lambda: _hashed(read_transactions(payload)))
+            found = await self._lane.run(self._peer.peer, lambda: _hashed(read_transactions(payload)))
         finally:
-            self._bytes -= len(payload)
+            self._hold(-len(payload))
         self.take(found)
 
     def take(self, found: Sequence[tuple[Hash32, bytes]]) -> None:
@@ -94,25 +151,31 @@ class TransactionIntake:
                 # copies from other peers are ignored from here on
                 seen.add(hash)
                 self._waiting.append(raw)
-                self._bytes += len(raw)
+                self._hold(len(raw))
             else:
                 pool.duplicates[Origin.REMOTE] += 1
-        self._submit()
+        self.submit()
 
-    def _submit(self) -> None:
+    def submit(self) -> None:
+        """Submit the next batch, unless one is being processed or it is not this peer's turn."""
         if self._is_busy or not self._waiting:
+            return
+        share = self._share()
+        if share is not None and not share.enter(self):
             return
         batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
         self._is_busy = True
         answer = self._pool.submit(batch, Origin.REMOTE)
-        answer.add_done_callback(partial(self._answered, sum(map(len, batch))))
+        answer.add_done_callback(partial(self._answered, sum(map(len, batch)), share))
 
-    def _answered(self, size: int, answer: asyncio.Future[list[Admission]]) -> None:
+    def _answered(self, size: int, share: IntakeShare | None, answer: asyncio.Future[list[Admission]]) -> None:
         self._is_busy = False
-        self._bytes -= size
+        self._hold(-size)
+        if share is not None:
+            share.leave()
         if answer.cancelled() or answer.exception() is not None:
-            # the pool is closing or failed to write, which is not this peer's fault
-            self._bytes -= sum(map(len, self._waiting))
+            # the pool is closing or failed to write: not this peer's fault
+            self._hold(-sum(map(len, self._waiting)))
             self._waiting.clear()
             return
         now = asyncio.get_running_loop().time()
@@ -126,7 +189,7 @@ class TransactionIntake:
                 if admission.error.reason == "malformed":
                     # still submit the queued transactions, because copies from other peers were ignored
                     self._peer.peer.disconnect(DisconnectReason.BREACH, f"transaction: {admission.error}")
-        self._submit()
+        self.submit()
 
 
 def _hashed(raws: Sequence[bytes]) -> list[tuple[Hash32, bytes]]:

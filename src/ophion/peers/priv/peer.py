@@ -18,6 +18,7 @@ from ophion.enclave.serving import listed, served
 from ophion.native.enclave import read_sealed
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
+from ophion.peers.peer_lane import PeerLane
 from ophion.peers.priv import messages
 from ophion.peers.priv.key_proofs import KeyProver
 from ophion.peers.priv.messages import MAX_LABELS, Ack, Code, ListRequest
@@ -51,12 +52,21 @@ T = TypeVar("T")
 class PrivPeer:
     """Exchanges keys and payloads with the enclave of one peer."""
 
-    def __init__(self, peer: Peer, enclave: EmbeddedEnclave, own_id: bytes, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        enclave: EmbeddedEnclave,
+        own_id: bytes,
+        clock: Clock,
+        entropy: Entropy,
+        lane: PeerLane[Peer],
+    ) -> None:
         self.name = peer.enode.url
         self.identity = peer.id
         self.keys: frozenset[bytes] = frozenset()
         self._peer = peer
         self._enclave = enclave
+        self._lane = lane
         self._clock = clock
         self._prover = KeyProver(enclave.keyring, own_id, peer.id, entropy)
         self._pushes = Pushes(self._push, clock.monotonic)
@@ -200,7 +210,7 @@ class PrivPeer:
         """Decode a message, in a lane if it is large."""
         if len(payload) <= _MAX_INLINE_BYTES:
             return read(payload)
-        return await self._enclave.lanes.peers.run(partial(read, payload))
+        return await self._lane.run(self._peer, partial(read, payload))
 
     async def _pay(self, amount: int) -> None:
         now = self._clock.monotonic()

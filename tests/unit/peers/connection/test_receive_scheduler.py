@@ -65,3 +65,17 @@ def test_work_that_comes_during_a_round_joins_it() -> None:
         return log
 
     assert asyncio.run(story()) == ["first", "second"]
+
+
+def test_members_take_every_second_step_however_many_unknown_peers_there_are() -> None:
+    async def story() -> list[str]:
+        clock, log = ManualClock(), list[str]()
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock, slice_s=0.004)
+        for _ in range(20):
+            scheduler.add(Worker("unknown", 10, clock, log).step)
+        scheduler.add(Worker("member", 4, clock, log).step, is_member=True)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return log[:8]
+
+    assert asyncio.run(story()) == ["member", "unknown"] * 4

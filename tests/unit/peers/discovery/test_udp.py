@@ -35,6 +35,21 @@ def test_so_many_in_all_and_so_many_from_one_address() -> None:
     asyncio.run(story())
 
 
+def test_known_nodes_are_heard_during_a_flood_from_forged_addresses() -> None:
+    async def story() -> None:
+        heard: list[str] = []
+        clock = ManualClock()
+        scheduler = ReceiveScheduler(asyncio.get_running_loop(), clock)
+        socket = UdpSocket(scheduler, clock, lambda data, ip, port: heard.append(ip), lambda ip: ip == "10.0.0.1")
+        for number in range(2 * MAX_WAITING):
+            socket.datagram_received(b"y", (f"10.1.{number >> 8}.{number & 255}", 1))
+        socket.datagram_received(b"x", ("10.0.0.1", 1))
+        await asyncio.sleep(0)
+        assert heard[0] == "10.0.0.1"
+
+    asyncio.run(story())
+
+
 def test_a_flood_of_requests_is_rate_limited_and_hides_no_response() -> None:
     ping, pong = bytes(97) + b"\x01data", bytes(97) + b"\x02data"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.field_decoding import enclosed, encode_hashes, with_id
 from ophion.peers.eth.messages import Code, GetHeaders
-from ophion.peers.eth.serving import ANSWER_S, MAX_WAITING
+from ophion.peers.eth.serving import ANSWER_S, MAX_UNREAD_BYTES, MAX_WAITING
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import Wire, connect
@@ -87,5 +87,29 @@ def test_malformed_requests_end_the_connection(tmp_path: Path) -> None:
             assert wire.ended is not None, code
             assert wire.ended[0] is DisconnectReason.BREACH
             await asyncio.sleep(0.1)
+
+    run_nodes(tmp_path, 2, scenario)
+
+
+def test_responses_wait_until_a_slow_reader_has_read(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
+        hashes = [(await one.node.seal()).hash]
+        wire, _ = connect(one.eth, other.eth)
+        await asyncio.sleep(3)
+        wire.intercept = lambda code, payload: None  # the other node has not asked for these responses
+        wire.waiting_bytes = MAX_UNREAD_BYTES + 1
+        for request_id in (7, 8):
+            wire.deliver(Code.GET_BLOCK_BODIES, enclosed(request_id, encode_hashes(hashes)))
+        wire.deliver(Code.GET_POOLED_TRANSACTIONS, enclosed(9, encode_hashes(hashes)))
+        before = answers(wire, Code.BLOCK_BODIES)
+        await asyncio.sleep(1)
+        assert answers(wire, Code.BLOCK_BODIES) == before
+        wire.waiting_bytes = 0
+        await asyncio.sleep(1)
+        assert answers(wire, Code.BLOCK_BODIES)[len(before) :] == [(7, 1), (8, 1)]
+        wire.waiting_bytes = MAX_UNREAD_BYTES + 1
+        wire.deliver(Code.GET_BLOCK_BODIES, enclosed(10, encode_hashes(hashes)))
+        await asyncio.sleep(2 * ANSWER_S)
+        assert answers(wire, Code.BLOCK_BODIES)[-1] == (10, 0), "a late response is empty"
 
     run_nodes(tmp_path, 2, scenario)

@@ -43,7 +43,7 @@ class Deaf(PrivPeer):
     """Records messages without reacting."""
 
     def __init__(self, liar: Liar, peer: Peer) -> None:
-        super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy)
+        super().__init__(peer, liar.enclave, liar.node_id, liar.clock, liar.entropy, liar.lane)
         self._heard = liar.heard
 
     def received(self, code: int, payload: bytes) -> None:
@@ -154,7 +154,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
 
     class Recording(PrivProtocol):
         def attach(self, peer: Peer, version: int) -> PrivPeer:
-            attached = Recorded(peer, self.enclave, self.node_id, self.clock, self.entropy)
+            attached = Recorded(peer, self.enclave, self.node_id, self.clock, self.entropy, self.lane)
             attached.announce()
             return attached
 
@@ -205,7 +205,7 @@ class Confused(PrivPeer):
 
 class Confusing(PrivProtocol):
     def attach(self, peer: Peer, version: int) -> PrivPeer:
-        attached = Confused(peer, self.enclave, self.node_id, self.clock, self.entropy)
+        attached = Confused(peer, self.enclave, self.node_id, self.clock, self.entropy, self.lane)
         attached.announce()
         return attached
 

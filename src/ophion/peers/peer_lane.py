@@ -1,0 +1,83 @@
+"""`PeerLane`: shares the lane `peers` between peers, members first.
+
+The lane itself is first come, first served: twenty unknown peers with sixteen messages each would delay the block of a
+validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. The others wait here, in
+a queue for each peer. Members come first; unknown peers take turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from ophion.runtime.lanes import DeadlineExceeded, Lane
+
+T = TypeVar("T")
+Owner = TypeVar("Owner", bound=Hashable)
+
+_MEMBERS_BEFORE_UNKNOWN: Final = 8
+"""Jobs of members after which an unknown peer gets one, so that busy members do not stop everything else."""
+
+
+class _Job(NamedTuple):
+    work: Callable[[], Any]
+    result: asyncio.Future[Any]
+
+
+class PeerLane(Generic[Owner]):
+    """The lane of peers, with a queue for each of them."""
+
+    def __init__(self, lane: Lane, is_member: Callable[[Owner], bool]) -> None:
+        self._lane = lane
+        self._is_member = is_member
+        self._members: OrderedDict[Owner, deque[_Job]] = OrderedDict()
+        self._unknown: OrderedDict[Owner, deque[_Job]] = OrderedDict()
+        self._running = 0
+        self._members_in_a_row = 0
+
+    async def run(self, owner: Owner, work: Callable[[], T], deadline_s: float | None = None) -> T:
+        """Run a job for a peer. Raises `DeadlineExceeded`, also when the job has not begun in time."""
+        if not self._lane.threads:
+            return await self._lane.run(work, deadline_s)
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        queues = self._members if self._is_member(owner) else self._unknown
+        queues.setdefault(owner, deque()).append(_Job(work, result))
+        self._start()
+        if deadline_s is None:
+            return await result
+        try:
+            return await asyncio.wait_for(result, deadline_s)
+        except TimeoutError:
+            raise DeadlineExceeded(self._lane.name) from None
+
+    def _start(self) -> None:
+        while self._running < self._lane.threads and (job := self._next()) is not None:
+            if not job.result.done():  # its caller may have left
+                self._running += 1
+                self._lane.submit(job.work).add_done_callback(partial(self._finished, job.result))
+
+    def _next(self) -> _Job | None:
+        is_members_turn = self._members_in_a_row < _MEMBERS_BEFORE_UNKNOWN or not self._unknown
+        queues = self._members if self._members and is_members_turn else self._unknown
+        if not queues:
+            return None
+        self._members_in_a_row = self._members_in_a_row + 1 if queues is self._members else 0
+        owner, jobs = queues.popitem(last=False)
+        job = jobs.popleft()
+        if jobs:
+            queues[owner] = jobs  # at the end: the next peer has its turn
+        return job
+
+    def _finished(self, result: asyncio.Future[T], done: asyncio.Future[T]) -> None:
+        self._running -= 1
+        if not result.done():
+            if done.cancelled():
+                result.cancel()
+            elif (error := done.exception()) is not None:
+                result.set_exception(error)
+            else:
+                result.set_result(done.result())
+        self._start()

@@ -1,0 +1,79 @@
+"""What unknown peers share when their transactions wait for the pool."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+from ophion.peers.eth.messages import Code
+from ophion.peers.eth.response_validation import wrapped
+from ophion.peers.eth.transaction_intake import MAX_BYTES, IntakeShare, TransactionIntake
+from ophion.primitives import rlp
+from ophion.testing.eth_node import EthNode
+from ophion.testing.links import connect
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.unit.peers.eth.scenarios import run_nodes
+
+
+class Batches:
+    """An intake with so many batches."""
+
+    def __init__(self, name: str, share: IntakeShare, log: list[str], left: int) -> None:
+        self.name, self.share, self.log, self.left = name, share, log, left
+
+    def submit(self) -> None:
+        if self.left and self.share.enter(cast(TransactionIntake, self)):
+            self.left -= 1
+            self.log.append(self.name)
+
+    def answered(self) -> None:
+        self.share.leave()
+        self.submit()
+
+
+def test_unknown_peers_take_turns_in_the_pool() -> None:
+    share, log = IntakeShare(max_batches=1), list[str]()
+    peers = {name: Batches(name, share, log, 2) for name in "abc"}
+    for peer in peers.values():
+        peer.submit()
+    while len(log) < 6:
+        peers[log[-1]].answered()
+    assert log == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_turn_that_is_not_needed_goes_to_the_next_peer() -> None:
+    share, log = IntakeShare(max_batches=1), list[str]()
+    one, gone, other = Batches("one", share, log, 1), Batches("gone", share, log, 1), Batches("other", share, log, 1)
+    for peer in (one, gone, other):
+        peer.submit()
+    gone.left = 0
+    one.answered()
+    assert log == ["one", "other"]
+
+
+def test_unknown_peers_share_the_bytes_that_wait() -> None:
+    share = IntakeShare(max_bytes=100)
+    assert share.has_space(1000), "the first message always has space"
+    share.held = 60
+    assert share.has_space(40)
+    assert not share.has_space(41)
+
+
+def test_a_member_has_space_when_unknown_peers_have_used_theirs(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode, third: EthNode) -> None:
+        unknown, _ = connect(one.eth, other.eth)
+        member, _ = connect(one.eth, third.eth)
+        await asyncio.sleep(1)
+        one.eth.transactions._unknown_share.held = 32 * MAX_BYTES
+        raws = [legacy_transaction(DEV_KEYS[0], nonce=nonce) for nonce in range(2)]
+        unknown.deliver(Code.TRANSACTIONS, rlp.list_of([wrapped(raws[1])]))
+        await asyncio.sleep(1)
+        assert len(one.node.pool) == 0
+        for peer in one.eth.peers:
+            peer.peer.is_static = True
+        member.deliver(Code.TRANSACTIONS, rlp.list_of([wrapped(raws[0])]))
+        await asyncio.sleep(1)
+        assert len(one.node.pool) == 1
+
+    run_nodes(tmp_path, 3, scenario)
