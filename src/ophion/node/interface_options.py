@@ -30,6 +30,7 @@ class ApiGroup(Enum):
     NET = "net"
     PERM = "perm"
     PERSONAL = "personal"
+    PLUGINS = "plugins"
     PRIV = "priv"
     QBFT = "qbft"
     TRACE = "trace"

@@ -37,7 +37,22 @@ from ophion.testing.signing import DEV_KEYS
 from ophion.wallet.keyring import Keyring
 
 GROUPS = (
-    *("admin", "clique", "debug", "eth", "ibft", "miner", "net", "perm", "personal", "qbft", "trace", "txpool", "web3"),
+    *(
+        "admin",
+        "clique",
+        "debug",
+        "eth",
+        "ibft",
+        "miner",
+        "net",
+        "perm",
+        "personal",
+        "plugins",
+        "qbft",
+        "trace",
+        "txpool",
+        "web3",
+    ),
 )
 VERSION = "Ophion/v0.0.0/linux-x86_64/python-3.11"
 T = TypeVar("T")

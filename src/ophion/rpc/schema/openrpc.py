@@ -29,6 +29,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "miner": "block production",
     "net": "peers and network",
     "perm": "local permissions",
+    "plugins": "plugins of Besu, of which there are none",
     "priv": "privacy groups",
     "privx": "privacy groups with members in a contract",
     "personal": "methods of wallets, on nodes that sign",

@@ -60,11 +60,11 @@ api-gas-price-percentile=60.0
     assert problems == []
     assert config.peers.sync_mode is SyncMode.FULL
     assert config.peers.nat_method is NatMethod.NONE
-    assert [group.name for group in config.http.groups] == ["ETH", "WEB3"]
+    assert [group.name for group in config.http.groups] == ["ETH", "PLUGINS", "WEB3"]
     assert [category.name for category in config.metrics.categories] == ["BLOCKCHAIN"]
     assert config.logs.format.name == "JSON"
     assert config.access.gas_price_percentile == 60
-    assert len(warnings) == 6
+    assert len(warnings) == 5
     assert any(warning.startswith("CHECKPOINT of 'sync-mode'") and "read as FULL" in warning for warning in warnings)
     assert any(warning.startswith("ENGINE of 'rpc-http-api'") and "left out" in warning for warning in warnings)
 
