@@ -84,6 +84,12 @@ def read_sources(
         given = _first_of_each(given, translation.given)
         warnings += translation.warnings
         problems.extend(translation.problems)
+    if "LOG4J_CONFIGURATION_FILE" in environ:
+        from ophion.node.besu.log4j import read_log4j
+
+        log_settings, found = read_log4j(environ, specs)
+        given += log_settings
+        warnings += found
     given, adapted = adapt_values(given)
     return given, [*warnings, *adapted]
 
