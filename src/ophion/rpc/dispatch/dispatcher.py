@@ -321,8 +321,8 @@ class Dispatcher:
             logger.error("rpc handler failed method=%s", name, exc_info=error)
             known = INTERNAL_ERROR()
         let_go(error)
-        if self._limits.wording is ErrorWording.MODERN:
-            known = modern(error, known, name)
+        if self._limits.wording is not ErrorWording.ORIGINAL:
+            known = modern(error, known, name, geth_codes=self._limits.wording is ErrorWording.GETH)
         text = failure(id_text, known)
         if known.code == UNAUTHORIZED.code:
             return Answer(UNAUTHORIZED_STATUS, (text,))

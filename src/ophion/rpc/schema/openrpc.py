@@ -41,12 +41,13 @@ _GROUPS: Final[Mapping[str, str]] = {
 }
 
 
-def document(specs: Iterable[MethodSpec], version: str) -> bytes:
-    """Return the OpenRPC document of these methods."""
+def document(specs: Iterable[MethodSpec], version: str, compat: str | None = None) -> bytes:
+    """Return the OpenRPC document of these methods; `compat` is the compatibility profile in use."""
+    profile = {} if compat is None else {"x-compat": compat}
     return orjson.dumps(
         {
             "openrpc": _SPECIFICATION,
-            "info": {"title": "Ophion JSON-RPC", "version": version, "license": {"name": "Apache-2.0"}},
+            "info": {"title": "Ophion JSON-RPC", "version": version, "license": {"name": "Apache-2.0"}, **profile},
             "methods": [_method(spec) for spec in specs],
         }
     )
