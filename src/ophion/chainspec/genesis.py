@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, EngineKind
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.genesis_fields import Folded, Members, as_number, parse_address_lenient, parse_json
+from ophion.chainspec.goquorum import is_goquorum, rewrite_goquorum
 from ophion.chainspec.spec import ChainSpec, read_spec
 from ophion.errors import GenesisError
 from ophion.primitives.block import Header
@@ -106,6 +107,8 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
     """
     values, warnings = parse_json(text)
     _override(values, overrides)
+    if isinstance(values.get("config"), Folded) and is_goquorum(values["config"]):
+        warnings += rewrite_goquorum(values["config"])
     top = Members(values)
     raw_config = values.get("config")
     config = top.child("config") or Members(Folded(), "config")

@@ -55,9 +55,13 @@ class BlockImportOptions(Options):
         help="RLP blocks, or a JSON description of blocks to produce, for tests.",
     )
 
+    run: bool = option("--run", default=False, hidden=True, help="Refused: start the node after the import.")
+
 
 def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
-    """Verify, execute and store the blocks of the files. Skips known blocks."""
+    """Verify, execute and store the blocks of the files; known blocks are skipped."""
+    if options.run:
+        raise ConfigError("--run is not supported: after the import, start the node with the same options.")
     if options.format is BlockFormat.JSON and (options.start_block or options.end_block is not None):
         raise ConfigError("--start-block and --end-block belong to files of RLP blocks.")
     if options.end_block is not None and options.end_block <= options.start_block:

@@ -28,6 +28,7 @@ FAMILIES: dict[str, Family] = {
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("simulate", "Simulate consensus networks with faults, reproducible by seed.", "ophion.cli.simulate"),
         Family("storage", "Database maintenance: size, integrity, backup, compaction.", "ophion.cli.storage"),
+        Family("txparse", "Print the sender of raw transactions.", "ophion.cli.txparse", hidden=True),
         Family("validate-config", "Check a TOML configuration file of Ophion or Besu.", "ophion.cli.validate_config"),
         Family("Xhelp", "Show the unstable options of Besu.", "ophion.cli.x_help", hidden=True),
     )

@@ -10,6 +10,7 @@ from ophion.cli.arguments import Arguments, Basics
 from ophion.cli.command import CommandSession
 from ophion.errors import ConfigError
 from ophion.node.besu.values import adapt_values
+from ophion.node.compat import compat_settings
 from ophion.runtime.options import (
     Given,
     Loaded,
@@ -84,6 +85,13 @@ def read_sources(
         given = _first_of_each(given, translation.given)
         warnings += translation.warnings
         problems.extend(translation.problems)
+    given += compat_settings(tuple(given), specs)
+    if "LOG4J_CONFIGURATION_FILE" in environ:
+        from ophion.node.besu.log4j import read_log4j
+
+        log_settings, found = read_log4j(environ, specs)
+        given += log_settings
+        warnings += found
     given, adapted = adapt_values(given)
     return given, [*warnings, *adapted]
 

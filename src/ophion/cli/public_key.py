@@ -13,10 +13,19 @@ from ophion.node.node_key_file import load_or_create_key
 from ophion.runtime.options import Options, option
 
 
+def _curve(text: str) -> str:
+    if text.lower() != "secp256k1":
+        raise ValueError(f"keys are of the curve secp256k1, not of '{text}'")
+    return text.lower()
+
+
 class KeyExportOptions(Options):
     """Options."""
 
     target: Path | None = option("--to", default=None, help="File to write. (default: standard output)")
+    curve: str = option(
+        "--ec-curve", default="secp256k1", parse=_curve, hidden=True, help="Accepted for scripts of Besu: secp256k1."
+    )
 
 
 def _key(session: CommandSession) -> PrivateKey:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ophion.cli.command import Command, CommandSession, NoOptions
 from ophion.cli.progress import Progress
+from ophion.cli.replaced_commands import STORAGE_COMMANDS
 from ophion.native.exceptions import translated
 from ophion.node.database_copy import CopyStep, OnProgress, back_up, compact, damage
 from ophion.node.datadir import DataConfig, DataDirectory
@@ -161,4 +162,5 @@ COMMANDS = (
         uses=(DataConfig,),
         examples=("ophion storage compact --data-path=data",),
     ),
+    *STORAGE_COMMANDS,
 )

@@ -14,6 +14,7 @@ from ophion.cli.command import Command, CommandSession
 from ophion.cli.option_loading import read_sources
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import ConfigError
+from ophion.node.besu.log4j import VARIABLE as LOG4J_VARIABLE
 from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
 from ophion.node.besu.settings import besu_variables, unread_variables
 from ophion.node.config import NodeConfig
@@ -111,6 +112,8 @@ def _checked_environment() -> Iterator[CheckedOption]:
             yield _checked(variable, rows[suffix], text)
         elif suffix in own:
             yield CheckedOption(variable, Verdict.HONOURED.value, f"as --{own[suffix]}")
+    if LOG4J_VARIABLE in os.environ:
+        yield CheckedOption(LOG4J_VARIABLE, Verdict.HONOURED.value, "level, JSON format and file of the log")
     for variable in unread_variables(os.environ, specs_of(NodeConfig)):
         yield CheckedOption(escape_untrusted(variable), Verdict.IGNORED.value, "Ophion does not read this variable")
 

@@ -16,6 +16,7 @@ from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
+from ophion.node.compat import Compat, read_compat
 from ophion.node.datadir import DataConfig
 from ophion.node.dev_options import DevConfig
 from ophion.node.interface_options import (
@@ -83,6 +84,13 @@ class LogConfig(Options):
 class ProcessConfig(Options):
     """Process."""
 
+    compat: Compat | None = option(
+        "--compat",
+        default=None,
+        parse=read_compat,
+        metavar="CLIENT",
+        help="Use the defaults of pantheon-1.2, besu-21, besu-26, geth-1.13 or goquorum: errors, prices, dev network.",
+    )
     besu_conventions: bool = option(
         "--besu-conventions",
         default=False,

@@ -54,4 +54,4 @@ def preset_genesis(config: NodeConfig) -> Genesis:
 
 def _parsed(document: dict[str, object], config: NodeConfig) -> Genesis:
     """Parse a genesis document with the overrides of the command line."""
-    return parse_genesis(json.dumps(document), is_dev=True, overrides=config.network.overrides)
+    return parse_genesis(json.dumps(document), is_dev=True, overrides=config.network.dev_overrides)

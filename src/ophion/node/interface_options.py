@@ -33,6 +33,7 @@ class ApiGroup(Enum):
     PARITY = "parity"
     PERM = "perm"
     PERSONAL = "personal"
+    PLUGINS = "plugins"
     PRIV = "priv"
     QBFT = "qbft"
     TRACE = "trace"
@@ -176,7 +177,7 @@ class AccessConfig(Options):
         "--rpc-error-wording",
         default=ErrorWording.ORIGINAL,
         help="Texts of JSON-RPC errors: those of Pantheon 1.2, or the modern ones that libraries look for. "
-        "Codes are the same.",
+        "`geth` also has go-ethereum's codes.",
     )
     gas_price_blocks: int = option(
         "--api-gas-price-blocks",

@@ -65,6 +65,9 @@ class NetworkConfig(Options):
         parse=_dev_fork,
         help=f"Latest fork of the dev network, active from its genesis. (default: {DEFAULT_DEV_FORK})",
     )
+    dev_chain_id: int | None = option(
+        "--dev-chain-id", default=None, check=at_least(1), help="Chain id of the dev network. (default: 2018)"
+    )
     dev_unlocked: bool = option(
         "--dev-unlocked-accounts",
         default=False,
@@ -102,11 +105,17 @@ class NetworkConfig(Options):
         """Return the funded accounts with public keys; empty unless this is the development network."""
         return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
 
+    @property
+    def dev_overrides(self) -> tuple[tuple[str, int], ...]:
+        """Members of the `config` object of the development network that the options replace."""
+        chain_id = () if self.dev_chain_id is None else (("chainId", self.dev_chain_id),)
+        return (*chain_id, *self.overrides)
+
 
 def load_genesis(config: NetworkConfig) -> Genesis:
     """Load the genesis that the options choose. A `GenesisError` names the file and the problem."""
     if config.genesis_file is None:
-        return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.overrides)
+        return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.dev_overrides)
     try:
         text = content_of(config.genesis_file, _MAX_GENESIS_BYTES)
     except OSError as error:

@@ -287,6 +287,7 @@ def _node_info(config: NodeConfig, genesis: Genesis, core: Core, node_key: Priva
         network_id=genesis.spec.chain_id if network_id is None else network_id,
         genesis_hash=core.chain.genesis.hash,
         protocol_version=offered_numbers(core.chain.engine.finality is Finality.IMMEDIATE)[-1],
+        compat=None if config.process.compat is None else config.process.compat.value,
     )
 
 

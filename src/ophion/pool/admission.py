@@ -344,6 +344,9 @@ def judge(
     for check in CHECKS:
         refusal = check(applicant, context)
         if refusal is not None:
+            if check is price_reaches_floor and context.head.state is not None:
+                # as in Besu: a sender that repeats an old transaction learns that first
+                return nonce_is_new(applicant, account_of(applicant.sender)) or refusal
             return refusal
     account = account_of(applicant.sender)
     for account_check in ACCOUNT_CHECKS:

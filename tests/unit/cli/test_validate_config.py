@@ -15,7 +15,9 @@ def test_a_besu_file_is_reported_line_by_line(
     file = tmp_path / "config.toml"
     file.write_text('data-path="d"\ntx-pool="layered"\nXp2p-tls-enabled=false\nmax-peers=7\nstate-history=99\n')
     monkeypatch.setenv("BESU_P2P_PEER_UPPER_BOUND", "9")
-    monkeypatch.setenv("LOG4J_CONFIGURATION_FILE", "x")
+    log_file = tmp_path / "log.xml"
+    log_file.write_text("<Configuration><Loggers><Root level='INFO'/></Loggers></Configuration>")
+    monkeypatch.setenv("LOG4J_CONFIGURATION_FILE", str(log_file))
     assert main(["validate-config", "--besu", str(file)]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
@@ -25,8 +27,8 @@ def test_a_besu_file_is_reported_line_by_line(
         "max-peers honoured",
         "state-history honoured an option of Ophion",
         "BESU_P2P_PEER_UPPER_BOUND honoured as --max-peers",
-        "LOG4J_CONFIGURATION_FILE no effect Ophion does not read this variable",
-        "7 settings: 5 honoured, 2 no effect, 0 refused, 0 unknown",
+        "LOG4J_CONFIGURATION_FILE honoured level, JSON format and file of the log",
+        "7 settings: 6 honoured, 1 no effect, 0 refused, 0 unknown",
     ]
 
 

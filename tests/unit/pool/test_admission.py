@@ -260,3 +260,11 @@ def test_the_bounds_are_those_of_the_floor_as_it_is(head: PoolHead) -> None:
     moved = context.moved()
     assert moved.bounds is not None
     assert transaction.plain_terms(moved.bounds) is None
+
+
+def test_a_used_nonce_is_reported_before_a_low_price(world: Callable[..., State], head: PoolHead) -> None:
+    used = replace(head, state=world({KEY.address: (3, RICH)}))
+    assert verdict(legacy_transaction(KEY, 2, gas_price=0), used) == ("nonce-too-low", "Nonce too low")
+    low = verdict(legacy_transaction(KEY, 3, gas_price=0), used)
+    assert low is not None
+    assert low[0] == "gas-price-too-low"

@@ -2,8 +2,9 @@
 
     option_table   every option of Besu and what Ophion does with it: honoured, without effect, refused
     honoured, ignored, refused   the rows of the table, with versions and reasons
-    values         Besu values that Ophion lacks, of options that both have (sync-mode=SNAP, the API group ENGINE, ...)
-    profiles       the options that --profile sets
+    values         values of shared options that Ophion does not have (sync-mode=SNAP, the API group ENGINE, ...)
+    profiles       the options that --profile stands for
+    log4j          level, format and file of a Log4j 2 configuration
     settings       settings read from flags, file and environment, translated into options of Ophion
 
 The table is loaded only when a setting is not an option of Ophion.

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ophion.node.besu.log4j import VARIABLE as LOG4J_VARIABLE
 from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
 from ophion.node.besu.profiles import profile_options
 from ophion.runtime.options import Given, OptionSource, OptionSpec, split_text
@@ -64,7 +65,7 @@ def unread_variables(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
     known = {_variable(name) for name in besu_options()} | {_variable(name) for spec in specs for name in spec.names}
     for name in sorted(environ):
         is_unknown = name.startswith(BESU_PREFIXES) and name.partition("_")[2] not in known
-        if is_unknown or name.startswith(OTHER_PREFIXES):
+        if is_unknown or (name.startswith(OTHER_PREFIXES) and name != LOG4J_VARIABLE):
             yield name
 
 

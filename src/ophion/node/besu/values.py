@@ -23,7 +23,7 @@ _NO_NAT = ValueRule("NONE", "set --p2p-host to the address that peers reach")
 _NO_GROUP = ValueRule(None, "there is no such API group")
 _NO_CATEGORY = ValueRule(None, "there are no metrics of this category")
 _JSON = ValueRule("JSON", "there is one JSON format")
-_GROUPS = dict.fromkeys(("engine", "plugins", "goquorum"), _NO_GROUP)
+_GROUPS = dict.fromkeys(("engine", "goquorum"), _NO_GROUP)
 
 VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
     "sync-mode": dict.fromkeys(("snap", "checkpoint", "x_snap", "x_checkpoint"), _FULL),

@@ -32,6 +32,7 @@ import orjson
 from ophion.native.messages import JsonOutline, json_outline
 from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
+from ophion.rpc.dispatch.declined_methods import reason_declined
 from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.dispatch.fast_path import PlainRequests, RawTransactionReply
 from ophion.rpc.dispatch.geth_error_messages import modern
@@ -116,7 +117,7 @@ class Dispatcher:
             try:
                 bound = self._table[name]
             except KeyError:
-                return self._failed(METHOD_NOT_FOUND(), name, id_text)
+                return self._failed(METHOD_NOT_FOUND(reason_declined(name)), name, id_text)
             if type(params) is bytes:
                 reply = self._send(bound, params, caller, id_text)
             else:
@@ -195,7 +196,7 @@ class Dispatcher:
             return b""
         bound = self._table.get(name)
         if bound is None:
-            return self._failed(METHOD_NOT_FOUND(), name, written)
+            return self._failed(METHOD_NOT_FOUND(reason_declined(name)), name, written)
         return self._call(bound, params or _NO_PARAMS, caller, written)
 
     # --- long messages ---------------------------------------------------------------------------
@@ -236,7 +237,7 @@ class Dispatcher:
             return _NOT_JSON  # the text contains a lone surrogate, which the outline does not detect
         bound = self._table.get(method)
         if bound is None:
-            return self._failed(METHOD_NOT_FOUND(), method, written)
+            return self._failed(METHOD_NOT_FOUND(reason_declined(method)), method, written)
         if bound.decode is None:
             return self._call(bound, _NO_PARAMS, caller, written)
         if outline.values <= _MAX_LOOP_VALUES and len(text) <= _MAX_LOOP_BYTES:
@@ -322,8 +323,8 @@ class Dispatcher:
             logger.error("rpc handler failed method=%s", name, exc_info=error)
             known = INTERNAL_ERROR()
         let_go(error)
-        if self._limits.wording is ErrorWording.MODERN:
-            known = modern(error, known, name)
+        if self._limits.wording is not ErrorWording.ORIGINAL:
+            known = modern(error, known, name, geth_codes=self._limits.wording is ErrorWording.GETH)
         text = failure(id_text, known)
         if known.code == UNAUTHORIZED.code:
             return Answer(UNAUTHORIZED_STATUS, (text,))

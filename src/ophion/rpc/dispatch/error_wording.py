@@ -12,3 +12,5 @@ class ErrorWording(Enum):
     """The texts of json-rpc.md 2."""
     MODERN = "modern"
     """The texts of go-ethereum where client libraries match on them (geth_error_messages)."""
+    GETH = "geth"
+    """Those texts, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""

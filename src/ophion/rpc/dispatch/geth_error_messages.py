@@ -1,7 +1,7 @@
 """Error texts of go-ethereum, which client libraries match on (`--rpc-error-wording=modern`).
 
 Libraries recognise some errors by the text of go-ethereum and raise a specific exception for each. This module replaces
-those texts. Error codes never change, and other errors keep their text.
+those texts; other errors keep theirs. Error codes change with `--rpc-error-wording=geth` only.
 """
 
 from __future__ import annotations
@@ -40,10 +40,15 @@ _FAULTS: Final[Mapping[str, str]] = {
 """Texts for errors of calls, estimates and traces, which do not use the pool. Keys are Ophion's own texts."""
 
 
-def modern(error: BaseException, known: RpcError, method: str) -> RpcError:
-    """Return `known` with the text of go-ethereum, if it has one. `error` is the exception that caused `known`."""
+def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:
+    """Return `known` with the text of go-ethereum, if there is one; `error` is the exception behind it.
+
+    With `geth_codes`, such an error also has go-ethereum's code.
+    """
     if known.code == errors.METHOD_NOT_FOUND.code:
         return RpcError(known.code, f"the method {method:.100} does not exist/is not available", known.data)
     reason = error.reason if isinstance(error, PoolRejected) else None
     text = _FAULTS.get(known.message) if reason is None else _REFUSALS.get(reason)
-    return known if text is None else RpcError(known.code, text, known.data)
+    if text is None:
+        return known
+    return RpcError(errors.SERVER_ERROR_CODE if geth_codes else known.code, text, known.data)

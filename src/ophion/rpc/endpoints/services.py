@@ -176,7 +176,7 @@ def method_table(
         from ophion.rpc.schema import openrpc  # imported at the first `rpc.discover`
 
         specs = [spec for spec in registry.specs if is_enabled(spec, context, enabled, transport)]
-        return openrpc.document(specs, context.node.client_version)
+        return openrpc.document(specs, context.node.client_version, context.node.compat)
 
     table = registry.bind(replace(context, groups=tuple(groups), discover=discover), enabled, transport)
     return table if measured is None else measured.measured(table)

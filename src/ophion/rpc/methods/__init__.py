@@ -14,6 +14,8 @@ otterscan    ots_*, erigon_*, parity_*: block explorers
 dev_snapshots  evm_snapshot, evm_revert
 dev_blocks   mining and time of a development node (evm_*, anvil_*, hardhat_*)
 dev_state    its accounts and next header      dev_accounts  impersonation, pool and node information
+miner_data   eth_getMinerData*                 log_bloom_cache  admin_*Cache of Besu
+trace_files  debug_standardTrace*ToFile        chain_control  debug_setHead, debug_replayBlock, plugins_*
 eth_accounts signing accounts of the node; fills in missing transaction fields
 """
 
@@ -39,8 +41,11 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "debug": ("debug",),
     "debug_trace": ("debug",),
     "trace": ("trace",),
-    "otterscan": ("erigon", "ots", "parity"),
+    "trace_files": ("debug",),
+    "chain_control": ("debug", "plugins"),
+    "miner_data": ("eth",),
     "admin": ("admin",),
+    "log_bloom_cache": ("admin",),
     "clique": ("clique", "ibft", "qbft"),
     "bft": ("ibft", "qbft"),
     "perm": ("perm",),

@@ -32,6 +32,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "ots": "methods of the block explorer Otterscan",
     "parity": "pending transactions, as block explorers ask for them",
     "perm": "local permissions",
+    "plugins": "plugins of Besu, of which there are none",
     "priv": "privacy groups",
     "privx": "privacy groups with members in a contract",
     "personal": "methods of wallets, on nodes that sign",
@@ -43,12 +44,13 @@ _GROUPS: Final[Mapping[str, str]] = {
 }
 
 
-def document(specs: Iterable[MethodSpec], version: str) -> bytes:
-    """Return the OpenRPC document that describes these methods."""
+def document(specs: Iterable[MethodSpec], version: str, compat: str | None = None) -> bytes:
+    """Return the OpenRPC document of these methods; `compat` is the compatibility profile in use."""
+    profile = {} if compat is None else {"x-compat": compat}
     return orjson.dumps(
         {
             "openrpc": _SPECIFICATION,
-            "info": {"title": "Ophion JSON-RPC", "version": version, "license": {"name": "Apache-2.0"}},
+            "info": {"title": "Ophion JSON-RPC", "version": version, "license": {"name": "Apache-2.0"}, **profile},
             "methods": [_method(spec) for spec in specs],
         }
     )

@@ -54,6 +54,8 @@ class NodeInfo(Struct, frozen=True):
     genesis_hash: Hash32
     protocol_version: int = 68
     """Highest eth protocol version that this node offers."""
+    compat: str | None = None
+    """Compatibility profile, if one is chosen."""
 
 
 class SyncStatus(Struct, frozen=True):

@@ -60,11 +60,11 @@ api-gas-price-percentile=60.0
     assert problems == []
     assert config.peers.sync_mode is SyncMode.FULL
     assert config.peers.nat_method is NatMethod.NONE
-    assert [group.name for group in config.http.groups] == ["ETH", "WEB3"]
+    assert [group.name for group in config.http.groups] == ["ETH", "PLUGINS", "WEB3"]
     assert [category.name for category in config.metrics.categories] == ["BLOCKCHAIN"]
     assert config.logs.format.name == "JSON"
     assert config.access.gas_price_percentile == 60
-    assert len(warnings) == 6
+    assert len(warnings) == 5
     assert any(warning.startswith("CHECKPOINT of 'sync-mode'") and "read as FULL" in warning for warning in warnings)
     assert any(warning.startswith("ENGINE of 'rpc-http-api'") and "left out" in warning for warning in warnings)
 
@@ -107,7 +107,8 @@ def test_variables_of_besu(tmp_path: Path) -> None:
     config, warnings, problems = _read(tmp_path, environ=environ)
     assert (config.peers.max_peers, config.http.port) == (7, 1234)
     assert [warning.partition(":")[0] for warning in warnings] == [
-        "Environment variable 'BESU_DATA_STORAGE_FORMAT' has no effect"
+        "Environment variable 'BESU_DATA_STORAGE_FORMAT' has no effect",
+        "log.xml of environment variable 'LOG4J_CONFIGURATION_FILE' is not used",
     ]
     assert problems[0].startswith("Environment variable 'BESU_XP2P_TLS_ENABLED' is not supported: peer connections")
-    assert list(unread_variables(environ, SPECS)) == ["BESU_OPTS", "LOG4J_CONFIGURATION_FILE"]
+    assert list(unread_variables(environ, SPECS)) == ["BESU_OPTS"]

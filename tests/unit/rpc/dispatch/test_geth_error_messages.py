@@ -80,3 +80,13 @@ def test_the_error_wording_is_the_configured_one(dev: Interface) -> None:
     for text in (unknown, unknown + b" " * 5_000, unknown + b" " * 70_000):
         assert dev.message(text, speaker)["error"]["message"].startswith("the method no_such does not exist")
     assert dev.message(b"[%b,%b]" % (body, unknown), speaker)[0]["error"]["message"].startswith("insufficient funds")
+
+
+def test_codes_of_geth_come_with_its_wording_only() -> None:
+    refusal = PoolRejected("nonce-too-low", "Nonce too low")
+    known = errors.NONCE_TOO_LOW()
+    assert (modern(refusal, known, "m").code, modern(refusal, known, "m").message) == (-32001, "nonce too low")
+    geth = modern(refusal, known, "m", geth_codes=True)
+    assert (geth.code, geth.message) == (-32000, "nonce too low")
+    missing = modern(errors.METHOD_NOT_FOUND(), errors.METHOD_NOT_FOUND(), "eth_none", geth_codes=True)
+    assert missing.code == -32601
