@@ -36,6 +36,7 @@ ELSEWHERE = {
     "cli/evm.py": "tests/integration/test_cli_evm.py",
     "cli/input_output.py": "tests/unit/cli/test_rlp.py",
     "cli/help.py": "tests/unit/cli/test_main.py",
+    "cli/migrate_rehearsal.py": "tests/integration/test_migrate_rpc.py",
     "cli/migrate.py": "tests/integration/test_cli_migrate.py",
     "migration/freezer.py": "tests/unit/migration/test_geth.py",
     "migration/sorted_tables/varints.py": "tests/unit/migration/sorted_tables/test_log_records.py",
