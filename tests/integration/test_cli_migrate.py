@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ophion.testing.besu_database import BONSAI, read_chain, snapshot, write_besu_database
 from tests.conftest import DATA
 from tests.integration.command import OPHION, environment, ophion
-from tests.unit.migration.besu_layout import BONSAI, read_chain, snapshot, write_besu_database
 
+pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
 CHAIN = DATA / "chains" / "besu-qbft-london-at-30"
 GENESIS = f"--genesis-file={CHAIN / 'genesis.json'}"
 HEAD = [header for header, _ in read_chain(CHAIN)][-1]

@@ -12,10 +12,10 @@ from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError
 from ophion.migration.rpc_client import RpcClient
 from ophion.migration.rpc_source import RpcSource
+from ophion.testing.besu_database import read_chain
 from ophion.testing.process import NodeProcess
 from tests.conftest import DATA
 from tests.integration.command import ophion
-from tests.unit.migration.besu_layout import read_chain
 
 CHAINS = {
     "osaka": (DATA / "chains" / "besu26-qbft-osaka", "blocks.rlp"),

@@ -171,7 +171,10 @@ def _import(source: BlockSource, chain: Chain) -> tuple[Migrated, float]:
     core = ImportCore(chain, clock)
     read_contracts(chain, core.state_after)
     head = source.head()
-    print(f"{source.client} has head {head.number} 0x{head.hash.hex()}; importing from block {chain.head.number}")
+    print(
+        f"{source.client} has head {head.number} 0x{head.hash.hex()}; importing from block {chain.head.number}",
+        flush=True,
+    )
     progress = Progress("Blocks", head.number, line_s=_LINE_EVERY_S)
     work = ChainMigration(source, core, clock, _shown(progress))
     try:
