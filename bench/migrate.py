@@ -4,8 +4,10 @@
 
 CHAIN is a folder with genesis.json and blocks.rlp (default: ../shared/bench/clique-30k). The chain is written as Besu
 stores it, with the package rocksdict of the extra `ophion[migrate]`. Set GETH to a geth binary (1.13.15 is the last
-that knows Clique) to migrate from its LevelDB and Pebble as well. Rounds are interleaved; each row is a whole process, so
-only the ratio between rows of one run means anything. The target is at least half the speed of `blocks import`.
+that knows Clique) to migrate from its LevelDB and Pebble as well.
+
+Rounds are interleaved. Each row is a whole process, so only the ratio between rows of one run means anything. The
+target is at least half the speed of `blocks import`.
 """
 
 from __future__ import annotations
