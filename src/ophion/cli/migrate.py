@@ -11,6 +11,7 @@ from typing import Final
 from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.cli.command import Command, CommandSession
+from ophion.cli.migrate_private import PRIVATE
 from ophion.cli.node_client import read_token, read_url
 from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
@@ -230,4 +231,5 @@ COMMANDS = (
             "ophion migrate --rehearse --old=http://127.0.0.1:8545 --new=http://127.0.0.1:9545",
         ),
     ),
+    PRIVATE,
 )

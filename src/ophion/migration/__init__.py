@@ -10,6 +10,7 @@
     chain_migration   imports from a source, continues an interrupted run, compares the heads
     takeover          node key, static nodes and permission files; config_translation for config.toml
     comparison        compares random answers of the old and the new node
+    private           payloads and groups of Tessera and Orion; comparison of private states
 
 A source is only read. Every block is verified and executed by `chain.import_file`, as with `ophion blocks import`.
 RocksDB and Snappy need packages of the extra `ophion[migrate]`; they are imported when a source needs them.

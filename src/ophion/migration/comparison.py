@@ -156,7 +156,7 @@ class Comparison:
             result.failed += 1
             result.equal += 1
             return 1
-        found = _differ(old, new, "", result)
+        found = find_difference(old, new, "", result)
         if found is None:
             result.equal += 1
         elif len(result.differences) < _MAX_SHOWN:
@@ -164,13 +164,13 @@ class Comparison:
         return 1
 
 
-def _differ(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, str, str] | None:
+def find_difference(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, str, str] | None:
     """Return place and values of the first difference. Compares without regard to the case of hex digits."""
     if isinstance(old, dict) and isinstance(new, dict):
         result.only_old.update(name for name in old.keys() - new.keys() if old[name] is not None)
         result.only_new.update(name for name in new.keys() - old.keys() if new[name] is not None)
         for name in sorted(old.keys() & new.keys()):
-            found = _differ(old[name], new[name], f"{place}.{name}", result)
+            found = find_difference(old[name], new[name], f"{place}.{name}", result)
             if found is not None:
                 return found
         return None
@@ -178,7 +178,7 @@ def _differ(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, 
         if len(old) != len(new):
             return f"{place} length", str(len(old)), str(len(new))
         for index, pair in enumerate(zip(old, new, strict=True)):
-            found = _differ(*pair, f"{place}[{index}]", result)
+            found = find_difference(*pair, f"{place}[{index}]", result)
             if found is not None:
                 return found
         return None

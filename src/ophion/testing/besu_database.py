@@ -53,7 +53,8 @@ def write_besu_database(
         segments[name] = database.create_column_family(name, family)
     chainspace = segments.get(BLOCKCHAIN, database)
     blocks: list[bytes] = []
-    for number, (header, raw) in enumerate(read_chain(chain)):
+    for header, raw in read_chain(chain):
+        number = header.number
         _, start, _ = rlp.head(raw, 0)
         end = rlp.item_end(raw, start)
         chainspace[b"\x02" + header.hash] = raw[start:end]
