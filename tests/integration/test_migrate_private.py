@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from ophion.cli.main import main
 from ophion.enclave.keyfile import KeyPair, write_pair
 from ophion.enclave.store_writer import PAYLOADS
 from ophion.node.datadir import DataDirectory
@@ -53,16 +56,19 @@ def test_a_member_moves_with_its_payloads(tmp_path: Path) -> None:
         report = ophion("migrate", "private", "--compare", *urls).succeeded()
         assert "3 transactions, 1 contracts, 1 accounts; 5/5 answers equal" in report.out
         assert "3 markers, 0 of them of others; 1 groups" in report.out
-        plain = ophion("migrate", "private", "--compare", urls[0])
-        plain.failed("--compare needs --old=URL and --new=URL")
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    ophion("migrate", "private", f"--data-path={tmp_path}").failed("Give one source: --from-tessera=PATH")
-    arguments = (f"--from-tessera={tmp_path / 'none'}", f"--data-path={tmp_path}")
-    ophion("migrate", "private", *arguments).failed("--privacy-enclave-key-file=FILE")
+def test_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(message: str, *arguments: str) -> None:
+        assert main(["migrate", "private", f"--data-path={tmp_path}", *arguments]) == 1
+        assert message in capsys.readouterr().err
+
+    source = f"--from-tessera={tmp_path / 'none'}"
+    fails("Give one source: --from-tessera=PATH")
+    fails("--compare needs --old=URL and --new=URL", "--compare", "--old=http://127.0.0.1:1")
+    fails("--privacy-enclave-key-file=FILE", source)
     write_pair(tmp_path / "a.key", FIRST, SystemEntropy())
     key = f"--privacy-enclave-key-file={tmp_path / 'a.key'}"
-    ophion("migrate", "private", *arguments, key).failed("There is no file or directory")
+    fails("There is no file or directory", source, key)
     (tmp_path / "none").write_text("no database" * 100)
-    ophion("migrate", "private", *arguments, key).failed("as a SQLite database of Tessera")
+    fails("as a SQLite database of Tessera", source, key)

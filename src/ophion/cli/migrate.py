@@ -92,6 +92,10 @@ class MigrateOptions(Options):
                 yield "--rehearse needs --old=URL and --new=URL."
         elif sum(source is not None for source in (self.besu, self.geth, self.rlp_file, self.rpc)) != 1:
             yield _ONE_SOURCE
+        if self.config is not None and self.besu is None:
+            yield "--from-config belongs to --from-besu: only files of Besu are translated."
+        if self.ancient is not None and self.geth is None:
+            yield "--from-geth-ancient belongs to --from-geth."
 
     @property
     def directory(self) -> tuple[Path, OldLayout] | None:
