@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from ophion.cli.main import main
+from ophion.testing.besu_database import BONSAI, read_chain, snapshot, write_besu_database
 from tests.conftest import DATA
 from tests.integration.command import OPHION, environment, ophion
-from tests.unit.migration.besu_layout import BONSAI, read_chain, snapshot, write_besu_database
 
+pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
 CHAIN = DATA / "chains" / "besu-qbft-london-at-30"
 GENESIS = f"--genesis-file={CHAIN / 'genesis.json'}"
 HEAD = [header for header, _ in read_chain(CHAIN)][-1]
@@ -60,7 +62,7 @@ def test_a_killed_migration_continues(besu: Path, tmp_path: Path) -> None:
     data, before = tmp_path / "data", snapshot(besu)
     draw = random.Random(32)
     command = [*OPHION, "migrate", f"--from-besu={besu}", f"--data-path={data}", GENESIS]
-    for _ in range(5):
+    for _ in range(4):
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             process.wait(draw.uniform(0.1, 0.6))
@@ -78,14 +80,20 @@ def test_an_export_file_is_migrated(tmp_path: Path) -> None:
     assert done.out.endswith(f"{EQUAL} the file's\n")
 
 
-def test_what_cannot_be_migrated_is_one_error(besu: Path, tmp_path: Path) -> None:
-    data = f"--data-path={tmp_path / 'data'}"
-    ophion("migrate", data, GENESIS).failed("Give one source: --from-besu=DIR")
-    ophion("migrate", f"--from-besu={tmp_path / 'nowhere'}", data, GENESIS).failed("There is no directory")
-    ophion("migrate", f"--from-besu={besu}", f"--data-path={besu / 'new'}", GENESIS).failed("lies in the old data")
-    ophion("migrate", f"--from-besu={besu}", f"--data-path={besu}", GENESIS).failed("lies in the old data")
+def test_what_cannot_be_migrated_is_one_error(besu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(message: str, *arguments: str) -> None:
+        assert main(["migrate", *arguments]) == 1
+        assert message in capsys.readouterr().err
+
+    data, source = f"--data-path={tmp_path / 'data'}", f"--from-besu={besu}"
+    fails("Give one source: --from-besu=DIR", data, GENESIS)
+    fails("--from-config belongs to --from-besu", "--rpc=http://127.0.0.1:1", "--from-config=a", data, GENESIS)
+    fails("--from-geth-ancient belongs to --from-geth", source, "--from-geth-ancient=a", data, GENESIS)
+    fails("There is no directory", f"--from-besu={tmp_path / 'nowhere'}", data, GENESIS)
+    fails("lies in the old data", source, f"--data-path={besu / 'new'}", GENESIS)
+    fails("lies in the old data", source, f"--data-path={besu}", GENESIS)
     other = f"--genesis-file={DATA / 'chains' / 'besu-clique' / 'genesis.json'}"
-    ophion("migrate", f"--from-besu={besu}", data, other).failed("The genesis file does not belong to this chain")
+    fails("The genesis file does not belong to this chain", source, data, other)
 
 
 def test_a_chain_that_breaks_a_rule_is_refused(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ def test_no_command_touches_the_data_of_besu(tmp_path: Path, command: tuple[str,
     (tmp_path / "chain.rlp").write_bytes(b"")
     before = _content(data)
     done = ophion(*command, f"--data-path={data}", cwd=tmp_path)
-    done.failed("holds data of Besu (DATABASE_METADATA.json)", "ophion blocks import", "docs/migration/README.md")
+    done.failed(
+        "holds data of Besu (DATABASE_METADATA.json)", "ophion migrate --from-besu=", "docs/migration/README.md"
+    )
     assert _content(data) == before
 
 

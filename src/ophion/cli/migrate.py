@@ -11,7 +11,8 @@ from typing import Final
 from ophion.chain.chain import Chain
 from ophion.chain.import_core import ImportCore
 from ophion.cli.command import Command, CommandSession
-from ophion.cli.node_client import read_url
+from ophion.cli.migrate_private import PRIVATE
+from ophion.cli.node_client import read_token, read_url
 from ophion.cli.progress import Progress
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.consensus.engine import Engine
@@ -26,7 +27,7 @@ from ophion.node.network import NetworkConfig, load_genesis
 from ophion.node.storage_options import StorageConfig
 from ophion.node.validator_contract import read_contracts
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.options import Options, option
+from ophion.runtime.options import Options, at_least, option, problems_of
 
 _LINE_EVERY_S: Final = 1.0
 _LINKS: Final = "source-links"
@@ -54,10 +55,30 @@ class MigrateOptions(Options):
         parse=read_url("http", "https"),
         help="JSON-RPC of the running old node.",
     )
+    token_file: Path | None = option("--token-file", default=None, help="File with a token for the old node.")
     config: Path | None = option(
         "--from-config",
         default=None,
         help="Configuration file of Besu to translate. (default: config.toml in its data path)",
+    )
+    rehearse: bool = option(
+        "--rehearse",
+        default=False,
+        help="Migrate nothing: compare random answers of two running nodes, --old and --new.",
+    )
+    old: str | None = option(
+        "--old",
+        default=None,
+        metavar="URL",
+        parse=read_url("http", "https"),
+        help="Rehearsal: JSON-RPC of the old node.",
+    )
+    new: str | None = option(
+        "--new", default=None, metavar="URL", parse=read_url("http", "https"), help="Rehearsal: JSON-RPC of Ophion."
+    )
+    samples: int = option("--samples", default=1000, check=at_least(1), help="Rehearsal: number of answers to compare.")
+    seed: int | None = option(
+        "--seed", default=None, check=at_least(0), help="Rehearsal: repeat the calls of an earlier run."
     )
     skip_pow: bool = option(
         "--skip-pow-validation-enabled",
@@ -66,8 +87,15 @@ class MigrateOptions(Options):
     )
 
     def problems(self) -> Iterator[str]:
-        if sum(source is not None for source in (self.besu, self.geth, self.rlp_file, self.rpc)) != 1:
+        if self.rehearse:
+            if self.old is None or self.new is None:
+                yield "--rehearse needs --old=URL and --new=URL."
+        elif sum(source is not None for source in (self.besu, self.geth, self.rlp_file, self.rpc)) != 1:
             yield _ONE_SOURCE
+        if self.config is not None and self.besu is None:
+            yield "--from-config belongs to --from-besu: only files of Besu are translated."
+        if self.ancient is not None and self.geth is None:
+            yield "--from-geth-ancient belongs to --from-geth."
 
     @property
     def directory(self) -> tuple[Path, OldLayout] | None:
@@ -78,7 +106,15 @@ class MigrateOptions(Options):
 
 
 def migrate(options: MigrateOptions, session: CommandSession) -> int:
-    """Import and verify every block, take over the small files, compare the heads."""
+    """Import and verify every block, take over the small files, compare the heads; or compare two running nodes."""
+    if problems := problems_of(options):
+        raise ConfigError(problems)
+    if options.rehearse:
+        from ophion.cli.migrate_rehearsal import rehearse
+
+        assert options.old is not None, "checked by `problems`"
+        assert options.new is not None, "checked by `problems`"
+        return rehearse(options.old, options.new, options.samples, options.seed, read_token(options.token_file))
     target = session.part(DataConfig).data_path
     old = options.directory
     if old is not None:
@@ -127,6 +163,11 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
         from ophion.migration.rlp_file import RlpFileSource
 
         return RlpFileSource(options.rlp_file, engine)
+    if options.rpc is not None:
+        from ophion.migration.rpc_client import RpcClient
+        from ophion.migration.rpc_source import RpcSource
+
+        return RpcSource(RpcClient(options.rpc, read_token(options.token_file)), engine)
     raise ConfigError(_ONE_SOURCE)
 
 
@@ -135,7 +176,10 @@ def _import(source: BlockSource, chain: Chain) -> tuple[Migrated, float]:
     core = ImportCore(chain, clock)
     read_contracts(chain, core.state_after)
     head = source.head()
-    print(f"{source.client} has head {head.number} 0x{head.hash.hex()}; importing from block {chain.head.number}")
+    print(
+        f"{source.client} has head {head.number} 0x{head.hash.hex()}; importing from block {chain.head.number}",
+        flush=True,
+    )
     progress = Progress("Blocks", head.number, line_s=_LINE_EVERY_S)
     work = ChainMigration(source, core, clock, _shown(progress))
     try:
@@ -188,6 +232,8 @@ COMMANDS = (
             "ophion migrate --from-besu=old --data-path=data --genesis-file=genesis.json",
             "ophion migrate --from-geth=old --data-path=data --genesis-file=genesis.json",
             "ophion migrate --rpc=http://127.0.0.1:8545 --data-path=data --genesis-file=genesis.json",
+            "ophion migrate --rehearse --old=http://127.0.0.1:8545 --new=http://127.0.0.1:9545",
         ),
     ),
+    PRIVATE,
 )

@@ -4,12 +4,13 @@
     besu              Besu's RocksDB, Forest and Bonsai; rocksdb_reader opens it through links
     geth              geth's and GoQuorum's LevelDB or Pebble; freezer reads the files of old blocks
     sorted_tables     reader of LevelDB and Pebble databases
-    rpc_source        a running node over JSON-RPC; rpc_block encodes its JSON blocks
+    rpc_source        a running node over JSON-RPC (rpc_client); rpc_block encodes its JSON blocks
     rlp_file          a file of exported blocks
     source_lock       refuses a directory that its client is using
     chain_migration   imports from a source, continues an interrupted run, compares the heads
     takeover          node key, static nodes and permission files; config_translation for config.toml
     comparison        compares random answers of the old and the new node
+    private           payloads and groups of Tessera and Orion; comparison of private states
 
 A source is only read. Every block is verified and executed by `chain.import_file`, as with `ophion blocks import`.
 RocksDB and Snappy need packages of the extra `ophion[migrate]`; they are imported when a source needs them.

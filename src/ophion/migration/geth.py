@@ -1,4 +1,4 @@
-"""The chain in a data directory of geth 1.9 to 1.17 or GoQuorum.
+"""The chain in a data directory of geth or GoQuorum.
 
 <datadir>/geth/chaindata/                 LevelDB or Pebble: recent blocks
 <datadir>/geth/chaindata/ancient/chain/   freezer: older blocks; without `chain` before geth 1.11

@@ -20,12 +20,13 @@ class ForeignLayout(Struct, frozen=True):
 
     client: str
     patterns: tuple[str, ...]
-    """Glob patterns below the data path."""
-    export: str
-    """Command of the other client that exports its blocks as RLP; DIR stands for the data path."""
+    """Globs below the data path."""
+    source: str
+    """Option of `ophion migrate` that reads this client's chain; DIR stands for the data path."""
 
 
-_GETH_EXPORT = "geth --datadir=DIR export chain.rlp"
+_FROM_GETH = "--from-geth=DIR"
+_RUNNING = "--rpc=URL"
 
 FOREIGN_LAYOUTS = (
     ForeignLayout(
@@ -37,23 +38,23 @@ FOREIGN_LAYOUTS = (
             "database/*.sst",
             "database/MANIFEST-*",
         ),
-        "besu --data-path=DIR --genesis-file=GENESIS blocks export --to=chain.rlp",
+        "--from-besu=DIR",
     ),
     ForeignLayout(
         "GoQuorum",
         ("quorum-raft-state", "raft-wal", "raft-snap", "geth/privatestatemanager", "geth/quorum*"),
-        _GETH_EXPORT,
+        _FROM_GETH,
     ),
-    ForeignLayout("geth", ("geth/chaindata", "geth/nodekey", "geth/lightchaindata"), _GETH_EXPORT),
-    ForeignLayout("Nethermind", ("nethermind_db",), "an export by its JSON-RPC"),
-    ForeignLayout("Erigon", ("chaindata/mdbx.dat", "snapshots/*.seg"), "an export by its JSON-RPC"),
-    ForeignLayout("reth", ("db/mdbx.dat", "static_files"), "an export by its JSON-RPC"),
+    ForeignLayout("geth", ("geth/chaindata", "geth/nodekey", "geth/lightchaindata"), _FROM_GETH),
+    ForeignLayout("Nethermind", ("nethermind_db",), _RUNNING),
+    ForeignLayout("Erigon", ("chaindata/mdbx.dat", "snapshots/*.seg"), _RUNNING),
+    ForeignLayout("reth", ("db/mdbx.dat", "static_files"), _RUNNING),
     ForeignLayout(
         "OpenEthereum",
         ("chains/*/db", "parity.conf"),
-        "openethereum --base-path=DIR export blocks chain.rlp --format=binary",
+        _RUNNING,
     ),
-    ForeignLayout("RocksDB or LevelDB", ("CURRENT", "MANIFEST-*"), "the export command of the client that wrote it"),
+    ForeignLayout("RocksDB or LevelDB", ("CURRENT", "MANIFEST-*"), "--from-rlp=FILE"),
 )
 
 
@@ -76,10 +77,12 @@ def refuse_foreign_data(path: Path) -> None:
     if found is None:
         return
     layout, evidence = found
+    source = layout.source.replace("DIR", str(path))
+    needs = {_RUNNING: f"start {layout.client} again, with its JSON-RPC", "--from-rlp=FILE": "export its blocks as RLP"}
     raise StorageError(
         f"The data path {path} holds data of {layout.client} ({evidence.relative_to(path)}). Ophion writes nothing"
         " there, because it would start a second chain at block 0.\n"
-        f"To move the chain, stop {layout.client}, export its blocks ({layout.export.replace('DIR', str(path))}) and"
-        " run `ophion blocks import --from=chain.rlp --genesis-file=GENESIS --data-path=NEW`.\n"
+        f"To move the chain, {needs.get(layout.source, f'stop {layout.client}')} and run `ophion migrate {source}"
+        " --genesis-file=GENESIS --data-path=NEW`.\n"
         f"The steps are in {_GUIDE}. To start a new chain, use an empty --data-path."
     )

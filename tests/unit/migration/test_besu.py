@@ -12,9 +12,10 @@ import pytest
 
 from ophion.errors import CommandError
 from ophion.migration.besu import BesuSource, read_storage_format
+from ophion.testing.besu_database import BLOCKCHAIN, BONSAI, FOREST, read_chain, snapshot, write_besu_database
 from tests.conftest import DATA
-from tests.unit.migration.besu_layout import BLOCKCHAIN, BONSAI, FOREST, read_chain, snapshot, write_besu_database
 
+rocksdict = pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
 CHAINS = DATA / "chains"
 LAYOUTS: dict[str, dict[str, Any]] = {
     "unsegmented": {"metadata": {"version": 0}, "families": ("default",)},
@@ -84,7 +85,6 @@ def test_a_missing_body_is_named(tmp_path: Path) -> None:
 
 
 def _open(path: Path) -> tuple[Any, Any]:
-    rocksdict = pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
     place = str(path / "database")
     families = {name: rocksdict.Options(raw_mode=True) for name in rocksdict.Rdict.list_cf(place)}
     database = rocksdict.Rdict(place, options=rocksdict.Options(raw_mode=True), column_families=families)
@@ -125,7 +125,6 @@ def test_a_damaged_database_is_one_error(tmp_path: Path) -> None:
 
 
 def test_a_database_without_a_chain_is_named(tmp_path: Path) -> None:
-    rocksdict = pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
     rocksdict.Rdict(str(tmp_path / "besu" / "database"), options=rocksdict.Options(raw_mode=True)).close()
     with pytest.raises(CommandError, match="has no head"):
         BesuSource(tmp_path / "besu", tmp_path / "links")

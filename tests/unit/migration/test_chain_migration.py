@@ -17,8 +17,8 @@ from ophion.migration.chain_migration import ChainMigration, Migrated
 from ophion.native.store import open_store
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import SystemClock
+from ophion.testing.besu_database import read_chain
 from tests.conftest import DATA
-from tests.unit.migration.besu_layout import read_chain
 
 CHAIN = DATA / "chains" / "besu-clique"
 BLOCKS = list(read_chain(CHAIN))

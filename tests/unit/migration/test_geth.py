@@ -11,8 +11,8 @@ import pytest
 
 from ophion.errors import CommandError
 from ophion.migration.geth import GethSource
+from ophion.testing.besu_database import read_chain, snapshot
 from tests.conftest import DATA
-from tests.unit.migration.besu_layout import read_chain, snapshot
 
 pytest.importorskip("cramjam", reason="the extra ophion[migrate] is not installed")
 BLOCKS = list(read_chain(DATA / "chains" / "geth-clique"))

@@ -10,8 +10,8 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.registry import engine_for
 from ophion.errors import CommandError, DecodeError
 from ophion.migration.rlp_file import RlpFileSource
+from ophion.testing.besu_database import read_chain
 from tests.conftest import DATA
-from tests.unit.migration.besu_layout import read_chain
 
 CHAIN = DATA / "chains" / "goquorum-qbft"
 BLOCKS = list(read_chain(CHAIN))

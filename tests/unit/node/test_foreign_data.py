@@ -48,7 +48,8 @@ def test_foreign_data_is_refused_before_anything_is_written(tmp_path: Path, clie
         with pytest.raises(StorageError) as refused:
             open_it(tmp_path)
         assert f"holds data of {client} (" in str(refused.value)
-        assert "ophion blocks import --from=chain.rlp" in str(refused.value)
+        assert "run `ophion migrate --" in str(refused.value)
+        assert "--data-path=NEW`" in str(refused.value)
         assert "docs/migration/README.md" in str(refused.value)
     assert _content(tmp_path) == before
 
@@ -75,4 +76,4 @@ def test_our_own_files_and_configuration_files_are_not_foreign(tmp_path: Path) -
 def test_every_layout_has_a_pattern_and_a_way_out() -> None:
     for layout in FOREIGN_LAYOUTS:
         assert layout.patterns
-        assert layout.export
+        assert layout.source.startswith("--")

@@ -59,6 +59,20 @@ class SortedDatabase:
             raise self._unreadable(error) from error
         return None
 
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every key with its value, sorted; holds all keys in memory."""
+        try:
+            keys = set(self._recent)
+            for level in (self._young, *self._levels):
+                for file in level:
+                    keys.update(self._table(file).keys())
+        except (OSError, DecodeError) as error:
+            raise self._unreadable(error) from error
+        for key in sorted(keys):
+            value = self.get(key)
+            if value is not None:
+                yield key, value
+
     def close(self) -> None:
         """Close all files and release the lock."""
         for table in self._tables.values():

@@ -7,6 +7,7 @@ A block is a list of entries whose keys share prefixes with the key before, foll
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -88,6 +89,15 @@ class SortedTable:
                 return _entry(block, found) if block.keys[found] == key else None
             place += 1
         return None
+
+    def keys(self) -> Iterator[bytes]:
+        """Yield the keys of all entries, in order."""
+        indexes = [self._index]
+        if self._has_two_levels:
+            indexes = [self._load(_handle(value)) for value in self._index.values]
+        for index in indexes:
+            for value in index.values:
+                yield from self._load(_handle(value)).keys
 
     def close(self) -> None:
         """Close the file."""

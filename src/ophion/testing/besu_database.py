@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from ophion.chain.block import peek_header
 from ophion.chain.block_file import split_blocks
@@ -39,7 +38,7 @@ def write_besu_database(
     has_blobs: bool = False,
 ) -> list[bytes]:
     """Write the data directory of a Besu node; returns its blocks. The last blocks stay in the write-ahead log."""
-    rocksdict = pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
+    rocksdict = importlib.import_module("rocksdict")  # of the extra ophion[migrate]
     path.mkdir(parents=True)
     (path / "DATABASE_METADATA.json").write_text(json.dumps(metadata or {"version": 1}))
     options = _options(rocksdict)
@@ -54,7 +53,8 @@ def write_besu_database(
         segments[name] = database.create_column_family(name, family)
     chainspace = segments.get(BLOCKCHAIN, database)
     blocks: list[bytes] = []
-    for number, (header, raw) in enumerate(read_chain(chain)):
+    for header, raw in read_chain(chain):
+        number = header.number
         _, start, _ = rlp.head(raw, 0)
         end = rlp.item_end(raw, start)
         chainspace[b"\x02" + header.hash] = raw[start:end]

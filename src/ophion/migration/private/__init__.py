@@ -1,0 +1,11 @@
+"""Moves private payloads of Tessera and Orion into the embedded enclave, and compares private states.
+
+    old_formats      payloads and groups as Tessera and Orion encode them
+    cbor             the part of CBOR that Orion uses
+    old_enclaves     databases and exports of both
+    payload_import   seals payloads in the form of Ophion, under their old keys
+    comparison       receipts, code and nonces of the old and the new node, by group
+
+Both enclaves encrypt a payload as Ophion does, and the key of a payload is the hash of its ciphertext. So the
+ciphertext stays as it is, and markers on the chain keep their meaning.
+"""
