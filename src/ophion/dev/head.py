@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -44,6 +44,11 @@ class HeadControl:
         """Root of the edited state of the head; None when it was not edited."""
         header = self._chain.head.header
         return self._chain.edited_roots.get((header.number, header.state_root))
+
+    async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
+        """Run a job in the write lane that replaces the chain; edits of the old one are forgotten."""
+        self._edited.clear()
+        await self._importer.run(job)
 
     async def edit(self, changes: Sequence[AccountOverride]) -> None:
         """Change accounts in the state of the head."""

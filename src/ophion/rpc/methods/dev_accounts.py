@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ophion.dev.node import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import BlockTag
@@ -127,8 +130,23 @@ def node_info(ctx: RpcContext) -> Json:
             "gasLimit": hex(following.gas_limit),
             "gasPrice": hex((following.base_fee_per_gas or 0) + 1_000_000_000),
         },
-        "forkConfig": {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None},
+        "forkConfig": _fork_config(dev_of(ctx)),
     }
+
+
+def _fork_config(dev: DevNode) -> dict[str, Any]:
+    if dev.fork is None:
+        return {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
+    settings = dev.fork.settings
+    backoff_ms = int(1000 * settings.backoff_s)
+    return {"forkUrl": settings.url, "forkBlockNumber": dev.fork.point.number, "forkRetryBackoff": backoff_ms}
+
+
+def _forked_network(dev: DevNode) -> dict[str, Any] | None:
+    if dev.fork is None:
+        return None
+    point = dev.fork.point
+    return {"chainId": point.chain_id, "forkBlockNumber": point.number, "forkBlockHash": data(point.header.hash)}
 
 
 @cheat_code("anvil_metadata")
@@ -141,7 +159,7 @@ def metadata(ctx: RpcContext) -> Json:
         "instanceId": data(dev.instance_id),
         "latestBlockNumber": queries.head_number,
         "latestBlockHash": data(queries.head_hash),
-        "forkedNetwork": None,
+        "forkedNetwork": _forked_network(dev),
         "snapshots": {hex(number): [head.number, data(head.hash)] for number, head in dev.snapshots().items()},
     }
 
@@ -170,5 +188,8 @@ def enable_traces(ctx: RpcContext) -> Nothing:
 
 @cheat_code("anvil_setRpcUrl")
 def set_rpc_url(ctx: RpcContext, url: TextParam) -> Nothing:
-    """Always an error: this node does not fork another chain."""
-    raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")
+    """Fetches the forked chain from another node from now on."""
+    dev = dev_of(ctx)
+    if dev.fork is None:
+        raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")
+    dev.fork.use_source(url)
