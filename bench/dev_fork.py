@@ -49,6 +49,7 @@ class Proxy(ThreadingHTTPServer):
 
 class Forwarding(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one write per response: two meet Nagle's algorithm and delayed acknowledgements
     server: Proxy
 
     def setup(self) -> None:
@@ -67,6 +68,7 @@ class Forwarding(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+        self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Write no log."""

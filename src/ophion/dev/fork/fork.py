@@ -15,12 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.dev.fork import point as points
 from ophion.dev.fork.cache import ForkCache, keep_point
 from ophion.dev.fork.point import ForkPoint
 from ophion.dev.fork.settings import ForkSettings
+from ophion.dev.fork.siblings import Siblings
 from ophion.dev.fork.source import METHOD_NOT_FOUND_CODES, Call, Failure, ForkSource
 from ophion.dev.fork.state_calls import Answers, StateCalls
 from ophion.errors import ForkSourceError
@@ -32,13 +34,23 @@ Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
 
 MAX_ROUNDS = 8
 """Trial runs of a call before it runs with blocking fetches."""
-_THREADS = 4
+_THREADS = 32
+"""Requests that may wait for the source; while one is on its way, the others gather for the next."""
 _WAITING_THREADS = ("write", "build", "fork")
 """Names of threads that may wait for the source."""
 _GUESSED_SLOTS = tuple(number.to_bytes(32, "big") for number in range(8))
 """Slots of a called contract that are fetched with its account: the first variables of most contracts."""
 
 T = TypeVar("T")
+
+
+class _Job(Struct):
+    """Keys to fetch, and the call that reads them."""
+
+    keys: list[Key]
+    call: dict[str, Any] | None
+    is_done: bool = False
+    error: ForkSourceError | None = None
 
 
 class Fork:
@@ -54,6 +66,8 @@ class Fork:
         self._nonces: dict[bytes, int] = {}
         self._fetching = threading.Lock()
         self._wanted: dict[Key, None] = {}
+        self._jobs: list[_Job] = []
+        self._siblings = Siblings()
         self._is_verified = not point.is_cached
         self._lists_access = True
         self._calls = StateCalls(hex(point.number))
@@ -102,28 +116,51 @@ class Fork:
         self.load(())
 
     def load(self, keys: Iterable[Key], call: dict[str, Any] | None = None) -> None:
-        """Fetch keys, those that others have noted, and what the source lists for a call."""
-        self._wanted.update(dict.fromkeys(keys))
-        with self._fetching:
-            wanted, self._wanted = self._wanted, {}
-            missing = [key for key in wanted if not self.state.knows(*key)]
-            if missing:
-                self._fetch(missing, call if self._lists_access else None)
+        """Fetch keys, those that others have noted, and what the source lists for a call.
 
-    def _fetch(self, keys: list[Key], call: dict[str, Any] | None) -> None:
-        extra: list[Call] = []
-        if not self._is_verified:
-            extra.append(("eth_getBlockByNumber", [hex(self.point.number), False]))
-        if call is not None:
-            extra.append(("eth_createAccessList", [call, hex(self.point.number)]))
+        Requests that arrive while another is on its way share the next one.
+        """
+        job = _Job([key for key in (*keys, *self._wanted) if not self.state.knows(*key)], call)
+        if not job.keys:
+            return
+        self._jobs.append(job)
+        with self._fetching:
+            if not job.is_done:
+                jobs, self._jobs = self._jobs, []
+                self._fetch_jobs(jobs)
+        if job.error is not None:
+            raise job.error
+
+    def _fetch_jobs(self, jobs: list[_Job]) -> None:
+        wanted, self._wanted = self._wanted, {}
+        for job in jobs:
+            wanted.update(dict.fromkeys(job.keys))
+            job.is_done = True
+        missing = [key for key in wanted if not self.state.knows(*key)]
+        try:
+            if missing:
+                self._fetch(missing, [job.call for job in jobs if job.call is not None and self._lists_access])
+        except ForkSourceError as error:
+            for job in jobs:
+                job.error = error
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            for job in jobs:
+                job.error = ForkSourceError(
+                    f"The source of the fork, {self.source.name}, gave a wrong answer: {error!r}"
+                )
+
+    def _fetch(self, keys: list[Key], calls: list[dict[str, Any]]) -> None:
+        tag = hex(self.point.number)
+        extra: list[Call] = [] if self._is_verified else [("eth_getBlockByNumber", [tag, False])]
+        extra += [("eth_createAccessList", [call, tag]) for call in calls]
         found = self._calls.fetch(self.source, keys, self.state, extra)
         if not self._is_verified:
             self._verify(found.extra.pop(0))
         self._keep(found)
-        if call is not None:
-            listed = [key for key in self._listed(found.extra[0]) if not self.state.knows(*key)]
-            if listed:
-                self._keep(self._calls.fetch(self.source, listed, self.state, []))
+        listed = dict.fromkeys(key for answer in found.extra for key in self._listed(answer))
+        unknown = [key for key in listed if not self.state.knows(*key)]
+        if unknown:
+            self._keep(self._calls.fetch(self.source, unknown, self.state, []))
 
     def _listed(self, answer: Any) -> list[Key]:
         """Keys of an access list; none where the call fails on the source."""
@@ -169,6 +206,7 @@ class Fork:
             if account is not None:
                 known = (account[0], int(account[1], 16), bytes.fromhex(account[2][2:]))
                 self._nonces[bytes.fromhex(address[2:])] = account[0]
+                self._siblings.add(bytes.fromhex(address[2:]), account[0])
             state.add_account(bytes.fromhex(address[2:]), known)
         for number, hash in record.get("hashes", {}).items():
             state.add_block_hash(int(number), bytes.fromhex(hash[2:]))
@@ -187,8 +225,10 @@ class Fork:
                 return
             to = bytes.fromhex(call["to"][2:]) if call.get("to") else None
             is_contract_call = bool(call.get("input")) or to is None
-            if is_contract_call and (to, None, None) in keys:
-                keys += [(to, slot, None) for slot in _GUESSED_SLOTS]
+            if is_contract_call and to is not None and (to, None, None) in keys:
+                for contract in (to, *self._siblings.following(to)):
+                    keys.append((contract, None, None))
+                    keys += [(contract, slot, None) for slot in _GUESSED_SLOTS]
             self.load(keys, call if round == 0 and is_contract_call else None)
 
     # --- blocks and receipts --------------------------------------------------------------------

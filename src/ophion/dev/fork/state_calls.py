@@ -107,9 +107,11 @@ class StateCalls:
                 continue
             code_hash = proof.get("codeHash")
             found.add_account(owner, int(proof["nonce"], 16), proof["balance"], code_hash)
-            values = proof.get("storageProof") or ()
+            values = [one["value"] for one in proof.get("storageProof") or ()]
+            if not values and found.accounts[owner] is None:
+                values = ["0x0"] * len(owners[owner])  # some nodes list no slots of an account that does not exist
             if owners[owner]:
-                found.slots[owner] = dict(zip(owners[owner], (one["value"] for one in values), strict=True))
+                found.slots[owner] = dict(zip(owners[owner], values, strict=True))
             if code_hash in _NO_CODE_HASHES or code_hash in found.codes:
                 continue
             if isinstance(codes.get(owner), str):
