@@ -19,6 +19,7 @@ from ophion.chainspec.dev import MNEMONIC
 from ophion.chainspec.spec import ChainSpec
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
+from ophion.dev.head import restore_edit
 from ophion.dev.node import DevNode, Identity
 from ophion.dev.sealer import DevSealer
 from ophion.dev.state_file import BadStateFile, dump, load, unpacked
@@ -68,6 +69,8 @@ class DevBuild:
             self.fork = opened_fork(self._config.dev.fork)
             self.base_root = start_fork(chain, self.fork, self._balances)
             self.clock.set_time(chain.head.timestamp)
+        else:
+            restore_edit(chain)
         self.clock.last = chain.head.timestamp
 
     def finish(

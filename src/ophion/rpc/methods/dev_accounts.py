@@ -9,11 +9,14 @@ from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.methods.eth_accounts import send_transaction
 from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.schemas import ReceiptJson
 from ophion.rpc.schema.wire_types import AddressParam, BlockParam, DataParam, HashParam, HashResult, TextParam
 from ophion.rpc.services.block_reference import view_at
 from ophion.rpc.services.cheat_codes import FlagParam, Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.receipts import receipt_of
 from ophion.rpc.services.transaction_request import UnreadRequestParam, decode_transaction_request, filled
 
 _SIGNATURE_BYTES = 65
@@ -84,6 +87,40 @@ def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = Blo
         "balance": hex(state.balance(address)),
         "code": data(state.code(address)),
     }
+
+
+@method("eth_getAccount", needs={"dev"})
+def account(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Json:
+    """Returns nonce, balance, storage root and code hash of an account; null if it does not exist."""
+    view = view_at(ctx, block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    found = view.state.account(address)
+    if found is None:
+        return None
+    nonce, balance, code_hash, storage_root = found
+    return {
+        "nonce": hex(nonce),
+        "balance": hex(balance),
+        "storageRoot": data(storage_root),
+        "codeHash": data(code_hash),
+    }
+
+
+@method("eth_sendTransactionSync", needs={"dev", "accounts"})
+async def send_transaction_sync(ctx: RpcContext, transaction: UnreadRequestParam) -> ReceiptJson:
+    """Same as `eth_sendTransaction`, but waits for the receipt."""
+    return await receipt_of(ctx, await send_transaction(ctx, transaction), None)
+
+
+@cheat_code("anvil_getBlobByHash")
+def blob_by_hash(ctx: RpcContext, hash: HashParam) -> Nothing:
+    """Always null: this node checks blobs and does not keep them."""
+
+
+@cheat_code("anvil_getBlobsByTransactionHash")
+def blobs_of_transaction(ctx: RpcContext, hash: HashParam) -> Nothing:
+    """Always null: this node checks blobs and does not keep them."""
 
 
 # --- pool ----------------------------------------------------------------------------------------
