@@ -20,6 +20,16 @@ from tests.integration.test_dev_node import QUIET, dev, refusal
 COUNTER = "0x602a60005560128060106000396000f36000546001018060005560005260206000f3"
 """Stores 42 in slot 0; each call adds one and returns the sum."""
 
+SENT = {
+    "from": FIRST,
+    "to": "0x00000000000000000000000000000000000000e2",
+    "value": "0x1",
+    "gas": "0x5208",
+    "nonce": "0x1",
+    "maxFeePerGas": "0x12a05f200",
+    "maxPriorityFeePerGas": "0x1",
+}
+
 
 class Proxy(ThreadingHTTPServer):
     """Counts requests and calls on their way to a node."""
@@ -157,12 +167,16 @@ def test_a_running_node_resets_to_a_fork_and_to_another_block(source: tuple[Node
 def test_a_source_that_goes_away_is_one_error(source: tuple[Node, Proxy], tmp_path: Path) -> None:
     _, proxy = source
     with forked(tmp_path, proxy, "--retries=1", "--fork-retry-backoff=10") as fork:
+        raw = fork.ask("eth_signTransaction", SENT)["raw"]
         proxy.is_away = True
         try:
+            sent = fork.answer("eth_sendRawTransaction", raw)
             asked = fork.answer("eth_getBalance", "0x00000000000000000000000000000000000000e1", "latest")
         finally:
             proxy.is_away = False
         assert "does not answer" in asked["error"]["message"]
+        assert "does not answer" in sent["error"]["message"]
+        assert fork.ask("eth_getTransactionReceipt", fork.ask("eth_sendRawTransaction", raw))["status"] == "0x1"
         assert fork.ask("eth_getBalance", "0x00000000000000000000000000000000000000e1", "latest") == "0x0"
 
 

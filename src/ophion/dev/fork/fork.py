@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
@@ -36,6 +37,8 @@ MAX_ROUNDS = 8
 """Trial runs of a call before it runs with blocking fetches."""
 _THREADS = 32
 """Requests that may wait for the source; while one is on its way, the others gather for the next."""
+_GATHER_S = 0.002
+"""Wait for other requests that may share one to the source."""
 _WAITING_THREADS = ("write", "build", "fork")
 """Names of threads that may wait for the source."""
 _GUESSED_SLOTS = tuple(number.to_bytes(32, "big") for number in range(8))
@@ -126,6 +129,7 @@ class Fork:
         self._jobs.append(job)
         with self._fetching:
             if not job.is_done:
+                time.sleep(_GATHER_S)
                 jobs, self._jobs = self._jobs, []
                 self._fetch_jobs(jobs)
         if job.error is not None:

@@ -94,7 +94,15 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
             submit(arrival)
             return
         task = asyncio.get_running_loop().create_task(_prefetch(ctx, fork, arrival.raws))
-        task.add_done_callback(lambda done: submit(arrival))
+
+        def then(done: asyncio.Task[None]) -> None:
+            error = None if done.cancelled() else done.exception()
+            if isinstance(error, OphionError):
+                arrival.fail(error)
+            else:
+                submit(arrival)
+
+        task.add_done_callback(then)
 
     return bound._replace(
         invoke=switched(bound.invoke, is_plain=True),
