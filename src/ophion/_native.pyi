@@ -36,6 +36,12 @@ class TimedOut(NativeError):
 class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
 
+class SourceFailed(NativeError):
+    """The source of a forked chain cannot answer."""
+
+class NotFetched(NativeError):
+    """A key of a forked chain is not fetched, and this thread may not wait."""
+
 # --- crypto -------------------------------------------------------------------------------------
 
 def keep_freed(max_bytes: int, /) -> None:
@@ -339,6 +345,35 @@ class BlockEnv:
     ) -> BlockEnv: ...
 
 # --- state and execution ------------------------------------------------------------------------
+
+FORK_MARKER_SLOT: bytes
+"""The slot that marks storage as local on a fork; no contract reaches it."""
+
+@final
+class ForkState:
+    """The state of another chain, below the local state of a development node."""
+
+    def __new__(
+        cls, number: int, fetch: Callable[[bytes | None, bytes | None, int | None], bool], /
+    ) -> ForkState:
+        """`fetch(address, slot, number)` adds a missing account, slot or block hash and returns true. If it returns
+        false, the read raises `NotFetched`; if it raises, `SourceFailed`."""
+
+    def attach(self, store: Store, /) -> None:
+        """Put this state below that of a database."""
+
+    def add_account(self, address: bytes, account: tuple[int, int, bytes] | None, /) -> None:
+        """Nonce, balance and code hash; None for an account that does not exist."""
+
+    def add_slot(self, address: bytes, slot: bytes, value: bytes, /) -> None: ...
+    def add_code(self, code: bytes, /) -> bytes:
+        """Returns the hash of the code."""
+
+    def add_block_hash(self, number: int, hash: bytes, /) -> None: ...
+    def knows(self, address: bytes | None, slot: bytes | None = None, number: int | None = None, /) -> bool: ...
+    def knows_code(self, hash: bytes, /) -> bool: ...
+    def collect(self, work: Callable[[], object], /) -> list[tuple[bytes | None, bytes | None, int | None]]:
+        """Call `work` with zero for every missing key; returns these keys. Its result and its errors do not count."""
 
 @final
 class State:

@@ -87,6 +87,14 @@ class MissingStateError(StorageError):
     """The state of this root is not in the database."""
 
 
+class ForkSourceError(OphionError):
+    """The node from which a development node forks does not answer, or answers with an error."""
+
+
+class StateNotFetched(OphionError):
+    """A part of a forked state is not fetched, and the reader may not wait for it."""
+
+
 class InvalidBlock(OphionError):
     """A block breaks a rule.
 

@@ -79,6 +79,23 @@ def test_mining_many_blocks_outlasts_the_request_timeout(tmp_path: Path) -> None
 # --- state and head ------------------------------------------------------------------------------
 
 
+def test_an_edit_without_a_block_survives_a_restart(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil", "--timestamp=1") as (node, _):
+        node.ask("anvil_mine", "0x2")
+        node.ask("anvil_setBalance", OTHER, "0x64")
+        node.ask("anvil_setStorageAt", OTHER, "0x1", f"0x{7:064x}")
+    with dev(tmp_path / "data", "--preset=anvil", "--timestamp=1") as (node, _):
+        assert node.ask("eth_getBalance", OTHER, "latest") == "0x64"
+        assert node.ask("eth_getStorageAt", OTHER, "0x1", "latest") == f"0x{7:064x}"
+        node.ask("anvil_mine")
+        assert node.ask("eth_getBalance", OTHER, "latest") == "0x64"
+        number = node.ask("evm_snapshot")
+        node.ask("anvil_setBalance", OTHER, "0xc8")
+        node.ask("evm_revert", number)
+    with dev(tmp_path / "data", "--preset=anvil", "--timestamp=1") as (node, _):
+        assert node.ask("eth_getBalance", OTHER, "latest") == "0x64"
+
+
 def test_blocks_build_upon_edited_states_and_reverts_bring_them_back(tmp_path: Path) -> None:
     with dev(tmp_path / "data", "--preset=anvil") as (node, _):
         node.ask("anvil_setBalance", OTHER, "0x64")

@@ -9,6 +9,10 @@ pub enum Error {
     MissingState(String),
     Timeout(String),
     Refused(String),
+    /// The source of a fork cannot answer.
+    Source(String),
+    /// A key of a fork is not known, and this thread may not wait for it.
+    NotFetched,
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -27,7 +31,8 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Storage(m) | Error::Decode(m) | Error::InvalidBody(m) | Error::MissingState(m) => f.write_str(m),
-            Error::Timeout(m) | Error::Refused(m) => f.write_str(m),
+            Error::Timeout(m) | Error::Refused(m) | Error::Source(m) => f.write_str(m),
+            Error::NotFetched => f.write_str("the state of the forked chain is not fetched yet"),
         }
     }
 }

@@ -50,6 +50,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     values::keys::register(module)?;
     values::memory::register(module)?;
     chain::body::register(module)?;
+    chain::fork::register(module)?;
     chain::state::register(module)?;
     chain::store::register(module)?;
     chain::trie::register(module)?;

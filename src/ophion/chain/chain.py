@@ -18,7 +18,7 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine, Tip
 from ophion.errors import MissingStateError, StorageError
 from ophion.native.exceptions import MissingState, as_ophion_error, translated
-from ophion.native.executor import genesis_state
+from ophion.native.executor import Execution, genesis_state
 from ophion.native.store import NewBlock, State, Store
 from ophion.native.transactions import Body
 from ophion.primitives.block import HashedHeader, Header
@@ -159,6 +159,25 @@ class Chain:
             event = Extended(added)
         self.events.publish(event)
         return event
+
+    def begin_at(self, header: HashedHeader, execution: Execution) -> None:
+        """Make the block of another chain the first one of this chain; for development nodes that fork.
+
+        `execution` gives its state here, which differs from the root of its header.
+        """
+        block = NewBlock(
+            hash=header.hash,
+            number=header.number,
+            header=header.header.encode(),
+            body=Body.of([], [], None if header.header.withdrawals_root is None else []),
+            execution=execution,
+            total_difficulty=header.header.difficulty,
+        )
+        with translated():
+            self.store.commit([block], [], [header.hash], [])
+        self.edited_roots = {(header.number, header.header.state_root): execution.state_root}
+        self.genesis = header
+        self._tip = Tip(header, header.header.difficulty)
 
     def rewind(self, tip: Tip) -> None:
         """Make a committed block the head and announce it. For development nodes, after `Store.rewind`.

@@ -47,17 +47,42 @@ class DevOptions(Options):
     auto_impersonate: bool = option(
         "--auto-impersonate", default=False, help="Accept unsigned transactions of all accounts."
     )
-    state: Path | None = option("--state", default=None, help="State file, loaded at the start and written at the end.")
-    load_state: Path | None = option("--load-state", default=None, help="State file to load at the start.")
-    dump_state: Path | None = option("--dump-state", default=None, help="State file to write at the end.")
-    config_out: Path | None = option("--config-out", default=None, help="JSON file to write accounts and keys to.")
+    state: Path | None = option(
+        "--state", default=None, help="File that is loaded at the start and written at the end."
+    )
+    load_state: Path | None = option("--load-state", default=None, help="File that is loaded at the start.")
+    dump_state: Path | None = option("--dump-state", default=None, help="File that is written at the end.")
+    config_out: Path | None = option("--config-out", default=None, help="JSON file that gets accounts and keys.")
+    fork_url: str | None = option(
+        "--fork-url",
+        "--rpc-url",
+        "-f",
+        default=None,
+        metavar="URL",
+        help="Continue the chain of this node; URL@BLOCK names a block.",
+    )
+    fork_block_number: int | None = option("--fork-block-number", default=None, help="Block to continue from.")
+    fork_retries: int | None = option("--retries", default=None, help="Retries of requests to the forked node.")
+    fork_backoff: int | None = option(
+        "--fork-retry-backoff", default=None, metavar="MILLISECONDS", help="Wait before the first retry."
+    )
+    fork_timeout: int | None = option(
+        "--timeout", default=None, metavar="MILLISECONDS", help="Timeout of requests to the forked node."
+    )
+    fork_header: str | None = option("--fork-header", default=None, help="HTTP header of requests to the forked node.")
+    fork_cache_path: Path | None = option(
+        "--fork-cache-path", default=None, help="Folder that keeps what a fork has fetched."
+    )
+    no_storage_caching: bool = option("--no-storage-caching", default=False, help="Keep nothing that a fork fetches.")
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
 
     def tokens(self) -> list[str]:
         """Return the node options that have the same effect."""
         state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
+        # a fork continues a chain of today, so it has today's defaults
+        preset = DevPreset.ANVIL if self.preset is None and self.fork_url is not None else self.preset
         plain = (
-            ("--dev-preset", None if self.preset is None else self.preset.value),
+            ("--dev-preset", None if preset is None else preset.value),
             ("--dev-mnemonic", self.mnemonic),
             ("--dev-accounts", self.accounts),
             ("--dev-balance", self.balance),
@@ -77,6 +102,14 @@ class DevOptions(Options):
             ("--dev-load-state", state_in),
             ("--dev-dump-state", self.dump_state or self.state),
             ("--dev-config-out", self.config_out),
+            ("--dev-fork-url", self.fork_url),
+            ("--dev-fork-block-number", self.fork_block_number),
+            ("--dev-fork-retries", self.fork_retries),
+            ("--dev-fork-retry-backoff", self.fork_backoff),
+            ("--dev-fork-timeout", self.fork_timeout),
+            ("--dev-fork-header", self.fork_header),
+            ("--dev-fork-cache-path", self.fork_cache_path),
+            ("--dev-fork-cache-enabled", "false" if self.no_storage_caching else None),
             ("--logging", "OFF" if self.silent else None),
         )
         return [f"{flag}={value}" for flag, value in plain if value is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -20,6 +20,15 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
 _BLOCKS_PER_COMMIT = 128
+_EDIT_KEY = "edited head"
+_HASH_BYTES = 32
+
+
+def restore_edit(chain: Chain) -> None:
+    """Restore the edit of the head that an earlier run has made."""
+    record, head = chain.store.meta(_EDIT_KEY), chain.head
+    if record and record[:_HASH_BYTES] == head.hash:
+        chain.edited_roots[head.number, head.header.state_root] = record[_HASH_BYTES:]
 
 
 class UnknownHead(OphionError):
@@ -36,14 +45,20 @@ class HeadControl:
         self._chain = chain
         self._importer = importer
         self._builder = builder
-        self._edited: list[tuple[int, Hash32]] = []
+        self._edited: list[tuple[int, Hash32]] = list(chain.edited_roots)
         """Keys of `Chain.edited_roots`, oldest block first."""
+        self._has_stored_edit = bool(chain.edited_roots)
 
     @property
     def edited_root(self) -> Hash32 | None:
         """Return the root of the head's edited state; None when no edit was made."""
         header = self._chain.head.header
         return self._chain.edited_roots.get((header.number, header.state_root))
+
+    async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
+        """Run a job in the write lane that replaces the chain; edits of the old one are forgotten."""
+        self._edited.clear()
+        await self._importer.run(job)
 
     async def edit(self, changes: Sequence[AccountOverride]) -> None:
         """Change accounts in the state of the head."""
@@ -54,11 +69,20 @@ class HeadControl:
             with translated():
                 state = chain.store.state(chain.root_after(header))
                 edited = edit_state(chain.store, state, changes, header.number)
+                self._store_edit(tip.header, edited.root)
             self._register(tip.header, edited.root)
             return None
 
         await self._importer.run(job)
         chain.rewind(tip)
+
+    def _store_edit(self, header: HashedHeader, root: Hash32 | None) -> None:
+        """Keep the edited state of the head for a restart; None forgets it."""
+        if root is None and not self._has_stored_edit:
+            return
+        self._has_stored_edit = root is not None
+        record = b"" if root is None else header.hash + root
+        self._chain.store.put_meta(_EDIT_KEY, record)
 
     def _register(self, header: HashedHeader, root: Hash32 | None) -> None:
         """Make `root` the state of the head; None restores the root in the header."""
@@ -88,6 +112,7 @@ class HeadControl:
         def job(core: ImportCore) -> HeadChange | None:
             with translated():
                 chain.store.rewind(head.hash, chain.root_after(head.header))
+                self._store_edit(head, edited_root)
             core.rewind(tip)
             return None
 

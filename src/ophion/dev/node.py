@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from ophion.chain.block_environment import chain_rules
 from ophion.chain.builder import Builder
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
+from ophion.chain.fork_choice import HeadChange
+from ophion.chain.import_core import ImportCore
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
 from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
@@ -26,6 +29,9 @@ from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.wallet.unsigned import UnsignedTransaction
+
+if TYPE_CHECKING:
+    from ophion.dev.fork.fork import Fork
 
 
 class Snapshot(Struct, frozen=True):
@@ -79,6 +85,12 @@ class DevNode:
         self.signatures: dict[bytes, Address] = {}
         """Addresses that ecrecover returns for a signature (`anvil_impersonateSignature`)."""
         self.logs_requests = True
+        self.fork: Fork | None = None
+        """The chain that this one continues."""
+        self.base_root: Hash32 | None = None
+        """State of the first block where that is not the root of its header: on a fork."""
+        self.balances: Sequence[tuple[Address, int]] = ()
+        """Development accounts and their balances on a fork."""
         self.instance_id = identity.instance_id
         self._assembler = assembler
         self._snapshots: dict[int, Snapshot] = {}
@@ -250,9 +262,11 @@ class DevNode:
                 await self.sealer.make_block_locked()
             self.pool.readmit(waiting)
 
-    async def reset(self) -> None:
-        """Return to the genesis block and clear all settings."""
+    async def reset(self, fork: Fork | None = None) -> None:
+        """Return to the first block and clear all settings; with a fork, to its block."""
         async with self.sealer.head_lock:
+            if fork is not None:
+                await self._use_fork(fork)
             self._snapshots.clear()
             self.engine.next = NextHeader()
             self.impersonated.clear()
@@ -260,7 +274,28 @@ class DevNode:
             self.drop_all()
             genesis = self.chain.genesis
             self.clock.offset, self.clock.exact, self.clock.interval = 0.0, None, None
-            await self.head.rewind(genesis)
+            if self.fork is not None:
+                self.clock.set_time(genesis.timestamp)
+            await self.head.rewind(genesis, self.base_root)
+
+    async def _use_fork(self, fork: Fork) -> None:
+        """Continue another chain, or the same one from another block."""
+        from ophion.dev.fork.start import start_fork
+
+        chain, before = self.chain, self.fork
+
+        def job(core: ImportCore) -> HeadChange | None:
+            self.base_root = start_fork(chain, fork, self.balances)
+            core.rewind(chain.tip)
+            return None
+
+        await self.head.run(job)
+        self.fork = fork
+        if before is not None:
+            before.close()
+        if fork.point.chain_id != chain.spec.chain_id:
+            self._use_chain_id(fork.point.chain_id)
+        self.clock.set_time(chain.head.timestamp)
 
     # --- pool -----------------------------------------------------------------------------------
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
+from ophion.native.exceptions import SourceFailed
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.instant_sealer import InstantSealer
+
+log = logging.getLogger(__name__)
 
 _BUILD_DEADLINE_S = 5.0
 
@@ -53,12 +57,19 @@ class DevSealer(InstantSealer):
         due = clock.monotonic() + interval_s
         while True:
             await asyncio.sleep(due - clock.monotonic())
-            await self.make_block()
+            try:
+                await self.make_block()
+            except SourceFailed as error:
+                log.warning("no block made, source of the fork is away reason=%s", error)
             due = max(due + interval_s, clock.monotonic())
 
     async def _seal(self) -> bool:
         async with self.head_lock:
-            return await super()._seal()
+            try:
+                return await super()._seal()
+            except SourceFailed as error:
+                log.warning("no block made, source of the fork is away reason=%s", error)
+                return False
 
     async def make_block(self) -> None:
         """Make one block with the transactions of the pool; the block may be empty."""

@@ -16,6 +16,7 @@ import orjson
 from ophion.dev.node import DevNode
 from ophion.errors import OphionError
 from ophion.native.executor import AccountOverride, State
+from ophion.native.fork import FORK_MARKER_SLOT
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import ZERO_HASH
 
@@ -74,7 +75,7 @@ def _slots(state: State, address: bytes) -> Iterator[tuple[str, str]]:
     while start is not None:
         page, start = state.storage_range(address, start, _PAGE)
         for _, slot, value in page:
-            if slot is not None:
+            if slot is not None and slot != FORK_MARKER_SLOT:
                 yield data(slot), data(value)
 
 

@@ -6,13 +6,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ophion import errors
-from ophion._native import DecodeError, InvalidBody, MissingState, NativeError, StorageError, TimedOut, WireError
+from ophion._native import (
+    DecodeError,
+    InvalidBody,
+    MissingState,
+    NativeError,
+    NotFetched,
+    SourceFailed,
+    StorageError,
+    TimedOut,
+    WireError,
+)
 
 __all__ = [
     "DecodeError",
     "InvalidBody",
     "MissingState",
     "NativeError",
+    "NotFetched",
+    "SourceFailed",
     "StorageError",
     "TimedOut",
     "WireError",
@@ -32,6 +44,10 @@ def as_ophion_error(error: NativeError) -> errors.OphionError:
         return errors.MissingStateError(message)
     if isinstance(error, DecodeError | WireError):
         return errors.DecodeError(message)
+    if isinstance(error, NotFetched):
+        return errors.StateNotFetched(message)
+    if isinstance(error, SourceFailed):
+        return errors.ForkSourceError(message)
     if isinstance(error, InvalidBody):
         return errors.InvalidBlock(message)
     return errors.OphionError(message)

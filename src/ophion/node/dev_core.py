@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -18,6 +19,7 @@ from ophion.chainspec.dev import MNEMONIC
 from ophion.chainspec.spec import ChainSpec
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
+from ophion.dev.head import restore_edit
 from ophion.dev.node import DevNode, Identity
 from ophion.dev.sealer import DevSealer
 from ophion.dev.state_file import BadStateFile, dump, load, unpacked
@@ -26,12 +28,16 @@ from ophion.node.config import NodeConfig
 from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.pool.pool import TxPool
 from ophion.primitives.hexcodec import data
+from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler, MinerSettings
 from ophion.producer.mining_control import MiningControl
 from ophion.producer.pow_miner import WorkPackages
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.lanes import Lanes
 from ophion.runtime.operator_files import content_of
+
+if TYPE_CHECKING:
+    from ophion.dev.fork.fork import Fork
 
 _SUGGESTED_TIP = 1_000_000_000
 _MAX_STATE_BYTES = 1024 * 1024 * 1024
@@ -43,9 +49,12 @@ class DevBuild:
     def __init__(self, config: NodeConfig, spec: ChainSpec, clock: Clock, entropy: Entropy) -> None:
         self._config = config
         self._instance_id = entropy.token(32)
+        self._balances = [(account.address, account.balance) for account in config.accounts]
         is_equal = config.miner.equal_timestamps or config.dev.preset is DevPreset.ANVIL
         self.engine = DevEngine(spec, is_equal, config.dev.is_merged)
         self.clock = DevClock(clock)
+        self.fork: Fork | None = None
+        self.base_root: Hash32 | None = None
         self.suggested_tip = None if config.dev.preset is None else _SUGGESTED_TIP
         """Priority fee to suggest to clients; None uses that of recent blocks."""
 
@@ -53,6 +62,15 @@ class DevBuild:
         """Disable the validation rules that hinder tests."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
+        if self._config.dev.fork is not None:
+            from ophion.dev.fork.start import start_fork
+            from ophion.node.dev_fork import opened_fork
+
+            self.fork = opened_fork(self._config.dev.fork)
+            self.base_root = start_fork(chain, self.fork, self._balances)
+            self.clock.set_time(chain.head.timestamp)
+        else:
+            restore_edit(chain)
         self.clock.last = chain.head.timestamp
 
     def finish(
@@ -76,6 +94,7 @@ class DevBuild:
         identity = Identity(preset, self._instance_id)
         node = DevNode(chain, importer, builder, queries, pool, assembler, self.engine, self.clock, sealer, identity)
         node.impersonates_all = dev.impersonates_all
+        node.fork, node.base_root, node.balances = self.fork, self.base_root, self._balances
         packages = WorkPackages(assembler, lanes.read)
         return MiningControl(settings, floor, sealer, packages, None, self.engine.name), node
 

@@ -23,6 +23,13 @@ _DEPLOYER_CODE = (
 def preset_genesis(config: NodeConfig) -> Genesis:
     """Return the genesis of the development network, changed by the options of `DevConfig`."""
     dev, fork = config.dev, config.network.dev_fork or DEFAULT_DEV_FORK
+    opened = None
+    if dev.fork is not None:
+        # imported on use: few nodes fork
+        from ophion.node.dev_fork import fork_name, opened_fork
+
+        opened = opened_fork(dev.fork)
+        fork = config.network.dev_fork or fork_name(opened)
     document = dev_document(fork)
     alloc = {account.address.hex(): {"balance": str(account.balance)} for account in config.accounts}
     contracts = {address: entry for address, entry in document["alloc"].items() if "code" in entry}
@@ -38,7 +45,7 @@ def preset_genesis(config: NodeConfig) -> Genesis:
     if dev.preset is None:
         return _parsed(document, config)
     document["alloc"][_DEPLOYER] = {"balance": "0", "code": _DEPLOYER_CODE}
-    document["config"]["chainId"] = _CHAIN_ID
+    document["config"]["chainId"] = _CHAIN_ID if opened is None else opened.point.chain_id
     if dev.code_size_limit is None:
         del document["config"]["contractSizeLimit"]
     del document["config"]["daoForkBlock"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
 from ophion import __version__
 from ophion.chainspec.dev import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
+from ophion.dev.fork.settings import DEFAULT_BACKOFF_S, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, ForkSettings
 from ophion.runtime.options import Options, at_least, between, option
 
 _DEFAULT_PATH = "m/44'/60'/0'/0/"
@@ -81,6 +83,49 @@ class DevConfig(Options):
     dump_state: Path | None = option(
         "--dev-dump-state", default=None, help="Dev network: file that accounts are written to at the end."
     )
+    fork_url: str | None = option(
+        "--dev-fork-url",
+        default=None,
+        metavar="URL",
+        help="Dev network: continue the chain of this node (http or https) from one of its blocks.",
+    )
+    fork_block: int | None = option(
+        "--dev-fork-block-number",
+        default=None,
+        check=at_least(0),
+        help="Dev network: block of the other chain to continue from. (default: its latest)",
+    )
+    fork_retries: int = option(
+        "--dev-fork-retries",
+        default=DEFAULT_RETRIES,
+        check=at_least(0),
+        help="Dev network: retries of a fork's requests.",
+    )
+    fork_backoff_ms: int = option(
+        "--dev-fork-retry-backoff",
+        default=int(1000 * DEFAULT_BACKOFF_S),
+        check=at_least(0),
+        metavar="MILLISECONDS",
+        help="Dev network: wait before the first retry of a fork's request; it doubles with each.",
+    )
+    fork_timeout_ms: int = option(
+        "--dev-fork-timeout",
+        default=int(1000 * DEFAULT_TIMEOUT_S),
+        check=at_least(1),
+        metavar="MILLISECONDS",
+        help="Dev network: timeout of a fork's requests.",
+    )
+    fork_headers: tuple[str, ...] = option(
+        "--dev-fork-header", default=(), metavar="HEADER", help="Dev network: HTTP headers of a fork's requests."
+    )
+    fork_cache: bool = option(
+        "--dev-fork-cache-enabled", default=True, help="Dev network: keep what a fork has fetched for the next run."
+    )
+    fork_cache_path: Path | None = option(
+        "--dev-fork-cache-path",
+        default=None,
+        help="Dev network: folder for what forks have fetched. (default: ophion/fork in the user's cache folder)",
+    )
     config_out: Path | None = option(
         "--dev-config-out", default=None, help="Dev network: JSON file that gets accounts, keys and chain."
     )
@@ -89,8 +134,25 @@ class DevConfig(Options):
     def is_used(self) -> bool:
         """Return whether the options change the genesis of the built-in network."""
         given = (self.preset, self.mnemonic, self.account_count, self.balance, self.timestamp, self.gas_limit)
-        others = (self.base_fee, self.code_size_limit)
+        others = (self.base_fee, self.code_size_limit, self.fork_url)
         return any(one is not None for one in (*given, *others)) or self.derivation_path != _DEFAULT_PATH
+
+    @property
+    def fork(self) -> ForkSettings | None:
+        """The chain to fork."""
+        if self.fork_url is None:
+            return None
+        folder = self.fork_cache_path or _user_cache() / "ophion" / "fork"
+        url, number = ForkSettings.split(self.fork_url)
+        return ForkSettings(
+            url=url,
+            block_number=number if self.fork_block is None else self.fork_block,
+            retries=self.fork_retries,
+            backoff_s=self.fork_backoff_ms / 1000,
+            timeout_s=self.fork_timeout_ms / 1000,
+            headers=self.fork_headers,
+            cache_path=folder if self.fork_cache else None,
+        )
 
     @property
     def is_merged(self) -> bool:
@@ -137,3 +199,8 @@ class DevConfig(Options):
             derived_keys(self.mnemonic or MNEMONIC, self.derivation_path, 1)
         except MnemonicError as error:
             yield str(error)
+
+
+def _user_cache() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return Path(given) if given else Path.home() / ".cache"

@@ -16,7 +16,7 @@ use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::{BodyData, Known, Tx};
 use ophion_storage::chain::receipts::{Outcome, ReceiptData, Receipts};
 use ophion_storage::state::StateData;
-use ophion_storage::store::Effects;
+use ophion_storage::store::{Effects, fork};
 use ophion_storage::trie::{Account, Trie};
 use revm::context::TxEnv;
 use revm::context_interface::result::{EVMError, ExecutionResult};
@@ -183,7 +183,7 @@ impl Run {
         if !code {
             return Ok(None);
         }
-        match self.evm.system_call_commit(contract, input) {
+        match fork::without_fetching(|| self.evm.system_call_commit(contract, input)) {
             Ok(result) => Ok(Some(result)),
             Err(EVMError::Database(cause)) => Err(cause),
             Err(cause) => Err(Error::InvalidBody(format!("the system call to {contract} failed: {cause}"))),

@@ -77,6 +77,7 @@ pub fn no_database() -> ExecDb {
         flat: false,
         layers: Layers::default(),
         public: None,
+        fork: None,
         nodes_read: AtomicUsize::new(0),
     };
     ExecDb::new(view, Ancestors::Canonical)

@@ -8,6 +8,7 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::state::{Layer, LayerAccount, Layers, View};
+use ophion_storage::store::fork::{LOCAL_STORAGE, LOCAL_STORAGE_KEY};
 use ophion_storage::store::{AccountChange, FlatChanges, Snapshot};
 use ophion_storage::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie};
 use revm::database_interface::{Database, DatabaseCommit};
@@ -165,9 +166,10 @@ impl ExecDb {
         {
             self.codes.insert(*code_hash, code.clone());
         }
+        let is_fork = self.view.fork.is_some();
         let entry = self.entry(address)?;
         if info.is_none() {
-            entry.wipe();
+            entry.wipe(is_fork);
         }
         entry.info = info;
         entry.mark_changed();
@@ -185,8 +187,9 @@ impl ExecDb {
 
     /// Delete an account's storage (override `state`).
     pub fn wipe_storage(&mut self, address: &Address) -> Result<()> {
+        let is_fork = self.view.fork.is_some();
         let entry = self.entry(address)?;
-        entry.wipe();
+        entry.wipe(is_fork);
         entry.mark_changed();
         Ok(())
     }
@@ -216,15 +219,16 @@ impl ExecDb {
             return Ok(());
         }
         let created = account.is_created();
+        let is_fork = self.view.fork.is_some();
         let entry = self.entry(&address)?;
         if account.is_selfdestructed() {
-            entry.wipe();
+            entry.wipe(is_fork);
             entry.mark_changed();
             entry.info = None;
             return Ok(());
         }
         if created {
-            entry.wipe();
+            entry.wipe(is_fork);
         }
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
@@ -258,9 +262,15 @@ impl ExecDb {
         for entry in stale {
             entry.stale = false;
             let key = Nibbles::unpack(entry.hash);
-            let Some(info) = &entry.info else {
-                trie.remove(&key, view)?;
-                continue;
+            let deleted = AccountInfo::default();
+            let info = match (&entry.info, &view.fork) {
+                (Some(info), _) => info,
+                // An empty account hides that of the forked chain.
+                (None, Some(_)) => &deleted,
+                (None, None) => {
+                    trie.remove(&key, view)?;
+                    continue;
+                }
             };
             let wiped = entry.wiped;
             let storage = &mut entry.storage;
@@ -277,7 +287,7 @@ impl ExecDb {
                 for slot in slots {
                     slot.synced = slot.now;
                     let key = Nibbles::unpack(slot.hash);
-                    if slot.now.is_zero() {
+                    if slot.now.is_zero() && view.fork.is_none() {
                         account.storage.remove(&key, view)?;
                     } else {
                         account.storage.insert(key, Slot(slot.now), view)?;
@@ -300,6 +310,8 @@ impl ExecDb {
         let mut flat = FlatChanges::default();
         let mut preimages = Vec::new();
         let mut accounts = AddressMap::default();
+        let is_fork = self.view.fork.is_some();
+        let deleted = is_fork.then(AccountInfo::default);
         for (address, entry) in self.changed() {
             let mut storage = HashMap::default();
             let mut storage_changed = entry.wiped;
@@ -307,13 +319,14 @@ impl ExecDb {
                 storage.insert(*slot, value.now);
                 if value.now != value.before || entry.wiped {
                     storage_changed = true;
-                    flat.storage.insert((entry.hash, value.hash), value.now);
+                    let is_deleted = value.now.is_zero() && !is_fork;
+                    flat.storage.insert((entry.hash, value.hash), (!is_deleted).then_some(value.now));
                 }
                 if !value.now.is_zero() && (value.before.is_zero() || entry.wiped) {
                     preimages.push((value.hash, slot.to_be_bytes::<32>().to_vec()));
                 }
             }
-            let account = match &entry.info {
+            let account = match entry.info.as_ref().or(deleted.as_ref()) {
                 None => None,
                 Some(info) => {
                     let storage_root = if storage_changed {
@@ -360,9 +373,14 @@ impl Entry {
         self.stale = true;
     }
 
-    fn wipe(&mut self) {
+    /// Delete the storage. On a fork, a marker keeps later reads from the source.
+    fn wipe(&mut self, is_fork: bool) {
         self.wiped = true;
         self.storage.clear();
+        if is_fork {
+            let marker = SlotEntry { now: U256::ONE, ..SlotEntry::new(LOCAL_STORAGE_KEY, U256::ZERO) };
+            self.storage.insert(LOCAL_STORAGE, marker);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Blocks, states and the database.
 
 pub mod body;
+pub mod fork;
 pub mod state;
 pub mod store;
 pub mod trie;

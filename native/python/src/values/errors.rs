@@ -23,8 +23,15 @@ create_exception!(
     "A simulated transaction breaks a rule: a code, a colon, the reason."
 );
 
-/// Error of a Python-visible function. Converts from the crates' error type and from PyO3's; the orphan rule forbids a
-/// direct conversion.
+create_exception!(_native, SourceFailed, NativeError, "The source of a forked chain cannot answer.");
+create_exception!(
+    _native,
+    NotFetched,
+    NativeError,
+    "A key of a forked chain is not fetched, and this thread may not wait."
+);
+
+/// Error of a Python-visible function. Converts from our error type and from PyO3's, which the orphan rule keeps apart.
 pub struct Raised(PyErr);
 
 pub type Answer<T> = std::result::Result<T, Raised>;
@@ -50,6 +57,8 @@ impl From<Error> for Raised {
             Error::MissingState(m) => MissingState::new_err(m),
             Error::Timeout(m) => TimedOut::new_err(m),
             Error::Refused(m) => CallRefused::new_err(m),
+            Error::Source(m) => SourceFailed::new_err(m),
+            Error::NotFetched => NotFetched::new_err(error.to_string()),
         })
     }
 }
@@ -62,5 +71,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InvalidBody", py.get_type::<InvalidBody>())?;
     module.add("MissingState", py.get_type::<MissingState>())?;
     module.add("TimedOut", py.get_type::<TimedOut>())?;
-    module.add("CallRefused", py.get_type::<CallRefused>())
+    module.add("CallRefused", py.get_type::<CallRefused>())?;
+    module.add("SourceFailed", py.get_type::<SourceFailed>())?;
+    module.add("NotFetched", py.get_type::<NotFetched>())
 }

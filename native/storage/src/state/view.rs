@@ -16,6 +16,7 @@ use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
+use crate::store::fork::{Fork, LOCAL_STORAGE, LOCAL_STORAGE_KEY};
 use crate::store::{Database, Snapshot, address_of, decode_header, storage_key};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
@@ -27,8 +28,15 @@ pub struct Layer {
     pub base: B256,
 }
 
-/// Layers of uncommitted blocks, top first. Opening a state removes layers that are committed to the flat tables, so
-/// they do not accumulate when execution runs ahead of commits.
+impl Layer {
+    /// Whether slots of this account do not come from the source of a fork.
+    fn has_local_storage(&self, address: &Address) -> bool {
+        self.accounts.get(address).is_some_and(|change| change.wiped || change.storage.contains_key(&LOCAL_STORAGE))
+    }
+}
+
+/// Layers of uncommitted blocks, top first. Opening a state removes layers that the flat tables have reached, so a
+/// chain that runs ahead of its commits does not accumulate them.
 pub type Layers = Arc<[Arc<Layer>]>;
 
 pub struct LayerAccount {
@@ -90,6 +98,7 @@ impl StateData {
                 flat: false,
                 layers,
                 public,
+                fork: None,
                 nodes_read: AtomicUsize::new(0),
             });
         }
@@ -111,6 +120,7 @@ impl StateData {
         {
             snapshot.expect_state(&self.root)?;
         }
+        let fork = self.store.as_ref().and_then(|store| store.fork());
         Ok(View {
             root: self.root,
             trie: self.trie.clone(),
@@ -118,6 +128,7 @@ impl StateData {
             flat,
             layers,
             public: None,
+            fork,
             nodes_read: AtomicUsize::new(0),
         })
     }
@@ -136,6 +147,8 @@ pub struct View {
     pub layers: Layers,
     /// The public state below a private state.
     pub public: Option<Box<View>>,
+    /// The state of another chain below a development node's.
+    pub fork: Option<Arc<Fork>>,
     /// Bytes of nodes read so far.
     pub nodes_read: AtomicUsize,
 }
@@ -164,17 +177,17 @@ impl View {
                 }
             }
             let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
-            return snapshot
-                .tables()
-                .accounts
-                .get(snapshot.txn(), hash.as_slice())?
-                .map(FlatAccount::restore)
-                .transpose();
+            let found = snapshot.tables().accounts.get(snapshot.txn(), hash.as_slice())?;
+            return match (found.map(FlatAccount::restore).transpose()?, &self.fork) {
+                (None, Some(fork)) => fork.account(address),
+                (found, _) => Ok(found),
+            };
         }
-        match (self.trie_account(hash)?, &self.public) {
-            (Some(account), _) => Ok(Some(FlatAccount::from(&account))),
-            (None, Some(public)) => public.account(address, hash),
-            (None, None) => Ok(None),
+        match (self.trie_account(hash)?, &self.public, &self.fork) {
+            (Some(account), ..) => Ok(Some(FlatAccount::from(&account))),
+            (None, Some(public), _) => public.account(address, hash),
+            (None, None, Some(fork)) => fork.account(address),
+            (None, None, None) => Ok(None),
         }
     }
 
@@ -195,14 +208,29 @@ impl View {
                 }
             }
             let snapshot = self.snapshot.as_ref().expect("flat tables are in a database");
-            let found = snapshot.tables().storage.get(snapshot.txn(), &storage_key(hash, slot_hash))?;
+            let (storage, txn) = (&snapshot.tables().storage, snapshot.txn());
+            let found = storage.get(txn, &storage_key(hash, slot_hash))?;
+            if let (None, Some(fork)) = (found, &self.fork)
+                && storage.get(txn, &storage_key(hash, &LOCAL_STORAGE_KEY))?.is_none()
+                && !self.layers.iter().any(|layer| layer.has_local_storage(address))
+            {
+                return fork.storage(address, slot);
+            }
             return Ok(found.map_or(U256::ZERO, |bytes| U256::try_from_be_slice(bytes).unwrap_or_default()));
         }
         let Some(account) = self.trie_account(hash)? else {
-            let Some(public) = &self.public else { return Ok(U256::ZERO) };
-            return public.storage(address, hash, slot, slot_hash);
+            return match (&self.public, &self.fork) {
+                (Some(public), _) => public.storage(address, hash, slot, slot_hash),
+                (None, Some(fork)) => fork.storage(address, slot),
+                (None, None) => Ok(U256::ZERO),
+            };
         };
         let value: Option<Slot> = account.storage.get(&Nibbles::unpack(slot_hash), self)?;
+        if let (None, Some(fork)) = (&value, &self.fork)
+            && account.storage.get(&Nibbles::unpack(LOCAL_STORAGE_KEY), self)?.is_none()
+        {
+            return fork.storage(address, slot);
+        }
         Ok(value.map_or(U256::ZERO, |value| value.0))
     }
 
@@ -218,6 +246,9 @@ impl View {
         let missing = || Error::damaged(format!("contract code {hash} is missing"));
         let snapshot = self.snapshot.as_ref().ok_or_else(missing)?;
         if let Some(code) = snapshot.inner.cached_code(hash) {
+            return Ok(code);
+        }
+        if let Some(code) = self.fork.as_ref().and_then(|fork| fork.code(hash)) {
             return Ok(code);
         }
         let raw = match &self.public {
@@ -293,6 +324,10 @@ impl View {
 
     /// Canonical block hash in this snapshot.
     pub fn canonical_hash(&self, number: u64) -> Result<Option<B256>> {
-        self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))
+        let found = self.snapshot.as_ref().map_or(Ok(None), |snapshot| snapshot.canonical_hash(number))?;
+        match &self.fork {
+            Some(fork) if found.is_none() || number < fork.number => fork.block_hash(number),
+            _ => Ok(found),
+        }
     }
 }

@@ -13,6 +13,7 @@ use revm_state::Bytecode;
 
 use super::block::{BlockRecord, Effects};
 use super::flat_state::FlatChanges;
+use super::fork::Fork;
 use super::log_index::folds;
 use super::node_writer::NodeWriter;
 use super::opening;
@@ -48,6 +49,8 @@ pub struct Database {
     pub(super) row_tables: RowTables,
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
+    /// The state below that of a development node which forks another chain.
+    fork: RwLock<Option<Arc<Fork>>>,
     live: Mutex<Live>,
     /// Buffered rows of the transaction index. A read-only process has the rows of the moment at which it opened the
     /// database.
@@ -72,6 +75,7 @@ impl Database {
             row_tables,
             env,
             codes: RwLock::default(),
+            fork: RwLock::default(),
             live: Mutex::default(),
             tx_index_buffer,
             state_cache: AtomicUsize::new(usize::MAX),
@@ -115,6 +119,15 @@ impl Database {
 
     pub fn sync(&self) -> Result<()> {
         Ok(self.env.force_sync()?)
+    }
+
+    /// Read what the local state lacks from another chain; None ends that.
+    pub fn set_fork(&self, fork: Option<Arc<Fork>>) {
+        *self.fork.write().expect("no panic while locked") = fork;
+    }
+
+    pub fn fork(&self) -> Option<Arc<Fork>> {
+        self.fork.read().expect("no panic while locked").clone()
     }
 
     /// Analysed contract code from the cache.

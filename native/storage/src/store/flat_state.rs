@@ -26,7 +26,8 @@ pub struct FlatChanges {
     pub accounts: B256Map<AccountChange>,
     /// Accounts whose storage is deleted before the changes in `storage` apply.
     pub wiped: Vec<B256>,
-    pub storage: HashMap<(B256, B256), U256>,
+    /// None deletes a slot. Zero is a value where a development node forks another chain.
+    pub storage: HashMap<(B256, B256), Option<U256>>,
 }
 
 impl FlatChanges {
@@ -53,9 +54,7 @@ impl FlatChanges {
             let old_storage = old.map_or_else(Trie::default, |old| old.storage);
             for (slot, _, value) in old_storage.difference(&new.storage, nodes)? {
                 let value: Option<Slot> = value;
-                changes
-                    .storage
-                    .insert((account, B256::from_slice(&slot.pack())), value.map_or(U256::ZERO, |slot| slot.0));
+                changes.storage.insert((account, B256::from_slice(&slot.pack())), value.map(|slot| slot.0));
             }
         }
         Ok(changes)
@@ -97,10 +96,9 @@ impl FlatChanges {
         storage.sort_unstable_by_key(|(key, _)| *key);
         for ((account, slot), value) in storage {
             let key = storage_key(&account, &slot);
-            if value.is_zero() {
-                tables.storage.delete(txn, &key)?;
-            } else {
-                tables.storage.put(txn, &key, &value.to_be_bytes_trimmed_vec())?;
+            match value {
+                None => drop(tables.storage.delete(txn, &key)?),
+                Some(value) => tables.storage.put(txn, &key, &value.to_be_bytes_trimmed_vec())?,
             }
         }
         Ok(())

@@ -26,6 +26,7 @@ mod check;
 mod check_private;
 mod database;
 mod flat_state;
+pub mod fork;
 mod key_value_tables;
 mod log_index;
 mod mark;

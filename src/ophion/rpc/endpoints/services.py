@@ -179,6 +179,11 @@ def method_table(
         return openrpc.document(specs, context.node.client_version, context.node.compat)
 
     table = registry.bind(replace(context, groups=tuple(groups), discover=discover), enabled, transport)
+    if context.dev is not None:
+        # imported on use: few nodes fork another chain
+        from ophion.rpc.services.fork_requests import forkable
+
+        table = forkable(table, context)
     return table if measured is None else measured.measured(table)
 
 

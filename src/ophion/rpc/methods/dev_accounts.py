@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ophion.dev.node import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.methods.eth_accounts import send_transaction
 from ophion.rpc.schema.registry import method
+from ophion.rpc.schema.schemas import ReceiptJson
 from ophion.rpc.schema.wire_types import AddressParam, BlockParam, DataParam, HashParam, HashResult, TextParam
 from ophion.rpc.services.block_reference import view_at
 from ophion.rpc.services.cheat_codes import FlagParam, Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.receipts import receipt_of
 from ophion.rpc.services.transaction_request import UnreadRequestParam, decode_transaction_request, filled
 
 _SIGNATURE_BYTES = 65
@@ -83,6 +89,40 @@ def account_info(ctx: RpcContext, address: AddressParam, block: BlockParam = Blo
     }
 
 
+@method("eth_getAccount", needs={"dev"})
+def account(ctx: RpcContext, address: AddressParam, block: BlockParam = BlockTag.LATEST) -> Json:
+    """Returns nonce, balance, storage root and code hash of an account; null if it does not exist."""
+    view = view_at(ctx, block)
+    if view is None:
+        raise BLOCK_NOT_FOUND()
+    found = view.state.account(address)
+    if found is None:
+        return None
+    nonce, balance, code_hash, storage_root = found
+    return {
+        "nonce": hex(nonce),
+        "balance": hex(balance),
+        "storageRoot": data(storage_root),
+        "codeHash": data(code_hash),
+    }
+
+
+@method("eth_sendTransactionSync", needs={"dev", "accounts"})
+async def send_transaction_sync(ctx: RpcContext, transaction: UnreadRequestParam) -> ReceiptJson:
+    """Same as `eth_sendTransaction`, but waits for the receipt."""
+    return await receipt_of(ctx, await send_transaction(ctx, transaction), None)
+
+
+@cheat_code("anvil_getBlobByHash")
+def blob_by_hash(ctx: RpcContext, hash: HashParam) -> Nothing:
+    """Always null: this node checks blobs and does not keep them."""
+
+
+@cheat_code("anvil_getBlobsByTransactionHash")
+def blobs_of_transaction(ctx: RpcContext, hash: HashParam) -> Nothing:
+    """Always null: this node checks blobs and does not keep them."""
+
+
 # --- pool ----------------------------------------------------------------------------------------
 
 
@@ -127,8 +167,23 @@ def node_info(ctx: RpcContext) -> Json:
             "gasLimit": hex(following.gas_limit),
             "gasPrice": hex((following.base_fee_per_gas or 0) + 1_000_000_000),
         },
-        "forkConfig": {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None},
+        "forkConfig": _fork_config(dev_of(ctx)),
     }
+
+
+def _fork_config(dev: DevNode) -> dict[str, Any]:
+    if dev.fork is None:
+        return {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
+    settings = dev.fork.settings
+    backoff_ms = int(1000 * settings.backoff_s)
+    return {"forkUrl": settings.url, "forkBlockNumber": dev.fork.point.number, "forkRetryBackoff": backoff_ms}
+
+
+def _forked_network(dev: DevNode) -> dict[str, Any] | None:
+    if dev.fork is None:
+        return None
+    point = dev.fork.point
+    return {"chainId": point.chain_id, "forkBlockNumber": point.number, "forkBlockHash": data(point.header.hash)}
 
 
 @cheat_code("anvil_metadata")
@@ -141,7 +196,7 @@ def metadata(ctx: RpcContext) -> Json:
         "instanceId": data(dev.instance_id),
         "latestBlockNumber": queries.head_number,
         "latestBlockHash": data(queries.head_hash),
-        "forkedNetwork": None,
+        "forkedNetwork": _forked_network(dev),
         "snapshots": {hex(number): [head.number, data(head.hash)] for number, head in dev.snapshots().items()},
     }
 
@@ -170,5 +225,8 @@ def enable_traces(ctx: RpcContext) -> Nothing:
 
 @cheat_code("anvil_setRpcUrl")
 def set_rpc_url(ctx: RpcContext, url: TextParam) -> Nothing:
-    """Always an error: this node does not fork another chain."""
-    raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")
+    """Fetches the forked chain from another node from now on."""
+    dev = dev_of(ctx)
+    if dev.fork is None:
+        raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")
+    dev.fork.use_source(url)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec.structs import replace
 
 from ophion.dev.clock import TimestampTooLow
 from ophion.dev.node import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
-from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.wire_types import Boolean, DataParam, Text, decode_data
 from ophion.rpc.services.cheat_codes import (
     AnyParam,
@@ -25,6 +27,9 @@ from ophion.rpc.services.cheat_codes import (
 )
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.transaction_request import decode_transaction_request, filled
+
+if TYPE_CHECKING:
+    from ophion.dev.fork.fork import Fork
 
 _INVALID_PARAMS_CODE = -32602
 _MAX_BLOCKS = 10_000_000
@@ -242,12 +247,37 @@ def _check_depth(ctx: RpcContext, depth: int) -> None:
 
 
 @cheat_code("anvil_reset", "hardhat_reset")
-async def reset(ctx: RpcContext, forking: AnyParam | None = None) -> Nothing:
-    """Resets the chain to genesis. Forking another chain is not supported."""
-    source = forking.get("forking") if isinstance(forking, dict) else None
-    if isinstance(source, dict) and any(value is not None for value in source.values()):
-        raise RpcError(SERVER_ERROR_CODE, "Forking is not supported: leave `forking` out to reset to the genesis")
-    await dev_of(ctx).reset()
+async def reset(ctx: RpcContext, options: AnyParam | None = None) -> Nothing:
+    """Resets the chain to its first block, or to a block of another chain (`forking`: `jsonRpcUrl`, `blockNumber`)."""
+    dev = dev_of(ctx)
+    given = options.get("forking", options) if isinstance(options, dict) else None
+    if not isinstance(given, dict):
+        await dev.reset()
+        return
+    url, number = given.get("jsonRpcUrl"), given.get("blockNumber")
+    if url is None and number is None:
+        await dev.reset()
+        return
+    await dev.reset(await _opened(dev, url, None if number is None else decode_number(number)))
+
+
+async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
+    """Open the fork that a reset asks for; the settings that it leaves out are those of the current fork."""
+    from ophion.dev.fork.fork import Fork
+    from ophion.dev.fork.settings import ForkSettings
+
+    known = None if dev.fork is None else dev.fork.settings
+    if url is None and known is None:
+        raise invalid_params("forking: jsonRpcUrl is missing, and this node forks no chain yet")
+    if url is not None and not isinstance(url, str):
+        raise invalid_params("forking: jsonRpcUrl is not a text")
+    settings = ForkSettings(str(url)) if known is None else replace(known, block_number=None)
+    if url is not None:
+        address, named = ForkSettings.split(url)
+        settings = replace(settings, url=address, block_number=named)
+    if number is not None:
+        settings = replace(settings, block_number=number)
+    return await asyncio.to_thread(Fork.open, settings)
 
 
 @cheat_code("anvil_dumpState", "hardhat_dumpState")

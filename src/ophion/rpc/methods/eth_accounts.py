@@ -122,7 +122,7 @@ TypedDataParam = Annotated[
 ]
 
 
-@method("eth_signTypedData_v4", aliases=["eth_signTypedData"], needs={"accounts"})
+@method("eth_signTypedData_v4", aliases=["eth_signTypedData", "eth_signTypedData_v3"], needs={"accounts"})
 def sign_typed_data(ctx: RpcContext, address: AddressParam, typed_data: TypedDataParam) -> Awaitable[Data]:
     """Signs typed data (EIP-712)."""
     # imported here: only development networks sign

@@ -1,0 +1,111 @@
+//! The state of a forked chain.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, U256};
+use ophion_primitives::errors::Error;
+use ophion_storage::store::fork::{self, Fork, Missing};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::store::Store;
+use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes};
+use crate::values::errors::Answer;
+
+/// Address, slot and block number; None for parts that the key does not have.
+type PyMissing<'py> = (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Option<u64>);
+/// Nonce, balance and code hash.
+type PyInfo = (u64, Wide, Hash);
+
+fn to_missing<'py>(py: Python<'py>, key: &Missing) -> PyMissing<'py> {
+    match key {
+        Missing::Account(address) => (Some(to_bytes(py, address)), None, None),
+        Missing::Slot(address, slot) => {
+            (Some(to_bytes(py, address)), Some(to_bytes(py, slot.to_be_bytes::<32>())), None)
+        }
+        Missing::BlockHash(number) => (None, None, Some(*number)),
+    }
+}
+
+#[pyclass(frozen, module = "ophion._native")]
+pub struct ForkState {
+    inner: Arc<Fork>,
+}
+
+#[pymethods]
+impl ForkState {
+    /// `fetch(address, slot, number)` adds a missing key and returns true; false fails with `NotFetched`.
+    #[new]
+    #[pyo3(signature = (number, fetch, /))]
+    fn new(number: u64, fetch: Py<PyAny>) -> Self {
+        let fetch = move |key: Missing| {
+            Python::attach(|py| {
+                let asked = fetch.call1(py, to_missing(py, &key)).and_then(|done| done.extract::<bool>(py));
+                match asked {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(Error::NotFetched),
+                    Err(cause) => Err(Error::Source(cause.value(py).to_string())),
+                }
+            })
+        };
+        ForkState { inner: Arc::new(Fork::new(number, Box::new(fetch))) }
+    }
+
+    /// Put this state below that of a database.
+    #[pyo3(signature = (store, /))]
+    fn attach(&self, store: &Bound<'_, Store>) -> Answer<()> {
+        store.get().inner()?.set_fork(Some(self.inner.clone()));
+        Ok(())
+    }
+
+    #[pyo3(signature = (address, account, /))]
+    fn add_account(&self, address: Addr, account: Option<PyInfo>) {
+        let account = account.map(|(nonce, balance, code_hash)| (nonce, balance.0, code_hash.0));
+        self.inner.add_account(address.0, account);
+    }
+
+    #[pyo3(signature = (address, slot, value, /))]
+    fn add_slot(&self, address: Addr, slot: Hash, value: Hash) {
+        self.inner.add_slot(address.0, slot.0.into(), value.0.into());
+    }
+
+    #[pyo3(signature = (code, /))]
+    fn add_code<'py>(&self, py: Python<'py>, code: Raw) -> Bound<'py, PyBytes> {
+        to_bytes(py, self.inner.add_code(code.0))
+    }
+
+    #[pyo3(signature = (number, hash, /))]
+    fn add_block_hash(&self, number: u64, hash: Hash) {
+        self.inner.add_block_hash(number, hash.0);
+    }
+
+    #[pyo3(signature = (address, slot=None, number=None, /))]
+    fn knows(&self, address: Option<Addr>, slot: Option<Hash>, number: Option<u64>) -> bool {
+        let address = address.map_or(Address::ZERO, |address| address.0);
+        self.inner.knows(&match (slot, number) {
+            (_, Some(number)) => Missing::BlockHash(number),
+            (Some(slot), _) => Missing::Slot(address, U256::from_be_bytes(slot.0.0)),
+            (None, None) => Missing::Account(address),
+        })
+    }
+
+    #[pyo3(signature = (hash, /))]
+    fn knows_code(&self, hash: Hash) -> bool {
+        self.inner.knows_code(&hash.0)
+    }
+
+    /// Call `work` with zero for every missing key; returns these keys. Its result and its errors do not count.
+    #[pyo3(signature = (work, /))]
+    fn collect<'py>(&self, py: Python<'py>, work: &Bound<'py, PyAny>) -> Vec<PyMissing<'py>> {
+        let (_, keys) = fork::collecting(|| work.call0());
+        keys.iter().map(|key| to_missing(py, key)).collect()
+    }
+}
+
+/// The slot that marks storage as local on a fork.
+pub const MARKER: B256 = B256::new(fork::LOCAL_STORAGE.to_be_bytes::<32>());
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("FORK_MARKER_SLOT", to_bytes(module.py(), MARKER))?;
+    module.add_class::<ForkState>()
+}

@@ -1,0 +1,10 @@
+"""Forking: a development chain that continues another chain from one of its blocks.
+
+    ForkSettings   address, block, retries, cache
+    ForkSource     JSON-RPC client with batches and retries
+    ForkCache      what the source has answered, on disk, by chain id and block hash
+    ForkPoint      the forked block
+    Fork           fetches state as it is touched, and answers for blocks up to the forked one
+
+Local changes are in the node's database, above the state of the fork (`ForkState`); the cache never contains them.
+"""

@@ -1,0 +1,87 @@
+"""`ForkCache`: answers of a fork's source on disk, by chain id and block hash.
+
+    FOLDER/CHAIN-ID/BLOCK-HASH.jsonl   one record per line: state, code, block hashes, responses
+    FOLDER/points.jsonl                hash and chain id of a block number, by a digest of the source's address
+
+Both files only grow, one line at a time. A line that a crash cut off is ignored. The digest of the address keeps keys
+in it off the disk. `Fork` checks the hash of a known point with the first request that it has to send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+_POINTS = "points.jsonl"
+
+
+class ForkCache:
+    """Reads and extends the file of one forked block."""
+
+    def __init__(self, folder: Path, chain_id: int, block_hash: bytes) -> None:
+        self._path = folder / str(chain_id) / f"0x{block_hash.hex()}.jsonl"
+        self._lock = threading.Lock()
+        self._file: BinaryIO | None = None
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield what earlier runs have stored."""
+        yield from _records(self._path)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Append one record."""
+        text = orjson.dumps(record) + b"\n"
+        with self._lock:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("ab")
+            self._file.write(text)
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]] | None:
+    """Return chain id and block of a number that this source has answered for before."""
+    found = None
+    for record in _records(folder / _POINTS):
+        if record.get("source") == _digest(url) and record.get("number") == number:
+            found = (record["chainId"], record["block"]) if "block" in record else None
+    return found
+
+
+def keep_point(folder: Path, url: str, number: int, chain_id: int, block: dict[str, Any] | None) -> None:
+    """Store the block of a number; None forgets it."""
+    record: dict[str, Any] = {"source": _digest(url), "number": number, "chainId": chain_id}
+    if block is not None:
+        record["block"] = block
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _POINTS).open("ab") as file:
+        file.write(orjson.dumps(record) + b"\n")
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return
+    for line in content.splitlines():
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def _digest(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()

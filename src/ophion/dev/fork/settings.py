@@ -1,0 +1,35 @@
+"""`ForkSettings`: the chain and block to fork, and how to reach it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+DEFAULT_RETRIES = 5
+DEFAULT_BACKOFF_S = 1.0
+DEFAULT_TIMEOUT_S = 45.0
+
+
+class ForkSettings(Struct, frozen=True):
+    """Where a fork comes from."""
+
+    url: str
+    block_number: int | None = None
+    """None for the latest block."""
+    retries: int = DEFAULT_RETRIES
+    backoff_s: float = DEFAULT_BACKOFF_S
+    """Wait before the first retry; doubles with each retry."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    headers: tuple[str, ...] = ()
+    """Additional HTTP headers, `Name: value`."""
+    cache_path: Path | None = None
+    """Folder of the cache; None keeps nothing."""
+
+    @classmethod
+    def split(cls, text: str) -> tuple[str, int | None]:
+        """Read `URL@BLOCK`; the block is None in a plain URL."""
+        url, separator, number = text.rpartition("@")
+        if separator and number.isdigit() and "://" in url:
+            return url, int(number)
+        return text, None

@@ -1,0 +1,166 @@
+"""Decides which requests to a forked chain the source answers, by block number, block hash or transaction hash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+
+from ophion.dev.fork.fork import Fork
+from ophion.dev.fork.source import Failure
+from ophion.errors import RpcError
+from ophion.rpc.services.context import RpcContext
+
+_BLOCKS: Final = {
+    "eth_getBlockByNumber": 0,
+    "eth_getBlockByHash": 0,
+    "eth_getBlockReceipts": 0,
+    "eth_getBlockTransactionCountByNumber": 0,
+    "eth_getBlockTransactionCountByHash": 0,
+    "eth_getTransactionByBlockNumberAndIndex": 0,
+    "eth_getTransactionByBlockHashAndIndex": 0,
+    "eth_getRawTransactionByBlockNumberAndIndex": 0,
+    "eth_getRawTransactionByBlockHashAndIndex": 0,
+    "eth_getUncleByBlockNumberAndIndex": 0,
+    "eth_getUncleByBlockHashAndIndex": 0,
+    "eth_getUncleCountByBlockNumber": 0,
+    "eth_getUncleCountByBlockHash": 0,
+    "eth_getHeaderByNumber": 0,
+    "eth_getHeaderByHash": 0,
+    "erigon_getHeaderByNumber": 0,
+    "debug_traceBlockByNumber": 0,
+    "debug_traceBlockByHash": 0,
+    "trace_block": 0,
+    "trace_replayBlockTransactions": 0,
+    "eth_feeHistory": 1,
+}
+"""Methods about a block, with the position of that block; the source answers up to the forked block."""
+
+_STATES: Final = {
+    "eth_getBalance": 1,
+    "eth_getCode": 1,
+    "eth_getTransactionCount": 1,
+    "eth_getAccount": 1,
+    "eth_getStorageAt": 2,
+    "eth_getProof": 2,
+    "eth_call": 1,
+    "eth_estimateGas": 1,
+    "eth_createAccessList": 1,
+    "debug_traceCall": 1,
+    "trace_call": 2,
+}
+"""Methods about the state after a block; the source answers before the forked block."""
+
+_TRANSACTIONS: Final = (
+    "eth_getTransactionByHash",
+    "eth_getTransactionReceipt",
+    "eth_getRawTransactionByHash",
+    "debug_traceTransaction",
+    "trace_transaction",
+    "trace_replayTransaction",
+)
+_HASH_TEXT_LENGTH: Final = 66
+_LATEST: Final = ("latest", "safe", "finalized")
+
+
+class Answered(Struct, frozen=True):
+    """A response of the source."""
+
+    value: Any
+
+    def encode(self) -> bytes:
+        """Return the result as JSON; raises the error that the source gave."""
+        if isinstance(self.value, Failure):
+            raise RpcError(self.value.code, self.value.message, self.value.data)
+        return orjson.dumps(self.value)
+
+
+async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -> Answered | None:
+    """Return the answer of the source; None for a request that this node answers."""
+    given = list(params)
+    if name in _TRANSACTIONS and given and _is_hash(given[0]):
+        return await _transaction(ctx, fork, name, given)
+    for positions, is_state in ((_BLOCKS, False), (_STATES, True)):
+        position = positions.get(name)
+        if position is None:
+            continue
+        block = given[position] if len(given) > position else "latest"
+        if _is_older(ctx, fork, block, is_state):
+            if len(given) > position:
+                given[position] = _plain(fork, block)
+            return Answered(await fork.ask(name, given))
+    return None
+
+
+async def _transaction(ctx: RpcContext, fork: Fork, name: str, given: list[Any]) -> Answered | None:
+    hash = bytes.fromhex(given[0][2:])
+    if ctx.queries.transaction_position(hash) is not None or ctx.pool.get(hash) is not None:
+        return None
+    answer = await fork.ask(name, given)
+    if isinstance(answer, dict) and _is_newer(fork, answer):
+        return Answered(None)
+    return Answered(answer)
+
+
+def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
+    """Whether the source has mined a transaction after the fork."""
+    if "blockNumber" not in answer:
+        return False
+    number = answer["blockNumber"]
+    return number is None or int(number, 16) > fork.point.number
+
+
+def _is_older(ctx: RpcContext, fork: Fork, block: Any, is_state: bool) -> bool:
+    """Whether a block, or its state, belongs to the source."""
+    if isinstance(block, dict):
+        block = block.get("blockHash", block.get("blockNumber"))
+    if not isinstance(block, str):
+        return False
+    if _is_hash(block):
+        hash = bytes.fromhex(block[2:])
+        is_base = hash == fork.point.header.hash
+        return (is_base and not is_state) or (not is_base and ctx.queries.store.header(hash) is None)
+    number = _number(ctx, block)
+    return number is not None and (number < fork.point.number or (number == fork.point.number and not is_state))
+
+
+def _number(ctx: RpcContext, block: str) -> int | None:
+    if block in _LATEST:
+        return ctx.queries.head_number
+    if block == "earliest":
+        return 0
+    try:
+        return int(block, 16)
+    except ValueError:
+        return None
+
+
+def _plain(fork: Fork, block: Any) -> Any:
+    """The block as the source knows it: its own head has moved on."""
+    return hex(fork.point.number) if isinstance(block, str) and block in _LATEST else block
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == _HASH_TEXT_LENGTH and value.startswith("0x")
+
+
+async def older_logs(ctx: RpcContext, fork: Fork, params: Sequence[Any]) -> list[Any]:
+    """Return the logs of a filter in blocks up to the forked one."""
+    given = params[0] if params and isinstance(params[0], dict) else {}
+    if given.get("blockHash") is not None:
+        if not _is_older(ctx, fork, given["blockHash"], is_state=False):
+            return []
+        asked = given
+    else:
+        first = _number(ctx, str(given.get("fromBlock") or "latest"))
+        last = _number(ctx, str(given.get("toBlock") or "latest"))
+        if first is None or first > fork.point.number:
+            return []
+        last = fork.point.number if last is None else min(last, fork.point.number)
+        asked = {**given, "fromBlock": hex(first), "toBlock": hex(last)}
+    answer = await fork.ask("eth_getLogs", [asked])
+    if isinstance(answer, Failure):
+        raise RpcError(answer.code, answer.message, answer.data)
+    return list(answer or ())
