@@ -11,6 +11,8 @@ SOURCES = ROOT / "src" / "ophion"
 TESTS = ROOT / "tests" / "unit"
 
 ELSEWHERE = {
+    "sdk/account_access.py": "tests/unit/sdk/test_chain.py",
+    "sdk/database.py": "tests/unit/sdk/test_chain.py",
     "sdk/account.py": "tests/unit/sdk/test_chain.py",
     "sdk/backend.py": "a protocol and plain records; tests/unit/sdk tests all that implement it",
     "sdk/call_tree.py": "tests/unit/sdk/test_chain.py",

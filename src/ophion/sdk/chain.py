@@ -24,12 +24,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ophion.errors import RpcError
 from ophion.sdk.abi.artifact import Artifact
 from ophion.sdk.abi.codec import checksum_address
 from ophion.sdk.abi.interface import Abi, Function, decode_error
-from ophion.sdk.account import Account, raw_address
-from ophion.sdk.backend import AccountEdit, Backend, Block, CallResult, CallSpec, PlainResult
+from ophion.sdk.account import raw_address
+from ophion.sdk.account_access import AccountAccess
+from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult
 from ophion.sdk.contract import Contract
 from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
 from ophion.sdk.embedded_node import EmbeddedNode
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from ophion.sdk.gas_report import GasReport
     from ophion.sdk.http_server import ChainServer
 
-_WORD_BYTES = 32
 
-
-class Chain:
+class Chain(AccountAccess):
     """A chain with everything that a development node can do.
 
     `Chain()` is in memory. `Chain(path)` keeps its blocks in a data directory. Both are repeatable: the same calls give
@@ -82,7 +80,7 @@ class Chain:
                 "Chain(fork=URL) is not supported yet. Chain.connect(URL) uses a running node;"
                 " chain.fork_at(block) branches a chain of this process."
             )
-        self.backend: Backend = (
+        super().__init__(
             embedded_node(
                 path=None if path is None else Path(path),
                 genesis=genesis,
@@ -104,7 +102,6 @@ class Chain:
         self.last_receipt: Receipt | None = None
         """The newest transaction, also when it failed."""
         self._contracts: dict[bytes, tuple[str, Abi]] = {}
-        self._default: bytes | None = None
 
     @classmethod
     def connect(cls, url: str) -> Chain:
@@ -113,77 +110,6 @@ class Chain:
         from ophion.sdk.remote_node import RemoteNode
 
         return cls(backend=RemoteNode(url))
-
-    # --- accounts -------------------------------------------------------------------------------
-
-    @cached_property
-    def accounts(self) -> list[Account]:
-        """Accounts with funds that can send transactions."""
-        return [Account(self, address) for address in self.backend.accounts()]
-
-    def account(self, address: Any) -> Account:
-        """Return any address as an account."""
-        return Account(self, raw_address(address))
-
-    @property
-    def default_account(self) -> Account:
-        """The sender of calls and transactions that name none: the first account."""
-        if self._default is None:
-            self._default = self.accounts[0].raw if self.accounts else bytes(20)
-        return Account(self, self._default)
-
-    @default_account.setter
-    def default_account(self, account: Any) -> None:
-        self._default = raw_address(account)
-
-    def sender_of(self, sender: Any) -> bytes:
-        """Return the address of a sender; None is the default account."""
-        if sender is None:
-            return self._default if self._default is not None else self.default_account.raw
-        return raw_address(sender)
-
-    def impersonate(self, address: Any) -> Account:
-        """Let an account send transactions without its key."""
-        account = self.account(address)
-        self.backend.impersonate(account.raw, True)
-        return account
-
-    def stop_impersonating(self, address: Any) -> None:
-        """Require the key of an account again."""
-        self.backend.impersonate(raw_address(address), False)
-
-    def balance(self, account: Any, block: Block = None) -> int:
-        """Return a balance in wei."""
-        return self.backend.balance(raw_address(account), block)
-
-    def nonce(self, account: Any, block: Block = None) -> int:
-        """Return the number of transactions that an account has sent."""
-        return self.backend.nonce(raw_address(account), block)
-
-    def code(self, account: Any, block: Block = None) -> bytes:
-        """Return the code of a contract."""
-        return self.backend.code(raw_address(account), block)
-
-    def storage(self, account: Any, slot: int | bytes, block: Block = None) -> bytes:
-        """Return a storage slot as 32 bytes."""
-        return self.backend.storage(raw_address(account), _word(slot), block)
-
-    def set_balance(self, account: Any, wei: int) -> None:
-        """Set a balance."""
-        self.backend.edit(AccountEdit(raw_address(account), balance=wei))
-
-    def set_nonce(self, account: Any, nonce: int) -> None:
-        """Set a nonce."""
-        self.backend.edit(AccountEdit(raw_address(account), nonce=nonce))
-
-    def set_code(self, account: Any, code: bytes | str) -> None:
-        """Set the code of an account; its storage stays."""
-        raw = bytes.fromhex(code.removeprefix("0x")) if isinstance(code, str) else bytes(code)
-        self.backend.edit(AccountEdit(raw_address(account), code=raw))
-
-    def set_storage(self, account: Any, slot: int | bytes, value: int | bytes) -> None:
-        """Set a storage slot."""
-        self.backend.edit(AccountEdit(raw_address(account), slots=[(_word(slot), _word(value))]))
 
     # --- contracts ------------------------------------------------------------------------------
 
@@ -221,6 +147,14 @@ class Chain:
     def known_contract(self, address: bytes) -> tuple[str, Abi] | None:
         """Return name and ABI of a contract that this object has deployed or loaded."""
         return self._contracts.get(address)
+
+    def known_contracts(self) -> dict[bytes, tuple[str, Abi]]:
+        """Return names and ABIs of all known contracts, by address."""
+        return dict(self._contracts)
+
+    def forget_contracts(self, kept: Mapping[bytes, tuple[str, Abi]]) -> None:
+        """Forget all contracts but these, after a return to an earlier state."""
+        self._contracts = dict(kept)
 
     # --- transactions ---------------------------------------------------------------------------
 
@@ -370,6 +304,34 @@ class Chain:
             raise ChainError(f"There is no block {number}; the latest is {self.block_number}.")
         return found
 
+    # --- time travel ----------------------------------------------------------------------------
+
+    def at(self, block: int) -> Chain:
+        """Return the chain as it was at a block, read-only."""
+        return self._branched(block, is_writable=False)
+
+    def fork_at(self, block: int | None = None) -> Chain:
+        """Return a branch of the chain at a block, the latest by default. It shares all state and copies nothing."""
+        return self._branched(self.block_number if block is None else block, is_writable=True)
+
+    def _branched(self, block: int, is_writable: bool) -> Chain:
+        from ophion.sdk.branch import Branch
+
+        node = self.node
+        node.runner.check()
+        stored = node.core.chain
+        header = stored.canonical(block) if 0 <= block <= self.block_number else None
+        if header is None:
+            raise ChainError(f"There is no block {block}; the latest is {self.block_number}.")
+        branch = Branch(stored, header, node.accounts(), node.config.dev.is_merged, is_writable, node.request)
+        made = Chain(backend=branch)
+        made._contracts.update(self._contracts)
+        return made
+
+    def attach(self, contract: Contract) -> Contract:
+        """Return a contract of another chain or branch as one of this chain."""
+        return self.contract(contract.address, contract.abi, contract.contract_name)
+
     # --- other interfaces -----------------------------------------------------------------------
 
     def rpc(self, method: str, *params: Any) -> Any:
@@ -428,16 +390,9 @@ class Chain:
         return table("Chain", rows | {"accounts": len(self.accounts), "contracts": len(self._contracts)})
 
 
-def _word(value: int | bytes) -> bytes:
-    return value.to_bytes(_WORD_BYTES, "big") if isinstance(value, int) else bytes(value).rjust(_WORD_BYTES, b"\0")
-
-
 def _raw_data(data: bytes | str) -> bytes:
     return bytes.fromhex(data.removeprefix("0x")) if isinstance(data, str) else bytes(data)
 
 
 def _tag(block: Block) -> str:
     return "latest" if block is None else hex(block) if isinstance(block, int) else block
-
-
-__all__ = ["Chain", "ChainError", "Reverted", "RpcError"]

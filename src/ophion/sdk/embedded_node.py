@@ -7,8 +7,6 @@ the wall clock: each block is one second after its parent, so that runs are repe
 from __future__ import annotations
 
 import gc
-import os
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -23,7 +21,6 @@ from ophion.chainspec.genesis import Genesis
 from ophion.errors import PoolRejected, RpcError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State, call, estimate_gas
-from ophion.native.store import Store, open_store
 from ophion.native.transactions import Transaction
 from ophion.node.build import Core, build_core
 from ophion.node.config import NodeConfig
@@ -33,6 +30,7 @@ from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.lanes import InlineLanes
 from ophion.sdk.abi.codec import checksum_address
 from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
+from ophion.sdk.database import close_database, open_database
 from ophion.sdk.errors import ChainError, TransactionRefused
 from ophion.sdk.loop_runner import LoopRunner
 from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
@@ -45,7 +43,6 @@ _CALL_DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
 _SHARES_OF_FAILING = 16
 """Share of a block for a pending transaction that would fail now: others must fit beside it."""
-_MEMORY_FOLDER = "/dev/shm"
 
 
 class ChainClock:
@@ -70,8 +67,8 @@ class EmbeddedNode:
         self.genesis = genesis
         self._is_on_disk = path is not None
         self.runner = LoopRunner()
-        self.store, self._release = _open(path)
-        self._finalizer = finalize(self, _release, self.runner, self.store, self._release)
+        self.store, release = open_database(path)
+        self._finalizer = finalize(self, close_database, self.runner, self.store, release)
         self.lanes = InlineLanes()
         self.clock = clock
         self.node_key = PrivateKey(b"\1" * 32)  # a public test key: this node has no peers
@@ -351,54 +348,3 @@ def _reference(block: int | str) -> int | BlockTag | Hash32:
         raise ChainError(
             f"'{block}' is not a block: use a number, a hash, or 'latest', 'pending', 'earliest'"
         ) from None
-
-
-# --- the database -------------------------------------------------------------------------------
-
-
-def _open(path: Path | None) -> tuple[Store, Any]:
-    """Open the database, and return what releases it."""
-    if path is None:
-        return _memory_store(), _nothing
-    from ophion.node.datadir import DataDirectory
-    from ophion.node.storage_options import StorageConfig
-
-    # a library must not change the file mode mask of its program
-    mask = os.umask(0o077)
-    try:
-        directory = DataDirectory.open(path)
-    finally:
-        os.umask(mask)
-    try:
-        return directory.store(StorageConfig(durable=False)), directory.close
-    except BaseException:
-        directory.close()
-        raise
-
-
-def _memory_store() -> Store:
-    """Open a database in memory. Its files have no name once it is open, so that nothing remains after a crash."""
-    base = Path(_MEMORY_FOLDER)
-    if not os.access(base, os.W_OK | os.X_OK):
-        base = Path(os.environ.get("TMPDIR") or "/tmp")
-    folder = base / f"ophion-{SystemEntropy().token(8).hex()}"
-    folder.mkdir(mode=0o700)
-    try:
-        return open_store(folder, durable=False)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _nothing() -> None:
-    """Release nothing."""
-
-
-def _release(runner: LoopRunner, store: Store, release: Any) -> None:
-    """Close what a chain holds; a forked process leaves it to its parent."""
-    is_owner = runner.is_owner
-    runner.close()
-    if is_owner:
-        if release is not _nothing:
-            store.sync()
-        store.close()
-        release()
