@@ -150,6 +150,7 @@ ELSEWHERE = {
 """Modules without a test file of their own, and where they are tested or why they need none."""
 
 TOPICS = {
+    "sdk/test_documentation.py": "the examples of docs/python.md",
     "chain/test_fee_suggestions.py": "suggested prices beside the checks of the pool",
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",
