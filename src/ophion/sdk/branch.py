@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NoReturn
 
 import orjson
@@ -33,6 +34,7 @@ from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
 
 _DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
+_MAX_BLOCK_HASHES = 256
 
 
 class BranchBlock(Struct, frozen=True):
@@ -65,6 +67,7 @@ class Branch:
     ) -> None:
         self._chain = chain
         self._is_writable = is_writable
+        self._is_merged = is_merged
         self._accounts = list(accounts)
         self._ask_parent = ask_parent
         self._engine = DevEngine(chain.spec, equal_timestamps=False, is_merged=is_merged)
@@ -74,6 +77,25 @@ class Branch:
         self._first = header.number
         self._saved: list[_Position] = []
         self._impersonated: set[bytes] = set(accounts)
+
+    def branch(self, block: int | None, is_writable: bool) -> Branch:
+        """Return a branch at a block of this one, the latest by default; it shares everything below."""
+        position = self._position
+        number = position.header.number if block is None else block
+        if number <= self._first:
+            header = self._chain.canonical(number) if number >= 0 else None
+        else:
+            header = self._chain.canonical(self._first)
+        if header is None or number > position.header.number:
+            raise ChainError(f"There is no block {block}; the latest is {position.header.number}.")
+        made = Branch(self._chain, header, self._accounts, self._is_merged, is_writable, self._ask_parent)
+        if number == position.header.number:
+            made._position = replace(position, timestamp=None)
+        elif number > self._first:
+            kept = position.blocks[: number - self._first]
+            made._position = _Position(kept[-1].header, kept[-1].built.state, kept, None)
+        made._first = min(number, self._first)
+        return made
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -161,8 +183,10 @@ class Branch:
 
     def _add(self, transaction: Transaction | None) -> tuple[BuiltBlock, HashedHeader]:
         position, draft = self._position, self._draft().header
-        own = [one.header.hash for one in reversed(position.blocks)]
-        hashes = b"".join((*own, *([self._parent_hash()] if own else ()))) if own else None
+        hashes = None
+        if position.blocks:
+            own = [one.header.hash for one in reversed(position.blocks)]
+            hashes = b"".join([*own, *self._ancestors][:_MAX_BLOCK_HASHES])
         block = Builder(self._chain, True).open(draft, position.state, draft.coinbase, hashes)
         if transaction is not None:
             taken = block.take([transaction], _DEADLINE_S)
@@ -175,8 +199,12 @@ class Branch:
         self._position = _Position(header, built.state, (*position.blocks, added), None)
         return built, header
 
-    def _parent_hash(self) -> bytes:
-        return self._position.blocks[0].built.header.parent_hash
+    @cached_property
+    def _ancestors(self) -> list[bytes]:
+        """Hashes of the blocks below the branch, newest first, for BLOCKHASH."""
+        last = max(-1, self._first - _MAX_BLOCK_HASHES)
+        found = (self._chain.store.canonical_hash(number) for number in range(self._first, last, -1))
+        return [one for one in found if one is not None]
 
     def _check_writable(self) -> None:
         if not self._is_writable:

@@ -25,7 +25,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ophion.sdk.abi.artifact import Artifact
-from ophion.sdk.abi.codec import checksum_address
 from ophion.sdk.abi.interface import Abi, Function, decode_error
 from ophion.sdk.account import raw_address
 from ophion.sdk.account_access import AccountAccess
@@ -34,7 +33,7 @@ from ophion.sdk.contract import Contract
 from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
 from ophion.sdk.embedded_node import EmbeddedNode
 from ophion.sdk.errors import ChainError, Reverted
-from ophion.sdk.receipt import Event, Events, Receipt
+from ophion.sdk.receipt import Events, Receipt, decoded_event
 
 if TYPE_CHECKING:
     from web3 import AsyncWeb3, Web3
@@ -110,6 +109,22 @@ class Chain(AccountAccess):
         from ophion.sdk.remote_node import RemoteNode
 
         return cls(backend=RemoteNode(url))
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        at: int | None = None,
+    ) -> Chain:
+        """Return a branch of the database in a data directory, which a node may use; the database is not changed.
+
+        `genesis` is that of the node; a development network needs none. `at` is a block, the latest by default.
+        """
+        from ophion.sdk.stored_chain import stored_branch
+
+        return cls(backend=stored_branch(Path(path), genesis, at))
 
     # --- contracts ------------------------------------------------------------------------------
 
@@ -221,20 +236,7 @@ class Chain(AccountAccess):
 
     def decode_logs(self, logs: Sequence[Mapping[str, Any]]) -> Events:
         """Decode logs of JSON-RPC with the contracts that this object knows."""
-        return Events([self._event(one) for one in logs])
-
-    def _event(self, log: Mapping[str, Any]) -> Event:
-        address = bytes.fromhex(log["address"][2:])
-        topics = [bytes.fromhex(one[2:]) for one in log["topics"]]
-        data = bytes.fromhex(log["data"][2:])
-        known = self._contracts.get(address)
-        decoded = None if known is None else known[1].decode_log(topics, data)
-        if decoded is None:
-            # an event may come from a contract that another one has created
-            found = (abi.decode_log(topics, data) for _, abi in self._contracts.values())
-            decoded = next((one for one in found if one is not None), None)
-        name, args = (None, {}) if decoded is None else decoded
-        return Event(checksum_address(address), name, args, topics, data, int(log.get("logIndex") or "0x0", 16))
+        return Events([decoded_event(one, self._contracts) for one in logs])
 
     def trace(self, transaction: Receipt | str | bytes) -> CallTree:
         """Run a mined transaction again and return its calls as a tree that prints well."""
@@ -312,19 +314,14 @@ class Chain(AccountAccess):
 
     def fork_at(self, block: int | None = None) -> Chain:
         """Return a branch of the chain at a block, the latest by default. It shares all state and copies nothing."""
-        return self._branched(self.block_number if block is None else block, is_writable=True)
+        return self._branched(block, is_writable=True)
 
-    def _branched(self, block: int, is_writable: bool) -> Chain:
+    def _branched(self, block: int | None, is_writable: bool) -> Chain:
         from ophion.sdk.branch import Branch
 
-        node = self.node
-        node.runner.check()
-        stored = node.core.chain
-        header = stored.canonical(block) if 0 <= block <= self.block_number else None
-        if header is None:
-            raise ChainError(f"There is no block {block}; the latest is {self.block_number}.")
-        branch = Branch(stored, header, node.accounts(), node.config.dev.is_merged, is_writable, node.request)
-        made = Chain(backend=branch)
+        if not isinstance(self.backend, EmbeddedNode | Branch):
+            raise ChainError("A chain behind a URL has no branches. Chain.read(path) opens the database of a node.")
+        made = Chain(backend=self.backend.branch(block, is_writable))
         made._contracts.update(self._contracts)
         return made
 

@@ -70,13 +70,14 @@ def embedded_node(
         if problems:
             raise ChainError("; ".join(problems))
     try:
-        chosen = preset_genesis(config) if genesis is None else _own_genesis(genesis, overrides)
+        chosen = preset_genesis(config) if genesis is None else own_genesis(genesis, overrides)
     except GenesisError as error:
         raise ChainError(f"The genesis cannot be used: {error}") from error
     return EmbeddedNode(config, chosen, path, ChainClock(timestamp), interval)
 
 
-def _own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: tuple[tuple[str, int], ...]) -> Genesis:
+def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: tuple[tuple[str, int], ...]) -> Genesis:
+    """Parse a genesis document, given as an object or by its path."""
     if isinstance(source, Mapping):
         document: Any = dict(source)
     else:

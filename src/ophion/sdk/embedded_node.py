@@ -37,6 +37,7 @@ from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
 
 if TYPE_CHECKING:
     from ophion.dev.node import DevNode
+    from ophion.sdk.branch import Branch
     from ophion.sdk.rpc_dispatch import RpcDispatch
 
 _CALL_DEADLINE_S = 30.0
@@ -260,6 +261,19 @@ class EmbeddedNode:
     def _state(self, block: Block) -> State:
         self.runner.check()
         return self.core.queries.head_state if block is None else self._state_and_env(block)[0]
+
+    def branch(self, block: int | None, is_writable: bool) -> Branch:
+        """Return a branch at a block, the latest by default."""
+        # imported here: few chains need it
+        from ophion.sdk.branch import Branch
+
+        self.runner.check()
+        stored, latest = self.core.chain, self.core.queries.head_number
+        number = latest if block is None else block
+        header = stored.canonical(number) if 0 <= number <= latest else None
+        if header is None:
+            raise ChainError(f"There is no block {block}; the latest is {latest}.")
+        return Branch(stored, header, self.accounts(), self.config.dev.is_merged, is_writable, self.request)
 
     def chain_id(self) -> int:
         self.runner.check()

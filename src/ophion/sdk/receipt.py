@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.sdk.abi.codec import checksum_address
+from ophion.sdk.abi.interface import Abi
 from ophion.sdk.backend import SentTransaction
 from ophion.sdk.errors import ChainError
 
@@ -45,6 +46,21 @@ class Event:
         if self.name is None:
             return f"<log of {self.address} topics={[hex_text(one) for one in self.topics]}>"
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.args.items())})"
+
+
+def decoded_event(log: Mapping[str, Any], contracts: Mapping[bytes, tuple[str, Abi]]) -> Event:
+    """Decode a log of JSON-RPC with the ABIs of some contracts, by address."""
+    address = bytes.fromhex(log["address"][2:])
+    topics = [bytes.fromhex(one[2:]) for one in log["topics"]]
+    data = bytes.fromhex(log["data"][2:])
+    known = contracts.get(address)
+    decoded = None if known is None else known[1].decode_log(topics, data)
+    if decoded is None:
+        # an event may come from a contract that another one has created
+        found = (abi.decode_log(topics, data) for _, abi in contracts.values())
+        decoded = next((one for one in found if one is not None), None)
+    name, args = (None, {}) if decoded is None else decoded
+    return Event(checksum_address(address), name, args, topics, data, int(log.get("logIndex") or "0x0", 16))
 
 
 class Events(Sequence[Event]):

@@ -84,3 +84,15 @@ def test_a_thousand_branches(token: Contract) -> None:
     branches = [token.chain.fork_at(2) for _ in range(1000)]
     assert branches[0].attach(token).transfer(token.chain.accounts[1], 1).succeeded
     assert branches[-1].attach(token).balanceOf(token.chain.accounts[1]) == 5
+
+
+def test_a_branch_of_a_branch(token: Contract) -> None:
+    branch, bob = token.chain.fork_at(2), token.chain.accounts[1]
+    other = branch.attach(token)
+    other.transfer(bob, 1)
+    other.transfer(bob, 1)
+    middle = branch.fork_at(3).attach(token)
+    assert middle.balanceOf(bob) == 6
+    middle.transfer(bob, 10)
+    assert (other.balanceOf(bob), middle.balanceOf(bob)) == (7, 16)
+    assert branch.at(1).attach(token).balanceOf(bob) == 0
