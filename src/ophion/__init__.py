@@ -3,7 +3,7 @@
 Python decides the policy, Rust does the computation. A package imports only packages below it in this list:
 
     cli                       command line
-    migration                 chains, files and private payloads of other clients
+    sdk                       a chain inside Python, pytest and notebooks
     quickstart, bench         a network on one machine; load generator
     node                      composition root: configuration to a running node
     gateway, metrics          reverse proxy with the web interface; Prometheus metrics
@@ -22,4 +22,26 @@ Python decides the policy, Rust does the computation. A package imports only pac
 `docs/architecture.md` follows a block, a transaction and a call through the files.
 """
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ophion.sdk.chain import Chain as Chain
+    from ophion.sdk.errors import ChainError as ChainError
+    from ophion.sdk.errors import Reverted as Reverted
+
 __version__ = "0.1.0"
+
+_LAZY = {"Chain": "ophion.sdk.chain", "ChainError": "ophion.sdk.errors", "Reverted": "ophion.sdk.errors"}
+"""Names that are imported at their first use: a node does not need them."""
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'ophion' has no attribute '{name}'")
+    from importlib import import_module
+
+    found: object = getattr(import_module(module), name)
+    globals()[name] = found
+    return found

@@ -11,6 +11,20 @@ SOURCES = ROOT / "src" / "ophion"
 TESTS = ROOT / "tests" / "unit"
 
 ELSEWHERE = {
+    "sdk/account_access.py": "tests/unit/sdk/test_chain.py",
+    "sdk/database.py": "tests/unit/sdk/test_chain.py",
+    "sdk/account.py": "tests/unit/sdk/test_chain.py",
+    "sdk/backend.py": "a protocol and plain records; tests/unit/sdk tests all that implement it",
+    "sdk/call_tree.py": "tests/unit/sdk/test_chain.py",
+    "sdk/contract.py": "tests/unit/sdk/test_chain.py",
+    "sdk/embedded_chain.py": "tests/unit/sdk/test_chain.py",
+    "sdk/embedded_node.py": "tests/unit/sdk/test_chain.py",
+    "sdk/errors.py": "tests/unit/sdk/test_chain.py",
+    "sdk/html.py": "tests/unit/sdk/test_chain.py",
+    "sdk/loop_runner.py": "tests/unit/sdk/test_chain.py",
+    "sdk/remote_node.py": "tests/unit/sdk/test_http_server.py",
+    "sdk/receipt.py": "tests/unit/sdk/test_chain.py",
+    "sdk/rpc_dispatch.py": "tests/unit/sdk/test_chain.py",
     "__main__.py": "one line; every integration test goes through the same entry point",
     "version.py": "tests/integration/test_cli_frame.py",
     "cli/arguments.py": "tests/unit/cli/test_main.py",
@@ -152,6 +166,7 @@ ELSEWHERE = {
 """Modules without their own test file, with the place of their tests or the reason."""
 
 TOPICS = {
+    "sdk/test_documentation.py": "the examples of docs/python.md",
     "chain/test_fee_suggestions.py": "suggested prices beside the checks of the pool",
     "graphql/test_answers.py": "what fields answer, through the whole of GraphQL",
     "graphql/test_documents.py": "the language of documents, through the whole of GraphQL",

@@ -26,6 +26,7 @@ FAMILIES: dict[str, Family] = {
         Family("public-key", "Show the public key and the address of this node.", "ophion.cli.public_key"),
         Family("quickstart", "Run a network on this machine behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
+        Family("shell", "Open a Python console with a chain.", "ophion.cli.shell"),
         Family("simulate", "Simulate consensus networks with faults, reproducible by seed.", "ophion.cli.simulate"),
         Family("storage", "Database maintenance: size, integrity, backup, compaction.", "ophion.cli.storage"),
         Family("txparse", "Print the sender of raw transactions.", "ophion.cli.txparse", hidden=True),

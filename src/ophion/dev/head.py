@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ophion.chain.builder import Builder
+from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.import_core import ImportCore
@@ -16,6 +16,7 @@ from ophion.consensus.engine import BlockPreferences, Tip
 from ophion.errors import OphionError
 from ophion.native.exceptions import translated
 from ophion.native.executor import AccountOverride, edit_state
+from ophion.native.transactions import Transaction
 from ophion.primitives.block import HashedHeader
 from ophion.primitives.types import Hash32
 
@@ -125,6 +126,22 @@ class HeadControl:
         if found is None:
             raise UnknownHead(number)
         await self.rewind(found, self._chain.edited_roots.get((number, found.header.state_root)))
+
+    async def add_block(
+        self, transactions: Sequence[Transaction], wishes: BlockPreferences, deadline_s: float
+    ) -> BuiltBlock:
+        """Add a block with exactly these transactions. It is not added when one of them is invalid (`skipped`).
+
+        Executes in the calling thread, for a chain whose lanes do so too.
+        """
+        chain = self._chain
+        parent = chain.head
+        draft = self._builder.draft(parent, wishes)
+        state = chain.store.state(chain.root_after(parent.header))
+        built = self._builder.fill(draft, state, transactions, deadline_s, draft.coinbase)
+        if not built.skipped:
+            await self._importer.import_built(chain.engine.hashed(built.header), built.body, built.execution)
+        return built
 
     async def add_empty(self, count: int, wishes: BlockPreferences, interval: int) -> None:
         """Add empty blocks, `interval` seconds apart, much faster than by making each block alone."""

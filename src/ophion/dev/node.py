@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.chain.block_environment import chain_rules
-from ophion.chain.builder import Builder
+from ophion.chain.builder import Builder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.fork_choice import HeadChange
@@ -30,8 +30,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.wallet.unsigned import UnsignedTransaction
 
-if TYPE_CHECKING:
-    from ophion.dev.fork.fork import Fork
+_BUILD_DEADLINE_S = 30.0
 
 
 class Snapshot(Struct, frozen=True):
@@ -167,6 +166,21 @@ class DevNode:
             await self.head.add_empty(count - made, self._assembler.wishes(), step or 0)
             if interval:
                 self.clock.increase(interval * (count - made))
+
+    async def add_block(self, *transactions: Transaction) -> BuiltBlock:
+        """Mine a block with exactly these transactions; see `HeadControl.add_block`."""
+        async with self.sealer.head_lock:
+            return await self.head.add_block(transactions, self._assembler.wishes(), _BUILD_DEADLINE_S)
+
+    async def mine_pending(self) -> None:
+        """Mine the pending transactions at once, in as many blocks as they need; does nothing without automine."""
+        while self.sealer.is_automatic and self.pool.has_executable:
+            async with self.sealer.head_lock:
+                started_at = self.clock.monotonic()
+                built = await self._assembler.assemble(_BUILD_DEADLINE_S)
+                if not built.body.transaction_count:
+                    return
+                await self._assembler.commit(built.header, built, started_at)
 
     async def mine_at(self, timestamp: int | None) -> None:
         """Mine one block, with this timestamp if one is given."""

@@ -86,7 +86,9 @@ class Interface(Struct, frozen=True):
 
     services: tuple[Service, ...]
     listening: dict[str, PortService]
-    """The services with a port, by the name that `net_services` uses."""
+    """Those with a port, by the name `net_services` uses."""
+    context: RpcContext
+    """The services that methods use."""
     peers: PeerService | None = None
     """The peer service; None for a node without peers."""
 
@@ -224,7 +226,7 @@ def build_interface(
     if private_subscriptions is not None:
         services.append(private_subscriptions)
     services += _listeners(config, genesis, context, enclave, clock, entropy, metrics, listening)
-    return Interface(tuple(services), listening, peers)
+    return Interface(tuple(services), listening, context, peers)
 
 
 def _listeners(

@@ -1,0 +1,213 @@
+"""Contract tests on an embedded chain, beside other ways to run them, in one process.
+
+    python bench/chain_object.py [--tests N] [--calls N] [--only NAME,...]
+
+A contract test deploys a token, calls five functions and expects one revert. Ways that are not installed are left out:
+eth-tester with py-evm, Anvil over HTTP (the program named by ANVIL), web3.py on the chain, and the chain's own methods.
+Figures are wall time and processor time of this process; Anvil's own processor time is not in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ophion import Chain, Reverted
+from ophion.sdk.abi.artifact import Artifact
+from ophion.testing.ports import free_ports
+
+TOKEN = Path(__file__).parents[1] / "tests" / "data" / "contracts" / "Token.json"
+ARTIFACT = json.loads(TOKEN.read_text())
+SUPPLY = 10**6
+
+
+@contextmanager
+def measured(title: str, count: int, unit: str = "test") -> Iterator[None]:
+    """Print the time of a block of work."""
+    gc.collect()
+    wall, processor = time.perf_counter(), time.process_time()
+    yield
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    print(
+        f"{title:<34}{1000 * wall / count:>10.3f} ms/{unit:<6}{1000 * processor / count:>10.3f} ms processor"
+        f"{count / wall:>12.0f} {unit}s/s",
+        flush=True,
+    )
+
+
+def own_test(chain: Chain, artifact: Any) -> None:
+    """One contract test with the methods of `Chain`."""
+    alice, bob = chain.accounts[:2]
+    with chain.snapshot():
+        token = chain.deploy(artifact, "Coin", SUPPLY)
+        token.transfer(bob, 100)
+        token.approve(bob, 50)
+        token.transferFrom(alice, bob, 20, sender=bob)
+        assert token.balanceOf(bob) == 120
+        assert token.totalSupply() == SUPPLY
+        try:
+            token.transfer(alice, SUPPLY, sender=bob)
+        except Reverted:
+            return
+    raise AssertionError("the transfer must fail")
+
+
+def web3_test(w3: Any) -> None:
+    """The same test with web3.py."""
+    alice, bob = w3.eth.accounts[:2]
+    wait = w3.eth.wait_for_transaction_receipt
+    factory = w3.eth.contract(abi=ARTIFACT["abi"], bytecode=ARTIFACT["bytecode"])
+    address = wait(factory.constructor("Coin", SUPPLY).transact({"from": alice}))["contractAddress"]
+    token = w3.eth.contract(address=address, abi=ARTIFACT["abi"])
+    functions = token.functions
+    wait(functions.transfer(bob, 100).transact({"from": alice}))
+    wait(functions.approve(bob, 50).transact({"from": alice}))
+    wait(functions.transferFrom(alice, bob, 20).transact({"from": bob}))
+    assert functions.balanceOf(bob).call() == 120
+    assert functions.totalSupply().call() == SUPPLY
+    try:
+        functions.transfer(alice, SUPPLY).transact({"from": bob})
+    except Exception:  # noqa: BLE001  # every library has its own error
+        return
+    raise AssertionError("the transfer must fail")
+
+
+def start() -> None:
+    """Import, and the first chain with a deployment, each in a new process."""
+    code = (
+        "import time; t = time.perf_counter(); from ophion import Chain; i = time.perf_counter();"
+        f"Chain().deploy({str(TOKEN)!r}, 'Coin', 5); d = time.perf_counter();"
+        f"Chain().deploy({str(TOKEN)!r}, 'Coin', 5); e = time.perf_counter();"
+        "print(i - t, d - i, e - d)"
+    )
+    found = []
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        found.append([float(one) for one in done.stdout.split()])
+    for title, column in (("import", 0), ("first chain and deployment", 1), ("further chain and deployment", 2)):
+        print(f"{title:<34}{1000 * min(one[column] for one in found):>10.1f} ms (best of 5)", flush=True)
+
+
+def own(count: int) -> None:
+    artifact = Artifact.of(TOKEN)
+    with Chain() as chain, measured("Chain, own methods", count):
+        for _ in range(count):
+            own_test(chain, artifact)
+
+
+def through_web3(count: int) -> None:
+    with Chain() as chain:
+        w3 = chain.web3
+        with measured("Chain, web3.py", count):
+            for _ in range(count):
+                with chain.snapshot():
+                    web3_test(w3)
+
+
+def through_anvil(count: int) -> None:
+    program = os.environ.get("ANVIL")
+    if program is None:
+        print("Anvil: left out, because ANVIL does not name the program")
+        return
+    from web3 import HTTPProvider, Web3
+
+    (port,) = free_ports(1)
+    process = subprocess.Popen([program, "--silent", "--port", str(port)])
+    try:
+        w3 = Web3(HTTPProvider(f"http://127.0.0.1:{port}"))
+        deadline = time.monotonic() + 20
+        while not w3.is_connected() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with measured("Anvil over HTTP, web3.py", count):
+            for _ in range(count):
+                web3_test(w3)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def through_eth_tester(count: int) -> None:
+    try:
+        from eth_tester import EthereumTester, PyEVMBackend
+        from web3 import EthereumTesterProvider, Web3
+    except ImportError as error:
+        print(f"eth-tester: left out ({error})")
+        return
+    tester = EthereumTester(PyEVMBackend())
+    w3 = Web3(EthereumTesterProvider(tester))
+    with measured("eth-tester with py-evm, web3.py", count):
+        for _ in range(count):
+            web3_test(w3)
+
+
+def calls(count: int) -> None:
+    """`eth_call` through the object."""
+    with Chain() as chain:
+        token = chain.deploy(TOKEN, "Coin", SUPPLY)
+        bob = chain.accounts[1]
+        with measured("balanceOf, own methods", count, "call"):
+            for _ in range(count):
+                token.balanceOf(bob)
+        data = token.balanceOf.encode(bob)
+        with measured("chain.call", count, "call"):
+            for _ in range(count):
+                chain.call(token, data)
+
+
+def snapshots(count: int) -> None:
+    """Pairs of snapshot and revert, and what they leave in memory."""
+    with Chain() as chain:
+        chain.mine()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with measured("snapshot and revert", count, "pair"):
+            for _ in range(count):
+                chain.restore(chain.save())
+        print(f"{'':<34}{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before:>10} KiB more memory")
+
+
+def branches(count: int) -> None:
+    """Branches of one chain, each with a transaction."""
+    with Chain() as chain:
+        token = chain.deploy(TOKEN, "Coin", SUPPLY)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with measured("fork_at", count, "branch"):
+            made = [chain.fork_at() for _ in range(count)]
+        for branch in made:
+            branch.attach(token).transfer(chain.accounts[1], 1)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print(f"{'':<34}{grown:>10} KiB more memory for {count} branches with a transaction each")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tests", type=int, default=200)
+    parser.add_argument("--calls", type=int, default=100_000)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    steps: dict[str, Callable[[], None]] = {
+        "start": start,
+        "own": lambda: own(options.tests),
+        "web3": lambda: through_web3(options.tests),
+        "anvil": lambda: through_anvil(options.tests),
+        "eth-tester": lambda: through_eth_tester(max(1, options.tests // 10)),
+        "calls": lambda: calls(options.calls),
+        "snapshots": lambda: snapshots(options.calls),
+        "branches": lambda: branches(1000),
+    }
+    chosen = options.only.split(",") if options.only else list(steps)
+    for name in chosen:
+        steps[name]()
+
+
+if __name__ == "__main__":
+    main()

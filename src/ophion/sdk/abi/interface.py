@@ -1,0 +1,311 @@
+"""Functions, events and errors of a contract, read from its ABI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ophion.native.crypto import keccak256
+from ophion.primitives.hexcodec import data as hex_text
+from ophion.sdk.abi.codec import AbiError, Codec, declared_type, parse_type, split_types, tuple_codec
+
+SELECTOR_BYTES = 4
+_PANICS = {
+    0x00: "generic panic",
+    0x01: "assertion failed",
+    0x11: "arithmetic overflow or underflow",
+    0x12: "division by zero",
+    0x21: "value out of range of an enum",
+    0x22: "damaged storage byte array",
+    0x31: "pop of an empty array",
+    0x32: "array index out of bounds",
+    0x41: "too much memory",
+    0x51: "call of an empty function pointer",
+}
+
+
+class Parameters:
+    """Inputs or outputs of a function, event or error."""
+
+    __slots__ = ("codec", "codecs", "names")
+
+    def __init__(self, entries: Sequence[Mapping[str, Any]], type_name: str = "") -> None:
+        self.names = [str(one.get("name") or "") for one in entries]
+        self.codecs = [declared_type(one) for one in entries]
+        self.codec = tuple_codec(self.codecs, self.names, type_name)
+
+    def __len__(self) -> int:
+        return len(self.codecs)
+
+    def bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        """Return the values in order, given by position and by name. Raises `TypeError`."""
+        if not named:
+            if len(args) != len(self.codecs):
+                raise TypeError(f"{len(self.codecs)} arguments are expected, not {len(args)}: {self.codec.name}")
+            return args
+        values = dict(zip(self.names, args, strict=False))
+        unknown = [one for one in named if one not in self.names or one in values]
+        values.update(named)
+        missing = [one for one in self.names if one not in values]
+        if unknown or missing:
+            raise TypeError(f"unknown arguments: {unknown}, missing arguments: {missing}")
+        return [values[one] for one in self.names]
+
+    def encode(self, values: Sequence[Any]) -> bytes:
+        """Encode values; an error names the argument."""
+        try:
+            return self.codec.encode(values)
+        except AbiError as error:
+            for position, (codec, value) in enumerate(zip(self.codecs, values, strict=False)):
+                try:
+                    codec.encode(value)
+                except AbiError:
+                    name = self.names[position] or f"{position + 1}"
+                    raise AbiError(f"argument {name}: {error.message}") from None
+            raise
+
+
+class Function:
+    """A function or constructor of a contract."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self.name = str(entry.get("name") or "constructor")
+        self.inputs = Parameters(entry.get("inputs") or ())
+        self.outputs = Parameters(entry.get("outputs") or (), self.name)
+        self.signature = f"{self.name}{self.inputs.codec.name}"
+        self.selector = keccak256(self.signature.encode())[:SELECTOR_BYTES]
+        mutability = entry.get("stateMutability")
+        self.is_view = mutability in ("view", "pure") or bool(entry.get("constant"))
+        self.is_payable = mutability == "payable" or bool(entry.get("payable"))
+
+    def __repr__(self) -> str:
+        return f"<function {self.signature}>"
+
+    def encode(self, values: Sequence[Any]) -> bytes:
+        """Return the call data."""
+        return self.selector + self.inputs.encode(values)
+
+    def decode_output(self, output: bytes) -> Any:
+        """Return the result: one value, a tuple of several, None for none."""
+        if not self.outputs.codecs:
+            return None
+        values = self.outputs.codec.decode(output, 0)
+        return values[0] if len(self.outputs.codecs) == 1 else values
+
+    def decode_input(self, data: bytes) -> Sequence[Any]:
+        """Return the arguments of call data."""
+        values: Sequence[Any] = self.inputs.codec.decode(data[SELECTOR_BYTES:], 0)
+        return values
+
+
+class EventType:
+    """An event that a contract can emit."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self.name = str(entry["name"])
+        entries = entry.get("inputs") or ()
+        self.inputs = Parameters(entries)
+        self.signature = f"{self.name}{self.inputs.codec.name}"
+        self.is_anonymous = bool(entry.get("anonymous"))
+        self.topic = keccak256(self.signature.encode())
+        self.is_indexed = [bool(one.get("indexed")) for one in entries]
+        self.indexed_count = sum(self.is_indexed)
+        plain = [codec for codec, indexed in zip(self.inputs.codecs, self.is_indexed, strict=True) if not indexed]
+        self._data = tuple_codec(plain)
+
+    def __repr__(self) -> str:
+        return f"<event {self.signature}>"
+
+    def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
+        """Return the arguments by name. An indexed argument of a dynamic type is its hash."""
+        hashed = iter(topics if self.is_anonymous else topics[1:])
+        plain = iter(self._data.decode(data, 0))
+        found: dict[str, Any] = {}
+        for position, codec in enumerate(self.inputs.codecs):
+            if self.is_indexed[position]:
+                word = next(hashed)
+                is_hash = codec.is_dynamic or bool(codec.components) or codec.item is not None
+                value = word if is_hash else codec.decode(word, 0)
+            else:
+                value = next(plain)
+            found[self.inputs.names[position] or f"arg{position}"] = value
+        return found
+
+
+class Abi:
+    """The interface of a contract.
+
+    >>> abi = Abi([{"type": "function", "name": "f", "inputs": [{"type": "uint256", "name": "x"}], "outputs": []}])
+    >>> abi.function("f").signature
+    'f(uint256)'
+    """
+
+    def __init__(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        self.entries: list[Mapping[str, Any]] = list(entries)
+
+    @classmethod
+    def of(cls, source: Abi | Iterable[Mapping[str, Any] | str]) -> Abi:
+        """Return an interface: from ABI entries, or from signatures such as `f(uint256) view returns (bool)`."""
+        if isinstance(source, Abi):
+            return source
+        return cls([signature_entry(one) if isinstance(one, str) else one for one in source])
+
+    @cached_property
+    def functions(self) -> dict[str, list[Function]]:
+        """Functions by name; overloaded ones share a name."""
+        found: dict[str, list[Function]] = {}
+        for entry in self.entries:
+            if entry.get("type", "function") == "function" and entry.get("name"):
+                function = Function(entry)
+                found.setdefault(function.name, []).append(function)
+        return found
+
+    @cached_property
+    def constructor(self) -> Function:
+        for entry in self.entries:
+            if entry.get("type") == "constructor":
+                return Function(entry)
+        return Function({"type": "constructor"})
+
+    @cached_property
+    def by_selector(self) -> dict[bytes, Function]:
+        return {one.selector: one for several in self.functions.values() for one in several}
+
+    @cached_property
+    def events(self) -> dict[str, EventType]:
+        return {str(one["name"]): EventType(one) for one in self.entries if one.get("type") == "event"}
+
+    @cached_property
+    def by_topic(self) -> dict[tuple[bytes, int], EventType]:
+        """Events by their topic and number of indexed arguments, which tells ERC-20 from ERC-721 transfers."""
+        made = [EventType(one) for one in self.entries if one.get("type") == "event"]
+        return {(one.topic, one.indexed_count): one for one in made if not one.is_anonymous}
+
+    @cached_property
+    def errors(self) -> dict[bytes, Function]:
+        """Errors by selector."""
+        made = [Function(one) for one in self.entries if one.get("type") == "error"]
+        return {one.selector: one for one in made}
+
+    def function(self, name: str, count: int | None = None) -> Function:
+        """Return a function by name or by signature. Raises `AbiError` for an unknown or ambiguous name."""
+        plain, bracket, _ = name.partition("(")
+        several = self.functions.get(plain, ())
+        if bracket:
+            several = [one for one in several if one.signature == name.replace(" ", "")]
+        elif count is not None and len(several) > 1:
+            several = [one for one in several if len(one.inputs) == count]
+        if len(several) == 1:
+            return several[0]
+        if not several:
+            known = ", ".join(sorted(self.functions)) or "none"
+            raise AbiError(f"there is no function '{name}'. Functions of this contract: {known}")
+        raise AbiError(f"'{name}' is ambiguous: name one of {', '.join(one.signature for one in several)}")
+
+    def decode_log(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]] | None:
+        """Return name and arguments of a log; None when it is not of this interface."""
+        if not topics:
+            return None
+        event = self.by_topic.get((topics[0], len(topics) - 1))
+        if event is None:
+            return None
+        try:
+            return event.name, event.decode(topics, data)
+        except AbiError:
+            return None
+
+
+class DecodedError:
+    """Revert data, decoded as far as its ABI is known."""
+
+    __slots__ = ("args", "data", "name")
+
+    def __init__(self, data: bytes, name: str | None, args: Mapping[str, Any]) -> None:
+        self.data = data
+        self.name = name
+        """Name of the error: `Error`, `Panic`, or that of a custom error; None when it is unknown."""
+        self.args = args
+
+    def __str__(self) -> str:
+        if not self.data:
+            return "no reason given"
+        if self.name is None:
+            return f"unknown error {hex_text(self.data[:64])}"
+        if self.name == "Error":
+            return str(self.args["message"])
+        if self.name == "Panic":
+            code = int(self.args["code"])
+            return f"panic {code:#04x}: {_PANICS.get(code, 'unknown code')}"
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.args.items())})"
+
+
+_ERROR = Function({"name": "Error", "inputs": [{"name": "message", "type": "string"}]})
+_PANIC = Function({"name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]})
+_BUILT_IN = {one.selector: one for one in (_ERROR, _PANIC)}
+
+
+def decode_error(data: bytes, known: Iterable[Abi] = ()) -> DecodedError:
+    """Decode revert data with the errors of some interfaces, and those that compilers make."""
+    selector = data[:SELECTOR_BYTES]
+    for table in (_BUILT_IN, *(one.errors for one in known)):
+        error = table.get(selector)
+        if error is None:
+            continue
+        try:
+            values = error.decode_input(data)
+        except AbiError:
+            continue
+        names = [name or f"arg{position}" for position, name in enumerate(error.inputs.names)]
+        return DecodedError(data, error.name, dict(zip(names, values, strict=True)))
+    return DecodedError(data, None, {})
+
+
+def signature_entry(text: str) -> dict[str, Any]:
+    """Return the ABI entry of a signature, such as `function balanceOf(address owner) view returns (uint256)`."""
+    kind, words = "function", text.strip().rstrip(";")
+    for one in ("function", "event", "error", "constructor"):
+        if words.startswith((one + " ", one + "(")):
+            kind, words = one, words[len(one) :].strip()
+            break
+    name, bracket, rest = words.partition("(")
+    if not bracket:
+        raise AbiError(f"'{text}' is not a signature: it has no brackets")
+    inputs, rest = _until_closed(rest, text)
+    entry: dict[str, Any] = {"type": kind, "name": name.strip(), "inputs": [_parameter(one) for one in inputs]}
+    qualifiers, returns, outputs = rest.partition("returns")
+    if returns:
+        listed, _ = _until_closed(outputs.strip().removeprefix("("), text)
+        entry["outputs"] = [_parameter(one) for one in listed]
+    words_after = qualifiers.split()
+    entry["stateMutability"] = next((one for one in ("view", "pure", "payable") if one in words_after), "nonpayable")
+    entry["anonymous"] = "anonymous" in words_after
+    return entry
+
+
+def _until_closed(text: str, whole: str) -> tuple[list[str], str]:
+    depth = 1
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return split_types(text[:position]), text[position + 1 :]
+    raise AbiError(f"'{whole}' does not close all its brackets")
+
+
+def _parameter(text: str) -> dict[str, Any]:
+    text = text.strip()
+    if text.startswith("("):
+        end = text.rindex(")")
+        suffix, _, name = text[end + 1 :].strip().partition(" ")
+        components = [_parameter(one) for one in split_types(text[1:end])]
+        if suffix and not suffix.startswith("["):
+            suffix, name = "", suffix
+        return {"type": f"tuple{suffix}", "components": components, "name": name.strip()}
+    words = text.split()
+    if not words:
+        raise AbiError("a parameter has no type")
+    indexed, rest = "indexed" in words[1:], [one for one in words[1:] if one not in ("indexed", "memory", "calldata")]
+    return {"type": parse_type(words[0]).name, "name": rest[0] if rest else "", "indexed": indexed}
+
+
+__all__ = ["Abi", "AbiError", "Codec", "DecodedError", "EventType", "Function", "decode_error", "signature_entry"]

@@ -1,0 +1,95 @@
+"""`Account`: an address that can send transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ophion.sdk.abi.codec import address_bytes, checksum_address
+
+if TYPE_CHECKING:
+    from ophion.sdk.chain import Chain
+    from ophion.sdk.receipt import Receipt
+
+
+class Account(str):
+    """An address of a chain. It is text with a checksum, so that every library takes it.
+
+    >>> from ophion import Chain
+    >>> chain = Chain()
+    >>> alice, bob = chain.accounts[:2]
+    >>> receipt = alice.transfer(bob, 10**18)
+    >>> bob.balance == 10_001 * 10**18
+    True
+    """
+
+    __slots__ = ("_chain", "raw")
+
+    _chain: Chain
+    raw: bytes
+
+    def __new__(cls, chain: Chain, address: bytes) -> Account:
+        made = super().__new__(cls, checksum_address(address))
+        made._chain = chain
+        made.raw = address
+        return made
+
+    @property
+    def address(self) -> str:
+        """The address as plain text."""
+        return str.__str__(self)
+
+    @property
+    def balance(self) -> int:
+        """Balance in wei."""
+        return self._chain.balance(self)
+
+    @balance.setter
+    def balance(self, wei: int) -> None:
+        self._chain.set_balance(self, wei)
+
+    @property
+    def nonce(self) -> int:
+        """Number of transactions sent."""
+        return self._chain.nonce(self)
+
+    @property
+    def code(self) -> bytes:
+        """Code of the account; empty for most accounts."""
+        return self._chain.code(self)
+
+    @property
+    def key(self) -> bytes | None:
+        """The private key; None when the chain does not know it."""
+        return self._chain.backend.private_key(self.raw)
+
+    def transfer(self, to: Any, value: int, data: bytes = b"", **options: Any) -> Receipt:
+        """Send wei to an account."""
+        return self._chain.send(to, data, value=value, sender=self, **options)
+
+    def __repr__(self) -> str:
+        return f"<Account {self.address}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Addresses are equal whatever the case of their letters."""
+        if isinstance(other, str):
+            return self.lower() == other.lower()
+        return isinstance(other, bytes) and other == self.raw
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return str.__hash__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (self.address,)
+
+    def _repr_html_(self) -> str:
+        from ophion.sdk.html import table
+
+        return table("Account", {"address": self.address, "balance": f"{self.balance} wei", "nonce": self.nonce})
+
+
+def raw_address(value: Any) -> bytes:
+    """Return the bytes of an account, an address or a contract."""
+    return value.raw if isinstance(value, Account) else address_bytes(value)

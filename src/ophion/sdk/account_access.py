@@ -1,0 +1,99 @@
+"""`AccountAccess`: the accounts of a chain, their state and its edits."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from ophion.sdk.account import Account, raw_address
+from ophion.sdk.backend import AccountEdit, Backend, Block
+
+if TYPE_CHECKING:
+    from ophion.sdk.chain import Chain
+
+_WORD_BYTES = 32
+
+
+class AccountAccess:
+    """The part of `Chain` that is about accounts."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._default: bytes | None = None
+
+    @cached_property
+    def accounts(self) -> list[Account]:
+        """Accounts with funds that can send transactions."""
+        return [Account(self._own, address) for address in self.backend.accounts()]
+
+    def account(self, address: Any) -> Account:
+        """Return any address as an account."""
+        return Account(self._own, raw_address(address))
+
+    @property
+    def default_account(self) -> Account:
+        """The sender of calls and transactions that name none: the first account."""
+        if self._default is None:
+            self._default = self.accounts[0].raw if self.accounts else bytes(20)
+        return Account(self._own, self._default)
+
+    @default_account.setter
+    def default_account(self, account: Any) -> None:
+        self._default = raw_address(account)
+
+    def sender_of(self, sender: Any) -> bytes:
+        """Return the address of a sender; None is the default account."""
+        if sender is None:
+            return self._default if self._default is not None else self.default_account.raw
+        return raw_address(sender)
+
+    def impersonate(self, address: Any) -> Account:
+        """Let an account send transactions without its key."""
+        account = self.account(address)
+        self.backend.impersonate(account.raw, True)
+        return account
+
+    def stop_impersonating(self, address: Any) -> None:
+        """Require the key of an account again."""
+        self.backend.impersonate(raw_address(address), False)
+
+    def balance(self, account: Any, block: Block = None) -> int:
+        """Return a balance in wei."""
+        return self.backend.balance(raw_address(account), block)
+
+    def nonce(self, account: Any, block: Block = None) -> int:
+        """Return the number of transactions that an account has sent."""
+        return self.backend.nonce(raw_address(account), block)
+
+    def code(self, account: Any, block: Block = None) -> bytes:
+        """Return the code of a contract."""
+        return self.backend.code(raw_address(account), block)
+
+    def storage(self, account: Any, slot: int | bytes, block: Block = None) -> bytes:
+        """Return a storage slot as 32 bytes."""
+        return self.backend.storage(raw_address(account), _word(slot), block)
+
+    def set_balance(self, account: Any, wei: int) -> None:
+        """Set a balance."""
+        self.backend.edit(AccountEdit(raw_address(account), balance=wei))
+
+    def set_nonce(self, account: Any, nonce: int) -> None:
+        """Set a nonce."""
+        self.backend.edit(AccountEdit(raw_address(account), nonce=nonce))
+
+    def set_code(self, account: Any, code: bytes | str) -> None:
+        """Set the code of an account; its storage stays."""
+        raw = bytes.fromhex(code.removeprefix("0x")) if isinstance(code, str) else bytes(code)
+        self.backend.edit(AccountEdit(raw_address(account), code=raw))
+
+    def set_storage(self, account: Any, slot: int | bytes, value: int | bytes) -> None:
+        """Set a storage slot."""
+        self.backend.edit(AccountEdit(raw_address(account), slots=[(_word(slot), _word(value))]))
+
+    @property
+    def _own(self) -> Chain:
+        return cast("Chain", self)
+
+
+def _word(value: int | bytes) -> bytes:
+    return value.to_bytes(_WORD_BYTES, "big") if isinstance(value, int) else bytes(value).rjust(_WORD_BYTES, b"\0")

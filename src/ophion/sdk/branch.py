@@ -1,0 +1,362 @@
+"""`Branch`: a block of a chain as a `Backend`, read-only or with blocks of its own on top.
+
+State is addressed by its root, so that a branch copies nothing: it holds a state and a header. Blocks on top are
+executed in memory and never committed. Each block adds a layer, which makes reads slower: 3 µs for each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ophion.chain.block_environment import EnvOverrides, block_env, chain_rules
+from ophion.chain.builder import Builder, BuiltBlock
+from ophion.chain.chain import Chain as StoredChain
+from ophion.consensus.engine import BlockPreferences
+from ophion.dev.engine import DevEngine
+from ophion.native.executor import AccountOverride, BlockEnv, CallRequest, State, call, estimate_gas
+from ophion.native.simulation import simulate_block
+from ophion.native.tracing import TracedBlock, TraceKind, trace_transaction
+from ophion.native.transactions import Transaction
+from ophion.primitives.block import HashedHeader
+from ophion.primitives.types import ZERO_ADDRESS
+from ophion.sdk.abi.codec import checksum_address
+from ophion.sdk.abi.interface import decode_error
+from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, SentTransaction
+from ophion.sdk.errors import ChainError, Reverted, TransactionRefused
+from ophion.wallet.unsigned import DYNAMIC_FEE, LEGACY, UnsignedTransaction
+
+_DEADLINE_S = 30.0
+_PRIORITY_FEE = 1_000_000_000
+_MAX_BLOCK_HASHES = 256
+
+
+class BranchBlock(Struct, frozen=True):
+    """A block of a branch, with the state before it."""
+
+    header: HashedHeader
+    built: BuiltBlock
+    parent: State
+    transaction: Transaction | None
+
+
+class _Position(Struct, frozen=True):
+    header: HashedHeader
+    state: State
+    blocks: tuple[BranchBlock, ...]
+    timestamp: int | None
+
+
+class Branch:
+    """A block and what was executed on top of it."""
+
+    def __init__(
+        self,
+        chain: StoredChain,
+        header: HashedHeader,
+        accounts: Sequence[bytes],
+        is_merged: bool,
+        is_writable: bool,
+        ask_parent: Callable[[str, Sequence[Any]], Any] | None = None,
+    ) -> None:
+        self._chain = chain
+        self._is_writable = is_writable
+        self._is_merged = is_merged
+        self._accounts = list(accounts)
+        self._ask_parent = ask_parent
+        self._engine = DevEngine(chain.spec, equal_timestamps=False, is_merged=is_merged)
+        self._rules = chain_rules(chain.spec, is_relaxed=True)
+        self._lock = threading.RLock()
+        self._position = _Position(header, chain.state(header.header), (), None)
+        self._first = header.number
+        self._saved: list[_Position] = []
+        self._impersonated: set[bytes] = set(accounts)
+
+    def branch(self, block: int | None, is_writable: bool) -> Branch:
+        """Return a branch at a block of this one, the latest by default; it shares everything below."""
+        position = self._position
+        number = position.header.number if block is None else block
+        if number <= self._first:
+            header = self._chain.canonical(number) if number >= 0 else None
+        else:
+            header = self._chain.canonical(self._first)
+        if header is None or number > position.header.number:
+            raise ChainError(f"There is no block {block}; the latest is {position.header.number}.")
+        made = Branch(self._chain, header, self._accounts, self._is_merged, is_writable, self._ask_parent)
+        if number == position.header.number:
+            made._position = replace(position, timestamp=None)
+        elif number > self._first:
+            kept = position.blocks[: number - self._first]
+            made._position = _Position(kept[-1].header, kept[-1].built.state, kept, None)
+        made._first = min(number, self._first)
+        return made
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def call(self, spec: CallSpec, block: Block = None) -> CallResult:
+        state, env = self._state_and_env(block)
+        return call(state, env, self._request(spec), (), _DEADLINE_S)
+
+    def estimate_gas(self, spec: CallSpec) -> int:
+        state, env = self._state_and_env(None)
+        request = self._request(spec)
+        found, outcome = estimate_gas(state, env, request, (), self._gas(spec), _DEADLINE_S)
+        if not found:
+            raise Reverted(outcome.reason or outcome.kind, decode_error(outcome.output), gas_used=outcome.gas_used)
+        return found
+
+    def _gas(self, spec: CallSpec) -> int:
+        return self._position.header.header.gas_limit if spec.gas is None else spec.gas
+
+    def _request(self, spec: CallSpec) -> CallRequest:
+        return CallRequest(sender=spec.sender, to=spec.to, gas=self._gas(spec), value=spec.value, input=spec.data)
+
+    def _state_and_env(self, block: Block) -> tuple[State, BlockEnv]:
+        header, state = self._at(block)
+        free = EnvOverrides(base_fee=None if header.header.base_fee_per_gas is None else 0)
+        return state, block_env(self._chain.spec, self._rules, header.header, header.header.coinbase, overrides=free)
+
+    def _at(self, block: Block) -> tuple[HashedHeader, State]:
+        position = self._position
+        if block is None or block in ("latest", "pending"):
+            return position.header, position.state
+        number = block if isinstance(block, int) else 0 if block == "earliest" else int(block, 16)
+        if number == position.header.number:
+            return position.header, position.state
+        if self._first < number < position.header.number:
+            found = position.blocks[number - self._first]
+            return position.blocks[number - self._first - 1].header, found.parent
+        header = self._chain.canonical(number) if 0 <= number <= self._first else None
+        if header is None:
+            raise ChainError(f"There is no block {block} on this branch; the latest is {position.header.number}.")
+        return header, self._chain.state(header.header)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    def send(self, spec: CallSpec) -> SentTransaction:
+        with self._lock:
+            self._check_writable()
+            transaction = self._unsigned(spec)
+            built, header = self._add(transaction)
+            succeeded, gas_used, output = built.execution.receipt_statuses()[0]
+        from ophion.sdk.embedded_node import contract_address
+
+        created = contract_address(spec.sender, transaction.nonce) if spec.to is None else None
+        return SentTransaction(
+            transaction.hash, created, succeeded, gas_used, output, (header.hash, 0), header.header.number
+        )
+
+    def _unsigned(self, spec: CallSpec) -> Transaction:
+        position, sender = self._position, spec.sender
+        if sender not in self._impersonated:
+            raise TransactionRefused(
+                f"{checksum_address(sender)} is not an account of this branch. Use chain.impersonate(address)."
+            )
+        draft = self._draft()
+        base_fee = draft.header.base_fee_per_gas
+        unsigned = UnsignedTransaction(
+            type=LEGACY if base_fee is None else DYNAMIC_FEE,
+            chain_id=self._chain.spec.chain_id,
+            nonce=position.state.nonce(sender) if spec.nonce is None else spec.nonce,
+            gas=self._gas(spec),
+            to=spec.to,
+            value=spec.value,
+            input=spec.data,
+            gas_price=_PRIORITY_FEE,
+            max_fee_per_gas=2 * (base_fee or 0) + _PRIORITY_FEE,
+            max_priority_fee_per_gas=_PRIORITY_FEE,
+        )
+        # no signature: the address of the sender makes hashes differ
+        signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
+        return Transaction.impersonated(unsigned.with_signature(signature), sender)
+
+    def _draft(self) -> HashedHeader:
+        parent = self._position.header
+        wishes = BlockPreferences(timestamp=self.next_timestamp(), author=ZERO_ADDRESS)
+        return HashedHeader(self._engine.prepare(parent, wishes, self._chain), parent.hash)
+
+    def _add(self, transaction: Transaction | None) -> tuple[BuiltBlock, HashedHeader]:
+        position, draft = self._position, self._draft().header
+        hashes = None
+        if position.blocks:
+            own = [one.header.hash for one in reversed(position.blocks)]
+            hashes = b"".join([*own, *self._ancestors][:_MAX_BLOCK_HASHES])
+        block = Builder(self._chain, True).open(draft, position.state, draft.coinbase, hashes)
+        if transaction is not None:
+            taken = block.take([transaction], _DEADLINE_S)
+            if not taken.included:
+                reason = taken.skipped[0][1] if taken.skipped else "it does not fit a block"
+                raise TransactionRefused(f"The transaction is invalid: {reason}")
+        built = block.complete(draft)
+        header = self._engine.hashed(built.header)
+        added = BranchBlock(header, built, position.state, transaction)
+        self._position = _Position(header, built.state, (*position.blocks, added), None)
+        return built, header
+
+    @cached_property
+    def _ancestors(self) -> list[bytes]:
+        """Hashes of the blocks below the branch, newest first, for BLOCKHASH."""
+        last = max(-1, self._first - _MAX_BLOCK_HASHES)
+        found = (self._chain.store.canonical_hash(number) for number in range(self._first, last, -1))
+        return [one for one in found if one is not None]
+
+    def _check_writable(self) -> None:
+        if not self._is_writable:
+            raise ChainError("This view is read-only. Use chain.fork_at(block) for a branch that can be changed.")
+
+    # --- JSON-RPC -------------------------------------------------------------------------------
+
+    def request(self, method: str, params: Sequence[Any]) -> Any:
+        """Answer the few methods that a branch needs; others go to the chain below, where there is one."""
+        if method == "debug_traceTransaction" and (found := self._find(params[0])) is not None:
+            return self._traced(found)
+        if method == "eth_blockNumber":
+            return hex(self.block_number())
+        if self._ask_parent is None or self._position.blocks:
+            raise ChainError(f"{method} is not available on a branch. Use the methods of the chain object.")
+        return self._ask_parent(method, params)
+
+    def _find(self, hash: str) -> BranchBlock | None:
+        raw = bytes.fromhex(hash[2:])
+        blocks = (one for one in self._position.blocks if one.transaction is not None)
+        return next((one for one in blocks if one.transaction is not None and one.transaction.hash == raw), None)
+
+    def _traced(self, block: BranchBlock) -> Any:
+        traced = TracedBlock(parent=block.parent, env=block.built.env, body=block.built.body, hash=block.header.hash)
+        stream = trace_transaction(traced, 0, TraceKind.calls(with_log=True), _DEADLINE_S)
+        parts = []
+        while (part := stream.next()) is not None:
+            parts.append(part)
+        return orjson.loads(b"".join(parts))
+
+    def receipt(self, sent: SentTransaction) -> Mapping[str, Any] | None:
+        block = self._find("0x" + sent.hash.hex())
+        if block is None:
+            return None
+        status, gas_used, _ = block.built.execution.receipt_statuses()[0]
+        logs: list[Mapping[str, Any]] = []
+        if status:
+            _collect_logs(self._traced(block), logs)
+        return {
+            "transactionHash": "0x" + sent.hash.hex(),
+            "blockNumber": hex(block.header.number),
+            "blockHash": "0x" + block.header.hash.hex(),
+            "status": hex(status),
+            "gasUsed": hex(gas_used),
+            "logs": [{**one, "logIndex": hex(index)} for index, one in enumerate(logs)],
+        }
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def accounts(self) -> Sequence[bytes]:
+        return self._accounts
+
+    def private_key(self, address: bytes) -> bytes | None:
+        return None
+
+    def balance(self, address: bytes, block: Block = None) -> int:
+        return self._at(block)[1].balance(address)
+
+    def nonce(self, address: bytes, block: Block = None) -> int:
+        return self._at(block)[1].nonce(address)
+
+    def code(self, address: bytes, block: Block = None) -> bytes:
+        return self._at(block)[1].code(address)
+
+    def storage(self, address: bytes, slot: bytes, block: Block = None) -> bytes:
+        return self._at(block)[1].storage(address, slot)
+
+    def chain_id(self) -> int:
+        return self._chain.spec.chain_id
+
+    def block_number(self) -> int:
+        return self._position.header.number
+
+    # --- cheat codes ----------------------------------------------------------------------------
+
+    def next_timestamp(self) -> int:
+        chosen = self._position.timestamp
+        return self._position.header.timestamp + 1 if chosen is None else chosen
+
+    def set_next_timestamp(self, timestamp: int) -> None:
+        with self._lock:
+            self._check_writable()
+            if timestamp <= self._position.header.timestamp:
+                raise ChainError(f"{timestamp} is not after the latest block ({self._position.header.timestamp}).")
+            self._position = replace(self._position, timestamp=timestamp)
+
+    def mine(self, count: int = 1, interval: int | None = None) -> None:
+        with self._lock:
+            self._check_writable()
+            for number in range(count):
+                if interval is not None and number:
+                    self.set_next_timestamp(self._position.header.timestamp + interval)
+                self._add(None)
+
+    def snapshot(self) -> int:
+        with self._lock:
+            self._saved.append(self._position)
+            return len(self._saved) - 1
+
+    def revert(self, snapshot: int) -> bool:
+        with self._lock:
+            if not 0 <= snapshot < len(self._saved):
+                return False
+            self._position = self._saved[snapshot]
+            del self._saved[snapshot:]
+            return True
+
+    def edit(self, change: AccountEdit) -> None:
+        override = AccountOverride(
+            address=change.address,
+            balance=change.balance,
+            nonce=change.nonce,
+            code=change.code,
+            state_diff=change.slots,
+        )
+        with self._lock:
+            self._check_writable()
+            state, env = self._state_and_env(None)
+            edited = simulate_block(
+                state,
+                env,
+                [],
+                overrides=[override],
+                withdrawals=None,
+                rewards=[],
+                validation=False,
+                transfers=False,
+                gas_left=self._position.header.header.gas_limit,
+                deadline_s=_DEADLINE_S,
+            )
+            self._position = replace(self._position, state=edited.execution.state)
+
+    def impersonate(self, address: bytes, is_on: bool) -> None:
+        self._check_writable()
+        (self._impersonated.add if is_on else self._impersonated.discard)(address)
+
+    def set_automine(self, is_on: bool) -> NoReturn:
+        raise ChainError("A branch mines each transaction at once.")
+
+    def close(self) -> None:
+        """Release the states; the chain below stays."""
+        self._saved.clear()
+
+
+def _collect_logs(frame: Mapping[str, Any], logs: list[Mapping[str, Any]]) -> None:
+    """Collect the logs of a call tree; calls that failed have none."""
+    if frame.get("error"):
+        return
+    # logs and calls are listed apart: the position tells after how many calls a log comes
+    own = list(frame.get("logs") or ())
+    for place, inner in enumerate(frame.get("calls") or ()):
+        while own and int(str(own[0].get("position") or "0x0"), 16) <= place:
+            logs.append(own.pop(0))
+        _collect_logs(inner, logs)
+    logs.extend(own)

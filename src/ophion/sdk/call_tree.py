@@ -1,0 +1,164 @@
+"""`CallTree`: the calls of a transaction, with decoded names, arguments, results and gas.
+
+Vault.deposit(amount=5) [61204 gas] from 0xf39F…
+├── Token.transferFrom(from=0xf39F…, to=0x5FbD…, value=5) -> True [35112 gas]
+│   └── emit Transfer(from=0xf39F…, to=0x5FbD…, value=5)
+└── emit Deposited(amount=5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ophion.sdk.abi.codec import AbiError, checksum_address
+from ophion.sdk.abi.interface import SELECTOR_BYTES, Abi, decode_error
+
+CONSOLE_ADDRESS = bytes.fromhex("000000000000000000636f6e736f6c652e6c6f67")
+"""The address that `console.log` of Hardhat and Foundry calls."""
+
+_MAX_SHOWN = 80
+
+
+class CallTree:
+    """One call and the calls inside of it."""
+
+    def __init__(self, frame: Mapping[str, Any], known: Callable[[bytes], tuple[str, Abi] | None]) -> None:
+        self.kind = str(frame.get("type", "CALL"))
+        self.sender = str(frame.get("from", ""))
+        self.to = str(frame.get("to") or "")
+        self.value = int(frame.get("value") or "0x0", 16)
+        self.gas_used = int(frame.get("gasUsed") or "0x0", 16)
+        self.input = _bytes(frame.get("input"))
+        self.output = _bytes(frame.get("output"))
+        self.error: str | None = frame.get("error")
+        raw = _bytes(self.to)
+        found = known(raw) if raw else None
+        self.contract = checksum_address(raw) if found is None and raw else "" if found is None else found[0]
+        self._abi = None if found is None else found[1]
+        self._function = None if self._abi is None else self._abi.by_selector.get(self.input[:SELECTOR_BYTES])
+        self.calls: list[CallTree] = [CallTree(one, known) for one in frame.get("calls") or ()]
+        self._logs: Sequence[Mapping[str, Any]] = frame.get("logs") or ()
+        self._known = known
+
+    @property
+    def function(self) -> str | None:
+        """Name of the called function, where the contract is known."""
+        return None if self._function is None else self._function.name
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """Arguments by name; empty when they are unknown."""
+        if self._function is None:
+            return {}
+        try:
+            values = self._function.decode_input(self.input)
+        except AbiError:
+            return {}
+        names = self._function.inputs.names
+        return {name or f"arg{place}": value for place, (name, value) in enumerate(zip(names, values, strict=True))}
+
+    @property
+    def result(self) -> Any:
+        """What the call has returned: decoded where the function is known, otherwise bytes."""
+        if self._function is None or self.error is not None:
+            return self.output
+        try:
+            return self._function.decode_output(self.output)
+        except AbiError:
+            return self.output
+
+    @property
+    def reason(self) -> str | None:
+        """Why the call failed; None when it did not."""
+        if self.error is None:
+            return None
+        if self.output:
+            return str(decode_error(self.output, () if self._abi is None else (self._abi,)))
+        return self.error
+
+    @property
+    def console(self) -> list[str]:
+        """Output of `console.log` in this call and inside of it."""
+        from ophion.sdk.console_log import console_text
+
+        lines = []
+        for call in self.walk():
+            if _bytes(call.to) == CONSOLE_ADDRESS:
+                lines.append(console_text(call.input))
+        return lines
+
+    def walk(self) -> Iterator[CallTree]:
+        """Yield this call and all calls inside of it, in order."""
+        yield self
+        for call in self.calls:
+            yield from call.walk()
+
+    def events(self) -> list[str]:
+        """Logs of this call itself, as text."""
+        shown = []
+        for log in self._logs:
+            topics = [_bytes(one) for one in log.get("topics") or ()]
+            found = self._known(_bytes(log.get("address") or self.to))
+            decoded = None if found is None else found[1].decode_log(topics, _bytes(log.get("data")))
+            if decoded is None:
+                shown.append(f"log({', '.join('0x' + one.hex() for one in topics)})")
+            else:
+                shown.append(f"{decoded[0]}({_pairs(decoded[1])})")
+        return shown
+
+    def line(self) -> str:
+        """This call as one line."""
+        if self.kind in ("CREATE", "CREATE2"):
+            text = f"new {self.contract}"
+        elif self._function is not None:
+            text = f"{self.contract}.{self._function.name}({_pairs(self.arguments)})"
+        elif self.input:
+            text = f"{self.contract}.{'0x' + self.input[:SELECTOR_BYTES].hex()}({len(self.input)} bytes)"
+        else:
+            text = f"{self.contract} receives"
+        if self.kind in ("DELEGATECALL", "STATICCALL", "CALLCODE"):
+            text = f"{self.kind.lower()} {text}"
+        if self.value:
+            text += f" value={self.value}"
+        if self.error is not None:
+            text += f" !! {self.reason}"
+        elif self._function is not None and self._function.outputs.codecs:
+            text += f" -> {_shown(self.result)}"
+        return f"{text} [{self.gas_used} gas]"
+
+    def __str__(self) -> str:
+        lines = [self.line()]
+        self._draw("", lines)
+        return "\n".join(lines)
+
+    def _draw(self, indent: str, lines: list[str]) -> None:
+        children: list[CallTree | str] = [*self.calls, *(f"emit {one}" for one in self.events())]
+        for place, child in enumerate(children):
+            is_last = place == len(children) - 1
+            branch, below = ("└── ", "    ") if is_last else ("├── ", "│   ")
+            if isinstance(child, str):
+                lines.append(indent + branch + child)
+            else:
+                lines.append(indent + branch + child.line())
+                child._draw(indent + below, lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from ophion.sdk.html import preformatted
+
+        return preformatted(str(self))
+
+
+def _bytes(text: object) -> bytes:
+    return bytes.fromhex(str(text or "0x")[2:])
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
+
+
+def _shown(value: Any) -> str:
+    text = "0x" + value.hex() if isinstance(value, bytes) else repr(value) if not isinstance(value, str) else value
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"

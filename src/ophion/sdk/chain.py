@@ -1,0 +1,395 @@
+"""`Chain`: a development chain inside Python.
+
+>>> from ophion import Chain
+>>> chain = Chain()
+>>> alice, bob = chain.accounts[:2]
+>>> receipt = alice.transfer(bob, 5)
+>>> receipt.succeeded, chain.block_number
+(True, 1)
+>>> with chain.snapshot():
+...     chain.mine(10)
+...     chain.block_number
+11
+>>> chain.block_number
+1
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ophion.sdk.abi.artifact import Artifact
+from ophion.sdk.abi.interface import Abi, Function, decode_error
+from ophion.sdk.account import raw_address
+from ophion.sdk.account_access import AccountAccess
+from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult
+from ophion.sdk.contract import Contract
+from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
+from ophion.sdk.embedded_node import EmbeddedNode
+from ophion.sdk.errors import ChainError, Reverted
+from ophion.sdk.receipt import Events, Receipt, decoded_event
+
+if TYPE_CHECKING:
+    from web3 import AsyncWeb3, Web3
+
+    from ophion.sdk.call_tree import CallTree
+    from ophion.sdk.gas_report import GasReport
+    from ophion.sdk.http_server import ChainServer
+
+
+class Chain(AccountAccess):
+    """A chain with everything that a development node can do.
+
+    `Chain()` is in memory. `Chain(path)` keeps its blocks in a data directory. Both are repeatable: the same calls give
+    the same addresses, timestamps and hashes. Several threads may call methods. A forked process needs a chain of its
+    own.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        fork: str | None = None,
+        block: Block = None,
+        chain_id: int | None = None,
+        hardfork: str | None = None,
+        accounts: int = 10,
+        balance: float = 10_000,
+        timestamp: int = DEFAULT_TIMESTAMP,
+        block_interval: int = 1,
+        mnemonic: str | None = None,
+        base_fee: int | None = None,
+        gas_limit: int | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        """Create a chain, or open the one in `path`.
+
+        `genesis` is a genesis document or the path of one. `hardfork` is the latest fork, such as `cancun`. `accounts`
+        accounts have `balance` ether each. Blocks are `block_interval` seconds apart, from `timestamp` on.
+        """
+        if fork is not None or block is not None:
+            raise ChainError(
+                "Chain(fork=URL) is not supported yet. Chain.connect(URL) uses a running node;"
+                " chain.fork_at(block) branches a chain of this process."
+            )
+        super().__init__(
+            embedded_node(
+                path=None if path is None else Path(path),
+                genesis=genesis,
+                chain_id=chain_id,
+                hardfork=hardfork,
+                accounts=accounts,
+                balance=balance,
+                timestamp=timestamp,
+                interval=block_interval,
+                mnemonic=mnemonic,
+                base_fee=base_fee,
+                gas_limit=gas_limit,
+            )
+            if backend is None
+            else backend
+        )
+        self.gas_report: GasReport | None = None
+        """Records the gas of every transaction of a contract, while it is set."""
+        self.last_receipt: Receipt | None = None
+        """The newest transaction, also when it failed."""
+        self._contracts: dict[bytes, tuple[str, Abi]] = {}
+
+    @classmethod
+    def connect(cls, url: str) -> Chain:
+        """Return a running node as a chain; cheat codes work where the node has them."""
+        # imported here: few programs need it
+        from ophion.sdk.remote_node import RemoteNode
+
+        return cls(backend=RemoteNode(url))
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        at: int | None = None,
+    ) -> Chain:
+        """Return a branch of the database in a data directory, which a node may use; the database is not changed.
+
+        `genesis` is that of the node; a development network needs none. `at` is a block, the latest by default.
+        """
+        from ophion.sdk.stored_chain import stored_branch
+
+        return cls(backend=stored_branch(Path(path), genesis, at))
+
+    # --- contracts ------------------------------------------------------------------------------
+
+    def deploy(
+        self,
+        artifact: Artifact | Mapping[str, Any] | str | os.PathLike[str],
+        *args: Any,
+        sender: Any = None,
+        value: int = 0,
+        gas: int | None = None,
+        **named: Any,
+    ) -> Contract:
+        """Deploy a contract and return it. The artifact is what a compiler writes, or the path of its file."""
+        compiled = Artifact.of(artifact)
+        constructor = compiled.abi.constructor
+        data = compiled.bytecode + constructor.inputs.encode(constructor.inputs.bind(args, named))
+        if not data:
+            raise ChainError(f"{compiled.name} has no bytecode: an interface or abstract contract cannot be deployed")
+        receipt = self.transact(CallSpec(self.sender_of(sender), None, data, value, gas), compiled.name, constructor)
+        contract = self.contract(receipt.contract_address, compiled.abi, compiled.name)
+        contract.deployment = receipt
+        receipt.contract = contract
+        return contract
+
+    def contract(self, address: Any, abi: Abi | Sequence[Any] | Artifact, name: str = "Contract") -> Contract:
+        """Return a contract that exists; the ABI may be a list of signatures, such as `f(uint256) view`."""
+        if isinstance(abi, Artifact):
+            name, interface = abi.name, abi.abi
+        else:
+            interface = Abi.of(abi)
+        contract = Contract(self, address, interface, name)
+        self._contracts[contract.raw] = (name, contract.abi)
+        return contract
+
+    def known_contract(self, address: bytes) -> tuple[str, Abi] | None:
+        """Return name and ABI of a contract that this object has deployed or loaded."""
+        return self._contracts.get(address)
+
+    def known_contracts(self) -> dict[bytes, tuple[str, Abi]]:
+        """Return names and ABIs of all known contracts, by address."""
+        return dict(self._contracts)
+
+    def forget_contracts(self, kept: Mapping[bytes, tuple[str, Abi]]) -> None:
+        """Forget all contracts but these, after a return to an earlier state."""
+        self._contracts = dict(kept)
+
+    # --- transactions ---------------------------------------------------------------------------
+
+    def send(
+        self,
+        to: Any = None,
+        data: bytes | str = b"",
+        *,
+        value: int = 0,
+        sender: Any = None,
+        gas: int | None = None,
+        nonce: int | None = None,
+    ) -> Receipt:
+        """Send a transaction and return its receipt; raises `Reverted` when it fails.
+
+        A transaction without a recipient creates a contract.
+        """
+        spec = CallSpec(
+            self.sender_of(sender), None if to is None else raw_address(to), _raw_data(data), value, gas, nonce
+        )
+        return self.transact(spec)
+
+    def transact(self, spec: CallSpec, name: str = "", function: Function | None = None) -> Receipt:
+        """Send a transaction; `name` and `function` are shown in errors and in the gas report."""
+        sent = self.backend.send(spec)
+        receipt = self.last_receipt = Receipt(self, sent)
+        if self.gas_report is not None and function is not None:
+            self.gas_report.add(name, function.name, receipt.gas_used)
+        if sent.succeeded is False:
+            raise self._failure(spec, receipt, sent.output, f"{name}.{function.name}" if function is not None else "")
+        return receipt
+
+    def call(
+        self,
+        to: Any,
+        data: bytes | str = b"",
+        *,
+        value: int = 0,
+        sender: Any = None,
+        gas: int | None = None,
+        block: Block = None,
+    ) -> bytes:
+        """Run a call without a transaction and return its output."""
+        recipient = None if to is None else raw_address(to)
+        outcome = self.backend.call(CallSpec(self.sender_of(sender), recipient, _raw_data(data), value, gas), block)
+        if outcome.kind != "returned":
+            raise self.call_error(outcome)
+        return outcome.output
+
+    def call_error(self, outcome: CallResult, what: str = "", receipt: Receipt | None = None) -> Reverted:
+        """Return the error of a call that did not return."""
+        reason = "reverted" if outcome.kind == "reverted" else outcome.reason or outcome.kind
+        decoded = decode_error(outcome.output, (abi for _, abi in self._contracts.values()))
+        return Reverted(reason, decoded, what, receipt, outcome.gas_used)
+
+    def _failure(self, spec: CallSpec, receipt: Receipt, output: bytes, what: str) -> Reverted:
+        outcome: CallResult = PlainResult("reverted", output, receipt.gas_used)
+        if not output:
+            # a halt leaves no data: a call on the state before it tells the reason
+            again = self.backend.call(spec, receipt.block_number - 1)
+            if again.kind == "halted":
+                outcome = again
+        return self.call_error(outcome, what, receipt)
+
+    def decode_logs(self, logs: Sequence[Mapping[str, Any]]) -> Events:
+        """Decode logs of JSON-RPC with the contracts that this object knows."""
+        return Events([decoded_event(one, self._contracts) for one in logs])
+
+    def trace(self, transaction: Receipt | str | bytes) -> CallTree:
+        """Run a mined transaction again and return its calls as a tree that prints well."""
+        from ophion.sdk.call_tree import CallTree
+
+        found = transaction.hash if isinstance(transaction, Receipt) else transaction
+        text = "0x" + found.hex() if isinstance(found, bytes) else found
+        options = {"tracer": "callTracer", "tracerConfig": {"withLog": True}}
+        return CallTree(self.rpc("debug_traceTransaction", text, options), self.known_contract)
+
+    # --- blocks and time ------------------------------------------------------------------------
+
+    @property
+    def chain_id(self) -> int:
+        return self.backend.chain_id()
+
+    @property
+    def block_number(self) -> int:
+        """Number of the latest block."""
+        return self.backend.block_number()
+
+    @property
+    def time(self) -> int:
+        """Timestamp of the next block. Set it, or add to it, to travel forward."""
+        return self.backend.next_timestamp()
+
+    @time.setter
+    def time(self, timestamp: int) -> None:
+        self.backend.set_next_timestamp(timestamp)
+
+    def mine(self, count: int = 1, interval: int | None = None) -> None:
+        """Mine blocks, `interval` seconds apart."""
+        self.backend.mine(count, interval)
+
+    @contextmanager
+    def paused_mining(self) -> Iterator[None]:
+        """Collect transactions inside; they are mined together in one block at the end."""
+        self.backend.set_automine(False)
+        try:
+            yield
+        finally:
+            self.backend.mine(1, None)
+            self.backend.set_automine(True)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Return to the present state at the end: blocks, accounts, time and pending transactions."""
+        saved = self.backend.snapshot()
+        try:
+            yield
+        finally:
+            self.backend.revert(saved)
+
+    def save(self) -> int:
+        """Save the present state; `restore` returns to it, once."""
+        return self.backend.snapshot()
+
+    def restore(self, saved: int) -> None:
+        """Return to a saved state."""
+        if not self.backend.revert(saved):
+            raise ChainError(f"There is no saved state {saved}: it was restored already, or one before it was.")
+
+    def block(self, number: Block = None) -> Mapping[str, Any]:
+        """Return a block as JSON-RPC shows it."""
+        found: Mapping[str, Any] | None = self.rpc("eth_getBlockByNumber", _tag(number), True)
+        if found is None:
+            raise ChainError(f"There is no block {number}; the latest is {self.block_number}.")
+        return found
+
+    # --- time travel ----------------------------------------------------------------------------
+
+    def at(self, block: int) -> Chain:
+        """Return the chain as it was at a block, read-only."""
+        return self._branched(block, is_writable=False)
+
+    def fork_at(self, block: int | None = None) -> Chain:
+        """Return a branch of the chain at a block, the latest by default. It shares all state and copies nothing."""
+        return self._branched(block, is_writable=True)
+
+    def _branched(self, block: int | None, is_writable: bool) -> Chain:
+        from ophion.sdk.branch import Branch
+
+        if not isinstance(self.backend, EmbeddedNode | Branch):
+            raise ChainError("A chain behind a URL has no branches. Chain.read(path) opens the database of a node.")
+        made = Chain(backend=self.backend.branch(block, is_writable))
+        made._contracts.update(self._contracts)
+        return made
+
+    def attach(self, contract: Contract) -> Contract:
+        """Return a contract of another chain or branch as one of this chain."""
+        return self.contract(contract.address, contract.abi, contract.contract_name)
+
+    # --- other interfaces -----------------------------------------------------------------------
+
+    def rpc(self, method: str, *params: Any) -> Any:
+        """Return the result of any JSON-RPC method of the node; raises `RpcError`."""
+        return self.backend.request(method, params)
+
+    @cached_property
+    def web3(self) -> Web3:
+        """The chain as a `Web3` of web3.py, without a socket in between."""
+        from ophion.sdk.web3_provider import web3_of
+
+        return web3_of(self)
+
+    @cached_property
+    def async_web3(self) -> AsyncWeb3[Any]:
+        """The chain as an `AsyncWeb3` of web3.py."""
+        from ophion.sdk.web3_provider import async_web3_of
+
+        return async_web3_of(self)
+
+    def serve(self, port: int = 0, host: str = "127.0.0.1") -> ChainServer:
+        """Serve JSON-RPC over HTTP and WebSocket to other programs; port 0 takes a free one."""
+        from ophion.sdk.http_server import ChainServer
+
+        return ChainServer(self.node, host, port)
+
+    @property
+    def node(self) -> EmbeddedNode:
+        """The node in this process; raises `ChainError` for a chain behind a URL."""
+        if not isinstance(self.backend, EmbeddedNode):
+            raise ChainError("This chain has no node in this process.")
+        return self.backend
+
+    def close(self) -> None:
+        """Release memory and files. A chain that is not closed is released with its object."""
+        self.backend.close()
+
+    def __enter__(self) -> Chain:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        try:
+            return f"<Chain id={self.chain_id} block={self.block_number}>"
+        except ChainError as error:
+            return f"<Chain: {error.message}>"
+
+    def _repr_html_(self) -> str:
+        from ophion.sdk.html import table
+
+        rows = {"chain id": self.chain_id, "block": self.block_number, "time": self.time}
+        return table("Chain", rows | {"accounts": len(self.accounts), "contracts": len(self._contracts)})
+
+
+def _raw_data(data: bytes | str) -> bytes:
+    return bytes.fromhex(data.removeprefix("0x")) if isinstance(data, str) else bytes(data)
+
+
+def _tag(block: Block) -> str:
+    return "latest" if block is None else hex(block) if isinstance(block, int) else block

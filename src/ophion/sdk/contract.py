@@ -1,0 +1,212 @@
+"""`Contract`: a contract with typed calls, decoded events and decoded errors.
+
+A function that changes nothing (`view`, `pure`) is called and returns its result. Any other function is sent as a
+transaction and returns its receipt; `call` simulates it instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ophion.sdk.abi.codec import AbiError, address_bytes, checksum_address
+from ophion.sdk.abi.interface import Abi, Function
+from ophion.sdk.backend import Block, CallSpec
+from ophion.sdk.receipt import Events, Receipt
+
+if TYPE_CHECKING:
+    from ophion.sdk.chain import Chain
+
+
+class ContractMethod:
+    """One function of a contract."""
+
+    __slots__ = ("_chain", "_contract", "_overloads", "_to", "name")
+
+    def __init__(self, contract: Contract, name: str, overloads: list[Function]) -> None:
+        self._contract = contract
+        self._chain = contract.chain
+        self._to = contract.raw
+        self._overloads = overloads
+        self.name = name
+
+    def __call__(
+        self,
+        *args: Any,
+        sender: Any = None,
+        value: int = 0,
+        gas: int | None = None,
+        nonce: int | None = None,
+        block: Block = None,
+        **named: Any,
+    ) -> Any:
+        """Call a function that changes nothing, or send a transaction, and return its result or its receipt."""
+        function = self._select(args, named)
+        if not function.is_view:
+            if block is not None:
+                raise TypeError(f"{self.name} is a transaction: it has no block. Use .call(..., block=...)")
+            return self._transact(function, args, named, sender, value, gas, nonce)
+        return self._call(function, args, named, sender, value, gas, block)
+
+    def call(
+        self,
+        *args: Any,
+        sender: Any = None,
+        value: int = 0,
+        gas: int | None = None,
+        block: Block = None,
+        **named: Any,
+    ) -> Any:
+        """Run the function without a transaction and return its result."""
+        return self._call(self._select(args, named), args, named, sender, value, gas, block)
+
+    def transact(
+        self,
+        *args: Any,
+        sender: Any = None,
+        value: int = 0,
+        gas: int | None = None,
+        nonce: int | None = None,
+        **named: Any,
+    ) -> Receipt:
+        """Send a transaction and return its receipt; raises `Reverted` when it fails."""
+        return self._transact(self._select(args, named), args, named, sender, value, gas, nonce)
+
+    def estimate_gas(self, *args: Any, sender: Any = None, value: int = 0, **named: Any) -> int:
+        """Return gas that suffices for a transaction."""
+        spec = CallSpec(self._chain.sender_of(sender), self._to, self.encode(*args, **named), value)
+        return self._chain.backend.estimate_gas(spec)
+
+    def encode(self, *args: Any, **named: Any) -> bytes:
+        """Return the call data."""
+        function = self._select(args, named)
+        return function.encode(function.inputs.bind(args, named))
+
+    @property
+    def signature(self) -> str:
+        """Name and types; of an overloaded function all of them."""
+        return ", ".join(one.signature for one in self._overloads)
+
+    def _call(
+        self,
+        function: Function,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        sender: Any,
+        value: int,
+        gas: int | None,
+        block: Block,
+    ) -> Any:
+        chain = self._chain
+        data = function.encode(function.inputs.bind(args, named))
+        spec = CallSpec(chain.sender_of(sender), self._to, data, value, gas)
+        outcome = chain.backend.call(spec, block)
+        if outcome.kind != "returned":
+            raise chain.call_error(outcome, f"{self._contract.contract_name}.{self.name}")
+        output = outcome.output
+        if not output and function.outputs.codecs and not chain.backend.code(self._to, block):
+            raise AbiError(f"there is no contract at {self._contract.address}")
+        return function.decode_output(output)
+
+    def _transact(
+        self,
+        function: Function,
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        sender: Any,
+        value: int,
+        gas: int | None,
+        nonce: int | None,
+    ) -> Receipt:
+        chain = self._chain
+        data = function.encode(function.inputs.bind(args, named))
+        spec = CallSpec(chain.sender_of(sender), self._to, data, value, gas, nonce)
+        return chain.transact(spec, self._contract.contract_name, function)
+
+    def _select(self, args: tuple[Any, ...], named: dict[str, Any]) -> Function:
+        overloads = self._overloads
+        if len(overloads) == 1:
+            return overloads[0]
+        fitting = []
+        for one in overloads:
+            try:
+                one.encode(one.inputs.bind(args, named))
+            except (AbiError, TypeError):
+                continue
+            fitting.append(one)
+        if len(fitting) == 1:
+            return fitting[0]
+        wanted = "none takes" if not fitting else "several take"
+        raise AbiError(
+            f"{self.name} is overloaded and {wanted} these arguments: choose one with"
+            f" contract['{overloads[0].signature}'](...). There are: {self.signature}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<method {self._contract.contract_name}: {self.signature}>"
+
+
+class Contract:
+    """A contract of a chain. Its functions are attributes; `contract["name(types)"]` selects among overloaded ones."""
+
+    def __init__(self, chain: Chain, address: Any, abi: Abi, name: str = "Contract") -> None:
+        self.chain = chain
+        self.raw = address_bytes(address)
+        self.address = checksum_address(self.raw)
+        self.abi = abi
+        self.contract_name = name
+        self.deployment: Receipt | None = None
+        """None for a contract that was there already."""
+        for name in abi.functions:
+            if hasattr(Contract, name):
+                # a function of the contract wins over a helper of this class
+                self.__dict__[name] = self._method(name)
+
+    def __getattr__(self, name: str) -> ContractMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = self._method(name)
+        # the next access finds it at once
+        self.__dict__[name] = method
+        return method
+
+    def _method(self, name: str) -> ContractMethod:
+        overloads = self.__dict__["abi"].functions.get(name)
+        if overloads is None:
+            known = ", ".join(sorted(self.abi.functions)) or "none"
+            raise AttributeError(f"{self.contract_name} has no function '{name}'. Functions: {known}")
+        return ContractMethod(self, name, overloads)
+
+    def __getitem__(self, signature: str) -> ContractMethod:
+        function = self.abi.function(signature)
+        return ContractMethod(self, function.name, [function])
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self.abi.functions})
+
+    def events(self, name: str | None = None, from_block: int = 0, to_block: Block = None) -> Events:
+        """Return the events of this contract in a range of blocks."""
+        last = hex(to_block) if isinstance(to_block, int) else to_block or "latest"
+        criteria: dict[str, Any] = {"address": self.address, "fromBlock": hex(from_block), "toBlock": last}
+        if name is not None:
+            criteria["topics"] = ["0x" + self.abi.events[name].topic.hex()]
+        return self.chain.decode_logs(self.chain.rpc("eth_getLogs", criteria))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Contract):
+            return self.raw == other.raw and self.chain is other.chain
+        return isinstance(other, str) and self.address.lower() == other.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __repr__(self) -> str:
+        return f"<{self.contract_name} {self.address}>"
+
+    def _repr_html_(self) -> str:
+        from ophion.sdk.html import table
+
+        rows: dict[str, object] = {"address": self.address, "balance": f"{self.chain.balance(self)} wei"}
+        rows["functions"] = ", ".join(
+            sorted(one.signature for several in self.abi.functions.values() for one in several)
+        )
+        return table(self.contract_name, rows)

@@ -1,0 +1,62 @@
+"""The database of an embedded node: in memory, or in a data directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ophion.native.store import Store, open_store
+from ophion.runtime.clock import SystemEntropy
+from ophion.sdk.loop_runner import LoopRunner
+
+_MEMORY_FOLDER = "/dev/shm"
+
+
+def open_database(path: Path | None) -> tuple[Store, Any]:
+    """Open the database, and return what releases it."""
+    if path is None:
+        return _memory_store(), _nothing
+    from ophion.node.datadir import DataDirectory
+    from ophion.node.storage_options import StorageConfig
+
+    # a library must not change the file mode mask of its program
+    mask = os.umask(0o077)
+    try:
+        directory = DataDirectory.open(path)
+    finally:
+        os.umask(mask)
+    try:
+        return directory.store(StorageConfig(durable=False)), directory.close
+    except BaseException:
+        directory.close()
+        raise
+
+
+def _memory_store() -> Store:
+    """Open a database in memory. Its files have no name once it is open, so that nothing remains after a crash."""
+    base = Path(_MEMORY_FOLDER)
+    if not os.access(base, os.W_OK | os.X_OK):
+        base = Path(os.environ.get("TMPDIR") or "/tmp")
+    folder = base / f"ophion-{SystemEntropy().token(8).hex()}"
+    folder.mkdir(mode=0o700)
+    try:
+        return open_store(folder, durable=False)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nothing() -> None:
+    """Release nothing."""
+
+
+def close_database(runner: LoopRunner, store: Store, release: Any) -> None:
+    """Close what a chain holds; a forked process leaves it to its parent."""
+    is_owner = runner.is_owner
+    runner.close()
+    if is_owner:
+        if release is not _nothing:
+            store.sync()
+        store.close()
+        release()

@@ -1,0 +1,94 @@
+"""Configuration of an embedded node from the arguments of `Chain`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.errors import GenesisError
+from ophion.node.config import NodeConfig
+from ophion.node.dev_genesis import preset_genesis
+from ophion.node.dev_options import DevConfig, DevPreset
+from ophion.node.interface_options import AccessConfig, ApiGroup, HttpConfig, WebSocketConfig
+from ophion.node.network import NetworkConfig
+from ophion.node.storage_options import StorageConfig
+from ophion.peers.options import PeerConfig
+from ophion.primitives.types import ZERO_ADDRESS
+from ophion.producer.options import MinerConfig
+from ophion.runtime.options import problems_of
+from ophion.sdk.embedded_node import ChainClock, EmbeddedNode
+from ophion.sdk.errors import ChainError
+
+DEFAULT_TIMESTAMP = 1_700_000_000
+"""Timestamp of the genesis block, the same in every run."""
+
+_GROUPS = tuple(ApiGroup)
+_ENGINES = {"ethash", "clique", "ibft2", "ibft", "qbft", "terminalTotalDifficulty"}
+
+
+def embedded_node(
+    *,
+    path: Path | None,
+    genesis: Mapping[str, Any] | str | os.PathLike[str] | None,
+    chain_id: int | None,
+    hardfork: str | None,
+    accounts: int,
+    balance: float,
+    timestamp: int,
+    interval: int,
+    mnemonic: str | None,
+    base_fee: int | None,
+    gas_limit: int | None,
+) -> EmbeddedNode:
+    """Build a node for these arguments. Raises `ChainError` for values that no node takes."""
+    overrides = () if chain_id is None else (("chainId", chain_id),)
+    config = NodeConfig(
+        network=NetworkConfig(network="dev", dev_fork=hardfork, dev_unlocked=True, overrides=overrides),
+        dev=DevConfig(
+            preset=DevPreset.ANVIL,
+            mnemonic=mnemonic,
+            account_count=accounts,
+            balance=balance,
+            timestamp=timestamp,
+            base_fee=base_fee,
+            gas_limit=gas_limit,
+        ),
+        http=HttpConfig(enabled=True, groups=_GROUPS, port=0),
+        websocket=WebSocketConfig(enabled=True, groups=_GROUPS, port=0),
+        access=AccessConfig(revert_reason_enabled=True),
+        miner=MinerConfig(enabled=True, coinbase=ZERO_ADDRESS),
+        peers=PeerConfig(enabled=False),
+        storage=StorageConfig(durable=False),
+    )
+    if mnemonic is not None or hardfork is not None:
+        problems = problems_of(config)
+        if problems:
+            raise ChainError("; ".join(problems))
+    try:
+        chosen = preset_genesis(config) if genesis is None else own_genesis(genesis, overrides)
+    except GenesisError as error:
+        raise ChainError(f"The genesis cannot be used: {error}") from error
+    return EmbeddedNode(config, chosen, path, ChainClock(timestamp), interval)
+
+
+def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: tuple[tuple[str, int], ...]) -> Genesis:
+    """Parse a genesis document, given as an object or by its path."""
+    if isinstance(source, Mapping):
+        document: Any = dict(source)
+    else:
+        try:
+            document = orjson.loads(Path(source).read_bytes())
+        except OSError as error:
+            raise ChainError(f"{source}: {error.strerror}") from None
+        except orjson.JSONDecodeError as error:
+            raise ChainError(f"{source} is not JSON: {error}") from None
+    config = document.get("config") if isinstance(document, dict) else None
+    if isinstance(config, dict) and not _ENGINES & config.keys():
+        # all blocks are this chain's own, whatever the consensus
+        document = {**document, "config": {**config, "ethash": {}}}
+    return parse_genesis(orjson.dumps(document).decode(), is_dev=True, overrides=overrides)

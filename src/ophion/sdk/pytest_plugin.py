@@ -1,0 +1,211 @@
+"""pytest plugin: fixtures for contract tests.
+
+    chain            a chain; what a test changes is undone after it
+    chain_session    the same chain, where fixtures of a wider scope deploy contracts that stay
+    accounts         accounts with funds
+    deploy           `deploy("Token", *args)`: deploy an artifact by name, or by path
+    contracts        artifacts of the project: `contracts.Token`
+    w3               the chain as a `Web3` of web3.py
+
+Each worker of pytest-xdist has its own chain. A failed test shows the call tree of its last transaction.
+
+Imports nothing of Ophion until a test uses a fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from web3 import Web3
+
+    from ophion.sdk.abi.artifact import ArtifactFolder
+    from ophion.sdk.account import Account
+    from ophion.sdk.chain import Chain
+    from ophion.sdk.contract import Contract
+    from ophion.sdk.gas_report import GasReport
+
+_REPORT = pytest.StashKey["GasReport"]()
+_GAS_KEY = "ophion_gas"
+_DEFAULT_GAS_FILE = ".ophion-gas.json"
+_MAX_TREE_LINES = 200
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ophion", "contract tests on an Ophion chain")
+    group.addoption("--ophion-gas", action="store_true", help="Show gas by contract and function.")
+    group.addoption(
+        "--ophion-gas-file",
+        default=None,
+        metavar="FILE",
+        help=f"With --ophion-gas: file to compare with, written where it is missing. (default: {_DEFAULT_GAS_FILE})",
+    )
+    group.addoption(
+        "--ophion-gas-check",
+        action="store_true",
+        help="With --ophion-gas: fail where the gas differs from the file, and keep the file.",
+    )
+    parser.addini("ophion_artifacts", "Folders with compiled contracts, relative to the root.", type="linelist")
+    parser.addini("ophion_chain", "Arguments of Chain, as lines name=value.", type="linelist")
+
+
+# --- fixtures -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def chain_session(pytestconfig: pytest.Config) -> Iterator[Chain]:
+    """The chain of this session and worker; what is deployed here stays for all tests."""
+    from ophion.sdk.chain import Chain
+
+    with Chain(**_arguments(pytestconfig.getini("ophion_chain"))) as made:
+        if pytestconfig.getoption("--ophion-gas"):
+            made.gas_report = _report_of(pytestconfig)
+        yield made
+
+
+@pytest.fixture
+def chain(chain_session: Chain) -> Iterator[Chain]:
+    """A chain; what the test changes is undone after it."""
+    chain_session.last_receipt = None
+    saved = chain_session.save()
+    contracts = chain_session.known_contracts()
+    yield chain_session
+    chain_session.restore(saved)
+    chain_session.forget_contracts(contracts)
+
+
+@pytest.fixture
+def accounts(chain: Chain) -> list[Account]:
+    """Accounts with funds."""
+    return chain.accounts
+
+
+@pytest.fixture(scope="session")
+def contracts(pytestconfig: pytest.Config) -> ArtifactFolder:
+    """Compiled contracts of the project, by name."""
+    from ophion.sdk.abi.artifact import ArtifactFolder
+
+    folders = pytestconfig.getini("ophion_artifacts")
+    if folders:
+        return ArtifactFolder([pytestconfig.rootpath / one for one in folders])
+    return ArtifactFolder.of_project(pytestconfig.rootpath)
+
+
+@pytest.fixture
+def deploy(chain: Chain, contracts: ArtifactFolder) -> Callable[..., Contract]:
+    """Deploy a contract: `deploy("Token", *args)` by name, by path, or an artifact itself."""
+
+    def deployed(artifact: Any, *args: Any, **options: Any) -> Contract:
+        if isinstance(artifact, str) and artifact in contracts:
+            artifact = contracts[artifact]
+        return chain.deploy(artifact, *args, **options)
+
+    return deployed
+
+
+@pytest.fixture
+def w3(chain: Chain) -> Web3:
+    """The chain as a `Web3` of web3.py."""
+    return chain.web3
+
+
+def _arguments(lines: list[str]) -> dict[str, Any]:
+    """Read `name=value` lines; numbers are numbers, everything else is text."""
+    found: dict[str, Any] = {}
+    for line in lines:
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals:
+            raise pytest.UsageError(f"ophion_chain: name=value is expected, not '{line}'")
+        found[name] = int(value, 0) if value.lstrip("-").isdecimal() or value.startswith("0x") else value
+    return found
+
+
+# --- reports ------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Add the call tree of the last transaction to the report of a failed test."""
+    report: pytest.TestReport = yield
+    chain = getattr(item, "funcargs", {}).get("chain")
+    if report.when == "call" and report.failed and chain is not None:
+        text = _last_call_tree(chain)
+        if text:
+            report.sections.append(("Ophion: last transaction", text))
+    return report
+
+
+def _last_call_tree(chain: Any) -> str:
+    from ophion.errors import OphionError
+
+    receipt = getattr(chain, "last_receipt", None)
+    if receipt is None:
+        return ""
+    try:
+        tree = receipt.trace()
+        lines = str(tree).splitlines()
+        console = tree.console
+    except OphionError as error:
+        return f"{receipt.hash}: no call tree: {error}"
+    if len(lines) > _MAX_TREE_LINES:
+        lines = [*lines[:_MAX_TREE_LINES], f"... {len(lines) - _MAX_TREE_LINES} more lines"]
+    if console:
+        lines += ["", "console:", *console]
+    return "\n".join(lines)
+
+
+def _report_of(config: pytest.Config) -> GasReport:
+    if _REPORT not in config.stash:
+        from ophion.sdk.gas_report import GasReport
+
+        config.stash[_REPORT] = GasReport()
+    return config.stash[_REPORT]
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Send the gas of a worker to the controller; compare it in a session without workers."""
+    config = session.config
+    if not config.getoption("--ophion-gas"):
+        return
+    output: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    if output is not None:
+        output[_GAS_KEY] = _report_of(config).as_json()
+    elif config.getoption("--ophion-gas-check") and _report_of(config).differences(_gas_file(config)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Merge the gas of a worker of pytest-xdist."""
+    output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
+    uses = output.get(_GAS_KEY)
+    if uses:
+        from ophion.sdk.gas_report import GasUse
+
+        for name, use in uses.items():
+            _report_of(node.config).merge(name, GasUse(use["calls"], use["min"], use["max"], use["total"]))
+
+
+def _gas_file(config: pytest.Config) -> Path:
+    path: Path = config.rootpath / (config.getoption("--ophion-gas-file") or _DEFAULT_GAS_FILE)
+    return path
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    """Show the gas, and compare it with the file of an earlier run."""
+    if not config.getoption("--ophion-gas") or hasattr(config, "workeroutput"):
+        return
+    report, path = _report_of(config), _gas_file(config)
+    terminalreporter.section("gas")
+    terminalreporter.line(report.text())
+    changes = report.differences(path)
+    if changes:
+        terminalreporter.line(f"\nchanges since {path.name}:")
+        for line in changes:
+            terminalreporter.line(f"  {line}")
+    if not path.exists() or (changes and not config.getoption("--ophion-gas-check")):
+        report.write(path)

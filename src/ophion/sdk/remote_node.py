@@ -1,0 +1,219 @@
+"""`RemoteNode`: a running node behind a URL, as a `Backend`.
+
+Cheat codes use the methods that Anvil, Hardhat and `ophion dev` share.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from ophion.errors import RpcError
+from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, PlainResult, SentTransaction
+from ophion.sdk.errors import ChainError, TransactionRefused
+
+_TIMEOUT_S = 60.0
+_REVERTED = 3
+
+
+class RemoteNode:
+    """A node that is reached over HTTP."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ChainError(f"'{url}' is not a URL of a node: http://host:port is expected")
+        self._url = url
+        self._parts = parts
+        self._local = threading.local()
+        self._id = 0
+        self.chain_id()
+
+    def request(self, method: str, params: Sequence[Any]) -> Any:
+        self._id += 1
+        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": list(params)}
+        body = orjson.dumps(message, default=_as_json)
+        reply = orjson.loads(self._post(body))
+        error = reply.get("error")
+        if error is not None:
+            raise RpcError(int(error.get("code", 0)), str(error.get("message", "")), error.get("data"))
+        return reply.get("result")
+
+    def _post(self, body: bytes) -> bytes:
+        """Send a message over the connection of this thread; connect again once, because servers close idle ones."""
+        for is_last in (False, True):
+            connection = getattr(self._local, "connection", None)
+            if connection is None:
+                parts = self._parts
+                kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+                connection = self._local.connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+            try:
+                connection.request("POST", self._parts.path or "/", body, {"Content-Type": "application/json"})
+                content: bytes = connection.getresponse().read()
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                self._local.connection = None
+                if is_last:
+                    raise ChainError(f"The node at {self._url} does not answer: {error}") from error
+            else:
+                return content
+        raise AssertionError("the second attempt returns or raises")
+
+    # --- calls and transactions -----------------------------------------------------------------
+
+    def call(self, spec: CallSpec, block: Block = None) -> CallResult:
+        try:
+            output = self.request("eth_call", [_call_object(spec), _tag(block)])
+        except RpcError as error:
+            data = _revert_data(error.data)
+            if data or error.code == _REVERTED or "revert" in error.message.lower():
+                return PlainResult("reverted", data)
+            return PlainResult("halted", b"", reason=error.message)
+        return PlainResult("returned", _bytes(output))
+
+    def send(self, spec: CallSpec) -> SentTransaction:
+        fields = _call_object(spec)
+        # a gas limit avoids the estimate, which would hide the failed transaction
+        fields.setdefault("gas", self.request("eth_getBlockByNumber", ["latest", False])["gasLimit"])
+        try:
+            sent = _bytes(self.request("eth_sendTransaction", [fields]))
+        except RpcError as error:
+            raise TransactionRefused(error.message) from error
+        found = self.receipt(SentTransaction(sent))
+        if found is None:
+            return SentTransaction(sent)
+        succeeded = found.get("status") == "0x1"
+        number = int(found["blockNumber"], 16)
+        created = found.get("contractAddress")
+        output = b"" if succeeded else self.call(spec, number - 1).output
+        return SentTransaction(
+            hash=sent,
+            created=_bytes(created) if created else None,
+            succeeded=succeeded,
+            gas_used=int(found["gasUsed"], 16),
+            output=output,
+            block_number=number,
+        )
+
+    def estimate_gas(self, spec: CallSpec) -> int:
+        return int(self.request("eth_estimateGas", [_call_object(spec)]), 16)
+
+    def receipt(self, sent: SentTransaction) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = self.request("eth_getTransactionReceipt", [_hex(sent.hash)])
+        return found
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def accounts(self) -> Sequence[bytes]:
+        return [_bytes(one) for one in self.request("eth_accounts", [])]
+
+    def private_key(self, address: bytes) -> bytes | None:
+        return None
+
+    def balance(self, address: bytes, block: Block = None) -> int:
+        return int(self.request("eth_getBalance", [_hex(address), _tag(block)]), 16)
+
+    def nonce(self, address: bytes, block: Block = None) -> int:
+        return int(self.request("eth_getTransactionCount", [_hex(address), _tag(block)]), 16)
+
+    def code(self, address: bytes, block: Block = None) -> bytes:
+        return _bytes(self.request("eth_getCode", [_hex(address), _tag(block)]))
+
+    def storage(self, address: bytes, slot: bytes, block: Block = None) -> bytes:
+        return _bytes(self.request("eth_getStorageAt", [_hex(address), _hex(slot), _tag(block)])).rjust(32, b"\0")
+
+    def chain_id(self) -> int:
+        return int(self.request("eth_chainId", []), 16)
+
+    def block_number(self) -> int:
+        return int(self.request("eth_blockNumber", []), 16)
+
+    # --- cheat codes ----------------------------------------------------------------------------
+
+    def next_timestamp(self) -> int:
+        return int(self.request("eth_getBlockByNumber", ["pending", False])["timestamp"], 16)
+
+    def set_next_timestamp(self, timestamp: int) -> None:
+        self.request("evm_setNextBlockTimestamp", [timestamp])
+
+    def mine(self, count: int = 1, interval: int | None = None) -> None:
+        self.request("hardhat_mine", [hex(count)] if interval is None else [hex(count), hex(interval)])
+
+    def snapshot(self) -> int:
+        return int(self.request("evm_snapshot", []), 16)
+
+    def revert(self, snapshot: int) -> bool:
+        return bool(self.request("evm_revert", [hex(snapshot)]))
+
+    def edit(self, change: AccountEdit) -> None:
+        address = _hex(change.address)
+        if change.balance is not None:
+            self.request("hardhat_setBalance", [address, hex(change.balance)])
+        if change.nonce is not None:
+            self.request("hardhat_setNonce", [address, hex(change.nonce)])
+        if change.code is not None:
+            self.request("hardhat_setCode", [address, _hex(change.code)])
+        for slot, value in change.slots or ():
+            self.request("hardhat_setStorageAt", [address, _hex(slot), _hex(value)])
+
+    def impersonate(self, address: bytes, is_on: bool) -> None:
+        name = "hardhat_impersonateAccount" if is_on else "hardhat_stopImpersonatingAccount"
+        self.request(name, [_hex(address)])
+
+    def set_automine(self, is_on: bool) -> None:
+        self.request("evm_setAutomine", [is_on])
+
+    def close(self) -> None:
+        """Close the connection of this thread."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+
+def _call_object(spec: CallSpec) -> dict[str, Any]:
+    fields = {"from": _hex(spec.sender), "data": _hex(spec.data), "value": hex(spec.value)}
+    if spec.to is not None:
+        fields["to"] = _hex(spec.to)
+    if spec.gas is not None:
+        fields["gas"] = hex(spec.gas)
+    if spec.nonce is not None:
+        fields["nonce"] = hex(spec.nonce)
+    return fields
+
+
+def _revert_data(data: Any) -> bytes:
+    if isinstance(data, Mapping):
+        data = data.get("data") or data.get("result")
+    return _bytes(data) if isinstance(data, str) and data.startswith("0x") else b""
+
+
+def _tag(block: Block) -> str:
+    return "latest" if block is None else hex(block) if isinstance(block, int) else block
+
+
+def _hex(value: bytes) -> str:
+    return "0x" + value.hex()
+
+
+def _bytes(text: Any) -> bytes:
+    digits = str(text or "0x")[2:]
+    return bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, bytes | bytearray):
+        return _hex(bytes(value))
+    if isinstance(value, int):
+        return hex(value)
+    if isinstance(value, str):
+        return str(value)
+    address = getattr(value, "address", None)
+    if address is not None:
+        return address
+    raise TypeError(f"{value!r} has no JSON form")

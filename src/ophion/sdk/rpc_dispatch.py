@@ -1,0 +1,99 @@
+"""`RpcDispatch`: JSON-RPC of an embedded node, without a socket.
+
+A request passes the same dispatcher as over HTTP, so that results and errors are those of the node. Transactions that
+it sends are mined before it returns: no sealer runs in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ophion.node.interface_options import ApiGroup
+from ophion.node.services import Interface, build_interface
+from ophion.rpc.dispatch.dispatcher import Dispatcher
+from ophion.rpc.dispatch.limits import DispatchLimits
+from ophion.rpc.endpoints.services import method_table
+from ophion.rpc.schema.registry import HTTP
+from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
+from ophion.rpc.transport.streaming import StreamedAnswer
+from ophion.runtime.clock import SystemEntropy
+
+if TYPE_CHECKING:
+    from ophion.sdk.embedded_node import EmbeddedNode
+
+_MAX_RESPONSE_BYTES = 1024 * 1024 * 1024
+_MAX_INTEGER = 2**63
+_TIMEOUT_S = 600.0
+
+
+class RpcDispatch:
+    """Methods of an embedded node."""
+
+    def __init__(self, node: EmbeddedNode) -> None:
+        self._node = node
+        self._runner = node.runner
+        self.interface: Interface = node.runner.run(self._build())
+        limits = DispatchLimits(timeout_s=_TIMEOUT_S, max_response_bytes=_MAX_RESPONSE_BYTES)
+        groups = tuple(group.value for group in ApiGroup)
+        self._dispatcher = Dispatcher(method_table(self.interface.context, groups, HTTP), node.runner.loop, limits)
+
+    async def _build(self) -> Interface:
+        node = self._node
+        return build_interface(
+            node.config, node.genesis, node.core, node.node_key, node.lanes, node.clock, SystemEntropy()
+        )
+
+    def answer_request(self, method: str, params: Sequence[Any]) -> bytes:
+        """Answer one request, given by its parts."""
+        body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, default=_as_json)
+        return self.answer(body)
+
+    def answer(self, body: bytes) -> bytes:
+        """Answer a message: a request or a batch, as JSON text."""
+        return self._runner.run(self._answer(body))
+
+    async def answer_async(self, body: bytes) -> bytes:
+        """As `answer`, without blocking the event loop of the caller."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.answer, body)
+
+    async def _answer(self, body: bytes) -> bytes:
+        reply = self._dispatcher.handle(body)
+        await self._node.dev.mine_pending()
+        while isinstance(reply, Pending | StreamedAnswer):
+            pending = reply if isinstance(reply, Pending) else whole(reply, _MAX_RESPONSE_BYTES)
+            reply = await self._resolved(pending)
+        return reply.join() if isinstance(reply, Answer) else reply
+
+    async def _resolved(self, pending: Pending[Complete]) -> Complete:
+        done: asyncio.Future[Complete] = self._runner.loop.create_future()
+        pending.deliver = done.set_result
+        # a transaction may reach the pool only after other steps of its request
+        while not done.done():
+            await self._node.dev.mine_pending()
+            await asyncio.sleep(0)
+            if not done.done() and not self._node.core.pool.has_executable:
+                await asyncio.wait({done}, timeout=0.01)
+        await self._node.dev.mine_pending()
+        return done.result()
+
+    def close(self) -> None:
+        """Cancel requests that wait."""
+        self._dispatcher.close()
+
+
+def _as_json(value: object) -> object:
+    """Encode values that JSON-RPC has as text: bytes, and numbers beyond 64 bits."""
+    if isinstance(value, bytes | bytearray):
+        return "0x" + value.hex()
+    if isinstance(value, int):
+        return hex(value)
+    if isinstance(value, str):
+        return str(value)
+    address = getattr(value, "address", None)
+    if address is not None:
+        return address
+    raise TypeError(f"{value!r} has no JSON form")

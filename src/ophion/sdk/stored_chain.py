@@ -1,0 +1,72 @@
+"""Opens the database of a data directory for reading, also while a node uses it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from weakref import finalize
+
+from ophion.chain.block_environment import chain_rules
+from ophion.chain.chain import Chain as StoredChain
+from ophion.chainspec.dev import DEV_FORKS, MNEMONIC_ACCOUNTS, dev_genesis
+from ophion.chainspec.genesis import Genesis
+from ophion.dev.engine import DevEngine
+from ophion.errors import GenesisError
+from ophion.native.store import Store
+from ophion.node.config import NodeConfig
+from ophion.node.datadir import DataDirectory
+from ophion.node.dev_genesis import preset_genesis
+from ophion.node.dev_options import DevConfig, DevPreset
+from ophion.node.network import NetworkConfig
+from ophion.primitives.block import Header
+from ophion.sdk.branch import Branch
+from ophion.sdk.embedded_chain import own_genesis
+from ophion.sdk.errors import ChainError
+
+
+def stored_branch(path: Path, genesis: Mapping[str, Any] | str | os.PathLike[str] | None, block: int | None) -> Branch:
+    """Return a branch of the chain in a data directory. Raises `ChainError` where the genesis does not match."""
+    directory = DataDirectory.beside_a_node(path)
+    store = directory.store(read_only=True)
+    try:
+        chain, is_merged = _opened(store, [(own_genesis(genesis, ()), False)] if genesis else _dev_geneses(store))
+        accounts = [one.address for one in MNEMONIC_ACCOUNTS[:10]]
+        found = store.head()
+        number = block if block is not None else 0 if found is None else found[1]
+        header = chain.canonical(number) if number >= 0 else None
+        if header is None:
+            raise ChainError(f"There is no block {number} in {path}.")
+        branch = Branch(chain, header, accounts, is_merged, is_writable=True)
+    except BaseException:
+        directory.close()
+        raise
+    finalize(branch, directory.close)
+    return branch
+
+
+def _opened(store: Store, candidates: Any) -> tuple[StoredChain, bool]:
+    for genesis, is_merged in candidates:
+        try:
+            chain = StoredChain.open(store, genesis, DevEngine(genesis.spec, False, is_merged))
+        except GenesisError:
+            continue
+        # branches are development chains
+        chain.rules, chain.is_relaxed = chain_rules(chain.spec, is_relaxed=True), True
+        return chain, is_merged
+    raise ChainError("The database has another genesis. Give that of its node with genesis=...")
+
+
+def _dev_geneses(store: Store) -> Iterator[tuple[Genesis, bool]]:
+    """Yield the development networks that may have made a database, newest forks first."""
+    stored = store.canonical_hash(0)
+    raw = None if stored is None else store.header(stored)
+    if raw is None:
+        raise ChainError("The database is empty.")
+    timestamp = Header.decode(raw).timestamp
+    for fork in reversed(DEV_FORKS):
+        for preset in (DevPreset.ANVIL, DevPreset.HARDHAT):
+            dev = DevConfig(preset=preset, timestamp=timestamp)
+            yield preset_genesis(NodeConfig(network=NetworkConfig(network="dev", dev_fork=fork), dev=dev)), True
+        yield dev_genesis(fork), False

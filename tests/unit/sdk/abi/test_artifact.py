@@ -1,0 +1,42 @@
+"""Artifacts of different compilers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ophion.sdk.abi.artifact import Artifact, ArtifactError, ArtifactFolder
+from tests.unit.sdk.contracts import FOLDER, TOKEN
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"abi": [], "bytecode": "0x6001"},
+        {"abi": [], "bytecode": {"object": "0x6001"}},
+        {"abi": [], "evm": {"bytecode": {"object": "6001"}}},
+        {"abi": [], "bin": "6001"},
+        {"abi": [], "bytecode": b"\x60\x01"},
+    ],
+)
+def test_reads_the_formats_of_compilers(document: dict[str, Any]) -> None:
+    assert Artifact.of(document).bytecode == b"\x60\x01"
+
+
+def test_reads_files() -> None:
+    assert Artifact.of(TOKEN).name == "Token"
+    assert set(ArtifactFolder([FOLDER])) == {"Token", "Vault"}
+    assert ArtifactFolder([FOLDER]).Token.name == "Token"
+    with pytest.raises(AttributeError, match="Artifacts: Token, Vault"):
+        _ = ArtifactFolder([FOLDER]).Missing
+
+
+def test_says_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="Compile the contract first"):
+        Artifact.of(tmp_path / "Missing.json")
+    with pytest.raises(ArtifactError, match="no 'abi'"):
+        Artifact.of({"bytecode": "0x"})
+    with pytest.raises(ArtifactError, match="libraries that are not linked"):
+        Artifact.of({"abi": [], "bytecode": "0x60__$library$__"})
