@@ -4,6 +4,7 @@ Python holds the policy, Rust the computation. Dependencies point down this list
 
     cli                       command line
     quickstart, bench         a network on one machine; load generator
+    data                      the chain as tables: Parquet, data frames, SQL
     node                      composition root: configuration to a running node
     gateway, metrics          reverse proxy with the web interface; Prometheus metrics
     rpc, graphql, web         JSON-RPC, GraphQL, files of the web interface

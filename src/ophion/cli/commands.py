@@ -14,6 +14,7 @@ FAMILIES: dict[str, Family] = {
         Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
         Family("doctor", "Check the nodes of a network and report whether it makes blocks.", "ophion.cli.doctor"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
+        Family("export", "Write the chain as tables: Parquet, Arrow, CSV, JSON lines.", "ophion.cli.export"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family(
@@ -26,6 +27,7 @@ FAMILIES: dict[str, Family] = {
         Family("quickstart", "Run a network on this machine behind one address.", "ophion.cli.quickstart"),
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("simulate", "Simulate consensus networks with faults, reproducible by seed.", "ophion.cli.simulate"),
+        Family("sql", "Query the chain with SQL (DuckDB).", "ophion.cli.sql"),
         Family("storage", "Database maintenance: size, integrity, backup, compaction.", "ophion.cli.storage"),
         Family("validate-config", "Check a TOML configuration file of Ophion or Besu.", "ophion.cli.validate_config"),
         Family("Xhelp", "Show the unstable options of Besu.", "ophion.cli.x_help", hidden=True),
