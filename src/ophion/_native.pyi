@@ -1297,6 +1297,68 @@ class PrivateLedger:
     def clear(self) -> None:
         """Delete all private states and results; payloads stay."""
 
+# --- tables -------------------------------------------------------------------------------------
+
+@final
+class ColumnBuffer:
+    """Read-only bytes of a column, for the buffer protocol."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class RowFilter:
+    """Addresses and topics of logs, senders and recipients of transactions and calls; empty selects all."""
+
+    def __new__(
+        cls,
+        addresses: Sequence[bytes] = ...,
+        topics: Sequence[Sequence[bytes] | None] = ...,
+        senders: Sequence[bytes] = ...,
+        recipients: Sequence[bytes] = ...,
+        /,
+    ) -> RowFilter: ...
+
+@final
+class ReplayStop:
+    """Ends `replay_table` in other threads with TimedOut."""
+
+    def __new__(cls) -> ReplayStop: ...
+    def set(self) -> None: ...
+
+def table_columns() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Datasets with name and type of each column."""
+
+def block_ranges(store: Store, first: int, last: int, max_transactions: int, /) -> list[int]:
+    """Split blocks first..last by number of transactions: the last block of each range."""
+
+def scan_table(
+    store: Store,
+    dataset: str,
+    columns: Sequence[str],
+    first: int,
+    last: int,
+    filter: RowFilter,
+    chain_id: int,
+    hex: bool,
+    max_bytes: int,
+    /,
+) -> tuple[int, tuple[int, list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]]]:
+    """Rows of stored blocks: (next block to read, (rows, columns)). A column is (nulls, validity bitmap, offsets,
+    values) in Arrow's layout, in the dataset's order. Stops after the block that exceeds `max_bytes`."""
+
+def replay_table(
+    blocks: Sequence[TracedBlock],
+    dataset: str,
+    columns: Sequence[str],
+    filter: RowFilter,
+    chain_id: int,
+    hex: bool,
+    stop: ReplayStop,
+    /,
+) -> tuple[int, list[tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]]]:
+    """Rows of re-executed blocks: (rows, columns) as in `scan_table`."""
+
 # --- public test vectors ------------------------------------------------------------------------
 
 def state_test(text: bytes, /) -> list[tuple[str, str, bool | None, str]]:

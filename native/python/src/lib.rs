@@ -6,6 +6,7 @@
 //! | chain/     | transactions, bodies, states, the database                       |
 //! | execution/ | environments, blocks, calls, simulations, ethash, public tests   |
 //! | tracing/   | traces as streams                                                |
+//! | columns/   | tables of the chain as buffers of columns                        |
 //! | privacy/   | private transactions                                             |
 //! | graphql/   | engine, queries and their tasks for the node                     |
 //! | wire/      | handshakes, sessions, packets and records of peers               |
@@ -13,6 +14,7 @@
 //! | messages/  | plain requests, JSON outlines, WebSocket frames                  |
 
 mod chain;
+mod columns;
 mod enclave;
 mod execution;
 mod graphql;
@@ -63,6 +65,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     execution::simulate::register(module)?;
     execution::vectors::register(module)?;
     tracing::trace::register(module)?;
+    columns::tables::register(module)?;
     privacy::register(module)?;
     graphql::register(module)?;
     enclave::keyring::register(module)?;

@@ -14,7 +14,7 @@ FAMILIES: dict[str, Family] = {
         Family("blocks", "Import and export chains of blocks.", "ophion.cli.blocks"),
         Family("doctor", "Check the nodes of a network and report whether it produces blocks.", "ophion.cli.doctor"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
-        Family("migrate", "Move a chain of Besu, geth or GoQuorum to Ophion.", "ophion.cli.migrate"),
+        Family("export", "Write the chain as tables: Parquet, Arrow, CSV, JSON lines.", "ophion.cli.export"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family(
@@ -28,6 +28,7 @@ FAMILIES: dict[str, Family] = {
         Family("rlp", "Encode and decode the extra data of BFT genesis blocks.", "ophion.cli.rlp"),
         Family("shell", "Open a Python console with a chain.", "ophion.cli.shell"),
         Family("simulate", "Simulate consensus networks with faults, reproducible by seed.", "ophion.cli.simulate"),
+        Family("sql", "Query the chain with SQL (DuckDB).", "ophion.cli.sql"),
         Family("storage", "Database maintenance: size, integrity, backup, compaction.", "ophion.cli.storage"),
         Family("txparse", "Print the sender of raw transactions.", "ophion.cli.txparse", hidden=True),
         Family("validate-config", "Check a TOML configuration file of Ophion or Besu.", "ophion.cli.validate_config"),

@@ -56,7 +56,7 @@ fn joined<'py>(py: Python<'py>, chunks: &[Vec<u8>]) -> PyResult<Bound<'py, PyByt
 /// A block to trace, with its parent state and rewards.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TracedBlock {
-    block: Arc<streams::TracedBlock>,
+    pub block: Arc<streams::TracedBlock>,
 }
 
 #[pymethods]

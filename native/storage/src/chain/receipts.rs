@@ -192,6 +192,76 @@ pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option
     Ok(Some(Placed { receipt: read(&mut reader)?, gas_before, logs_before }))
 }
 
+/// A receipt of a record without its logs.
+pub struct ReceiptHead<'a> {
+    /// None before Byzantium.
+    pub has_succeeded: Option<bool>,
+    pub cumulative_gas: u64,
+    pub revert_data: &'a [u8],
+    pub logs: u64,
+}
+
+/// A log of a record; its bytes are not copied.
+pub struct StoredLog<'a> {
+    /// Index of the transaction in the block.
+    pub transaction: usize,
+    /// Index of the log in the block.
+    pub index: u64,
+    pub address: &'a [u8],
+    /// 32 bytes for each topic.
+    pub topics: &'a [u8],
+    pub data: &'a [u8],
+}
+
+fn read_head<'a>(reader: &mut Reader<'a>) -> Result<ReceiptHead<'a>> {
+    let has_succeeded = match reader.take(2)?[1] {
+        0 => Some(false),
+        1 => Some(true),
+        2 => {
+            reader.take(32)?;
+            None
+        }
+        other => return Err(unknown_outcome(other)),
+    };
+    let cumulative_gas = reader.varint()?;
+    let revert_data = reader.bytes()?;
+    Ok(ReceiptHead { has_succeeded, cumulative_gas, revert_data, logs: reader.varint()? })
+}
+
+fn read_log<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], &'a [u8], &'a [u8])> {
+    let address = reader.take(20)?;
+    let topics = usize::from(reader.byte()?);
+    Ok((address, reader.take(topics * 32)?, reader.bytes()?))
+}
+
+/// Visit the receipts of a record without their logs.
+pub fn visit_heads<'a>(bytes: &'a [u8], mut see: impl FnMut(ReceiptHead<'a>)) -> Result<()> {
+    let mut reader = Reader(bytes);
+    while !reader.0.is_empty() {
+        let head = read_head(&mut reader)?;
+        for _ in 0..head.logs {
+            read_log(&mut reader)?;
+        }
+        see(head);
+    }
+    Ok(())
+}
+
+/// Visit the logs of a record.
+pub fn visit_logs<'a>(bytes: &'a [u8], mut see: impl FnMut(StoredLog<'a>)) -> Result<()> {
+    let mut reader = Reader(bytes);
+    let (mut transaction, mut index) = (0, 0);
+    while !reader.0.is_empty() {
+        for _ in 0..read_head(&mut reader)?.logs {
+            let (address, topics, data) = read_log(&mut reader)?;
+            see(StoredLog { transaction, index, address, topics, data });
+            index += 1;
+        }
+        transaction += 1;
+    }
+    Ok(())
+}
+
 fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
     let tx_type = reader.byte()?;
     let outcome = match reader.byte()? {
@@ -207,20 +277,11 @@ fn read(reader: &mut Reader<'_>) -> Result<ReceiptData> {
 
 /// Skip a receipt. Returns its cumulative gas and number of logs.
 fn pass(reader: &mut Reader<'_>) -> Result<(u64, u64)> {
-    match reader.take(2)?[1] {
-        0 | 1 => {}
-        2 => drop(reader.take(32)?),
-        other => return Err(unknown_outcome(other)),
+    let head = read_head(reader)?;
+    for _ in 0..head.logs {
+        read_log(reader)?;
     }
-    let cumulative_gas = reader.varint()?;
-    reader.bytes()?;
-    let logs = reader.varint()?;
-    for _ in 0..logs {
-        let topics = usize::from(reader.take(20 + 1)?[20]);
-        reader.take(topics * 32)?;
-        reader.bytes()?;
-    }
-    Ok((cumulative_gas, logs))
+    Ok((head.cumulative_gas, head.logs))
 }
 
 fn unknown_outcome(byte: u8) -> Error {
@@ -269,6 +330,42 @@ mod tests {
         assert!(restore_at(&record, 40, usize::MAX).unwrap().is_none());
         assert!(restore_at(&record, 1000, usize::MAX).unwrap().is_none());
         assert!(restore_at(&[], 0, usize::MAX).unwrap().is_none());
+    }
+
+    #[test]
+    fn visited_parts_are_those_of_restored_receipts() {
+        let all: Vec<ReceiptData> = (0..40).map(receipt).collect();
+        let record = store(&all);
+        let mut at = 0;
+        let heads = |head: ReceiptHead<'_>| {
+            let one = &all[at];
+            let succeeded = match one.outcome {
+                Outcome::Failed => Some(false),
+                Outcome::Succeeded => Some(true),
+                Outcome::Root(_) => None,
+            };
+            assert_eq!((head.has_succeeded, head.cumulative_gas), (succeeded, one.cumulative_gas));
+            assert_eq!((head.revert_data, head.logs), (&one.revert_data[..], one.logs.len() as u64));
+            at += 1;
+        };
+        visit_heads(&record, heads).unwrap();
+        assert_eq!(at, all.len());
+        let expected: Vec<(usize, &Log)> =
+            all.iter().enumerate().flat_map(|(at, one)| one.logs.iter().map(move |log| (at, log))).collect();
+        let mut seen = 0;
+        visit_logs(&record, |log| {
+            let (transaction, one) = expected[seen];
+            let topics: Vec<u8> = one.data.topics().iter().flat_map(|topic| topic.0).collect();
+            assert_eq!((log.transaction, log.index, log.address), (transaction, seen as u64, one.address.as_slice()));
+            assert_eq!((log.topics, log.data), (&topics[..], &one.data.data[..]));
+            seen += 1;
+        })
+        .unwrap();
+        assert_eq!(seen, expected.len());
+        for cut in 1..record.len() {
+            let _ = visit_logs(&record[..cut], |_| ());
+            let _ = visit_heads(&record[..cut], |_| ());
+        }
     }
 
     #[test]

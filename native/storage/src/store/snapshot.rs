@@ -74,6 +74,18 @@ impl Snapshot {
         read_receipts(self.tables(), &self.txn, hash)
     }
 
+    /// The undecoded receipts of a block.
+    pub fn receipts_record(&self, hash: &B256) -> Result<Option<&[u8]>> {
+        self.tables().receipts.get(&self.txn, hash.as_slice())
+    }
+
+    /// Number of transactions of a block, and the size of its body in RLP.
+    pub fn body_size(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
+        let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
+        let (transactions, payload) = counted(record)?;
+        Ok(Some((transactions, payload.len())))
+    }
+
     /// One receipt; an error if its record exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<Placed>> {
         let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;

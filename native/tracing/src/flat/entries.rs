@@ -80,6 +80,14 @@ impl Entry {
         }
     }
 
+    /// Kind of a call, as trace_* names it; None for other entries.
+    pub fn call_type(&self) -> Option<&'static str> {
+        match self.action {
+            Action::Call { kind, .. } => Some(call_type(kind)),
+            _ => None,
+        }
+    }
+
     pub fn to(&self) -> Option<Address> {
         match self.action {
             Action::Call { to, .. } => Some(to),

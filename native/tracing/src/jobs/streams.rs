@@ -34,7 +34,7 @@ pub struct TracedBlock {
 }
 
 impl TracedBlock {
-    fn block(&self) -> Block<'_> {
+    pub fn block(&self) -> Block<'_> {
         Block { parent: &self.parent, env: &self.env, body: &self.body, hash: self.hash }
     }
 }

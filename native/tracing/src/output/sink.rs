@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Instant;
 
+use ophion_primitives::deadline;
 use ophion_primitives::errors::{Error, Result};
 use revm::interpreter::interpreter_types::LoopControl;
 use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, InterpreterTypes};
@@ -48,6 +49,19 @@ impl Sink {
             channel,
             is_closed,
             deadline,
+            steps: STEPS_PER_LOOK,
+            is_late: false,
+            is_stopped: false,
+        }
+    }
+
+    /// A sink of a tracer that writes no text; it stops when `is_closed` is set.
+    pub fn without_reader(is_closed: Arc<AtomicBool>) -> Self {
+        Sink {
+            out: Vec::new(),
+            channel: sync_channel(1).0,
+            is_closed,
+            deadline: deadline::after(f64::INFINITY),
             steps: STEPS_PER_LOOK,
             is_late: false,
             is_stopped: false,

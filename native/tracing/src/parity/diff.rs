@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, KECCAK256_EMPTY};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
 use ophion_primitives::json::{data, quantity, raw, wide};
@@ -10,54 +10,84 @@ use revm::state::{Account, AccountInfo, EvmState};
 
 use crate::output::sink::Sink;
 
-/// Write changed accounts only.
-pub fn write_state_diff(sink: &mut Sink, db: &mut ExecDb, changes: &EvmState) -> Result<()> {
+/// An account that a transaction has changed; None where it does not exist.
+pub struct AccountDiff<'a> {
+    pub address: &'a Address,
+    pub before: Option<AccountInfo>,
+    pub after: Option<&'a AccountInfo>,
+    account: &'a Account,
+}
+
+impl AccountDiff<'_> {
+    /// Changed slots with the values before and after, ascending. A deleted account shows none.
+    pub fn slots(&self) -> BTreeMap<U256, (U256, U256)> {
+        let slots = self.account.storage.iter().filter(|(_, slot)| self.after.is_some() && slot.is_changed());
+        slots.map(|(key, slot)| (*key, (slot.original_value, slot.present_value))).collect()
+    }
+}
+
+/// Visit changed accounts by ascending address.
+pub fn visit_diff(
+    db: &mut ExecDb,
+    changes: &EvmState,
+    mut see: impl FnMut(&mut ExecDb, &AccountDiff<'_>) -> Result<()>,
+) -> Result<()> {
     let accounts: BTreeMap<&Address, &Account> = changes.iter().filter(|(_, account)| account.is_touched()).collect();
-    let mut comma = "";
-    raw(&mut sink.out, "{");
     for (address, account) in accounts {
         let before = db.info(address)?;
         let is_gone = account.is_selfdestructed() || (account.info.is_empty() && !account.is_created());
         let after = (!is_gone).then_some(&account.info);
         let changed_slots = account.storage.values().any(|slot| slot.is_changed());
-        if !differ(before.as_ref(), after) && (is_gone || !changed_slots) {
-            continue;
+        if differ(before.as_ref(), after) || (!is_gone && changed_slots) {
+            see(db, &AccountDiff { address, before, after, account })?;
         }
+    }
+    Ok(())
+}
+
+/// Code of an account; empty without code.
+pub fn code_of(db: &mut ExecDb, info: &AccountInfo) -> Result<Bytes> {
+    if info.code_hash == KECCAK256_EMPTY { Ok(Bytes::new()) } else { db.code_of(info) }
+}
+
+/// Write changed accounts only.
+pub fn write_state_diff(sink: &mut Sink, db: &mut ExecDb, changes: &EvmState) -> Result<()> {
+    let mut comma = "";
+    raw(&mut sink.out, "{");
+    visit_diff(db, changes, |db, diff| {
+        let (before, after) = (diff.before.as_ref(), diff.after);
         let out = &mut sink.out;
-        data(out, comma, address);
+        data(out, comma, diff.address);
         comma = ",";
         raw(out, ":{\"balance\":");
         let balance = |info: &AccountInfo, out: &mut Vec<u8>| wide(out, "", info.balance);
-        delta(out, before.as_ref(), after, |a, b| a.balance == b.balance, balance);
+        delta(out, before, after, |a, b| a.balance == b.balance, balance);
         raw(out, ",\"nonce\":");
         let nonce = |info: &AccountInfo, out: &mut Vec<u8>| quantity(out, "", info.nonce);
-        delta(out, before.as_ref(), after, |a, b| a.nonce == b.nonce, nonce);
+        delta(out, before, after, |a, b| a.nonce == b.nonce, nonce);
         raw(out, ",\"code\":");
-        let code_before = before.as_ref().map(|info| code_text(db, info)).transpose()?;
-        let code_after = after.map(|info| code_text(db, info)).transpose()?;
-        delta(out, code_before.as_ref(), code_after.as_ref(), |a, b| a == b, |code, out| out.extend_from_slice(code));
+        let code_before = before.map(|info| code_of(db, info)).transpose()?;
+        let code_after = after.map(|info| code_of(db, info)).transpose()?;
+        delta(out, code_before.as_ref(), code_after.as_ref(), |a, b| a == b, |code, out| data(out, "", code));
         raw(out, ",\"storage\":{");
-        if after.is_some() {
-            write_slots(out, account, before.is_none());
-        }
+        write_slots(out, diff);
         raw(out, "}}");
         sink.settle();
-    }
+        Ok(())
+    })?;
     raw(&mut sink.out, "}");
     Ok(())
 }
 
-fn write_slots(out: &mut Vec<u8>, account: &Account, is_new: bool) {
-    let slots: BTreeMap<_, _> = account.storage.iter().filter(|(_, slot)| slot.is_changed()).collect();
-    for (at, (key, slot)) in slots.into_iter().enumerate() {
+fn write_slots(out: &mut Vec<u8>, diff: &AccountDiff<'_>) {
+    for (at, (key, (before, after))) in diff.slots().into_iter().enumerate() {
         data(out, if at > 0 { "," } else { "" }, key.to_be_bytes::<32>());
-        let value = slot.present_value.to_be_bytes::<32>();
-        if is_new {
-            data(out, ":{\"+\":", value);
+        if diff.before.is_none() {
+            data(out, ":{\"+\":", after.to_be_bytes::<32>());
             out.push(b'}');
         } else {
-            data(out, ":{\"*\":{\"from\":", slot.original_value.to_be_bytes::<32>());
-            data(out, ",\"to\":", value);
+            data(out, ":{\"*\":{\"from\":", before.to_be_bytes::<32>());
+            data(out, ",\"to\":", after.to_be_bytes::<32>());
             raw(out, "}}");
         }
     }
@@ -69,15 +99,6 @@ fn differ(before: Option<&AccountInfo>, after: Option<&AccountInfo>) -> bool {
         (None, None) => false,
         _ => true,
     }
-}
-
-fn code_text(db: &mut ExecDb, info: &AccountInfo) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    match info.code_hash == KECCAK256_EMPTY {
-        true => data(&mut out, "", []),
-        false => data(&mut out, "", db.code_of(info)?),
-    }
-    Ok(out)
 }
 
 fn delta<T>(

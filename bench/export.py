@@ -1,0 +1,148 @@
+"""Compare `ophion export` with cryo over JSON-RPC: equal rows, column by column, and time.
+
+    python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
+
+A CHAIN is a directory with `blocks.rlp` and `genesis.json`. `--cryo` is a Python interpreter that has the package cryo.
+Each chain is imported, a node is started on it, and both tools export the same ranges in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as arrow_dataset
+import pyarrow.parquet as parquet
+
+from ophion.testing.process import NodeProcess
+
+DATASETS = (
+    "blocks", "transactions", "logs", "erc20_transfers", "traces", "native_transfers", "contracts",
+    "balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs",
+)  # fmt: skip
+KEYS = ("block_number", "transaction_index", "log_index", "transfer_index", "create_index", "trace_address", "address",
+        "slot", "action_type", "action_from", "action_reward_type")  # fmt: skip
+OPHION = [sys.executable, "-m", "ophion"]
+
+CRYO = """
+import sys, time, json, cryo, asyncio
+dataset, first, end, url, out = sys.argv[1:]
+began = time.perf_counter()
+cryo.freeze(dataset, blocks=[f"{first}:{end}"], rpc=url, output_dir=out, include_columns=["all"], no_verbose=True,
+            max_concurrent_requests=16)
+print(json.dumps(time.perf_counter() - began))
+"""
+
+
+def run(*command: Any) -> tuple[str, float, float]:
+    """Run a command; returns its output, the seconds and the peak memory in MB."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen([str(one) for one in command], stdout=out, stderr=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - began
+        out.seek(0)
+        text = out.read().decode()
+    if process.returncode != 0:
+        raise SystemExit(f"{command}: {text}")
+    return text, seconds, usage.ru_maxrss / 1024
+
+
+def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
+    """All rows of a folder of Parquet files in a fixed order."""
+    table = arrow_dataset.dataset(sorted(path.rglob("*.parquet")), format="parquet").to_table(columns=names)
+    rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
+    at = [names.index(key) for key in KEYS if key in names]
+    return sorted(rows, key=lambda row: tuple((row[one] is not None, row[one]) for one in at))
+
+
+def differences(ours: Path, theirs: Path) -> dict[str, Any]:
+    """Columns of both sides whose values differ, with the first example."""
+    mine, other = (set(parquet.read_schema(next(path.rglob("*.parquet"))).names) for path in (ours, theirs))
+    names = sorted(mine & other)
+    left, right = rows_of(ours, names), rows_of(theirs, names)
+    found: dict[str, Any] = {}
+    if len(left) != len(right):
+        found["rows"] = [len(left), len(right)]
+        return found
+    for at, name in enumerate(names):
+        differing = [(a[at], b[at]) for a, b in zip(left, right, strict=True) if a[at] != b[at]]
+        if differing:
+            found[name] = {"count": len(differing), "example": repr(differing[0])[:160]}
+    missing = sorted(other - mine)
+    if missing:
+        found["columns only cryo has"] = missing
+    return found
+
+
+def main() -> None:
+    """Print one JSON line per chain and dataset."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cryo", required=True)
+    parser.add_argument("--datasets", default=",".join(DATASETS))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("chains", nargs="+", type=Path)
+    options = parser.parse_args()
+    for chain in options.chains:
+        genesis = f"--genesis-file={chain / 'genesis.json'}"
+        with tempfile.TemporaryDirectory(prefix="ophion-bench-") as folder:
+            work = Path(folder)
+            data = work / "data"
+            run(*OPHION, "blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={data}")
+            api = "--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG"
+            with NodeProcess(data, genesis, api, "--rpc-max-trace-filter-range=100000") as node:
+                head = node.height
+                url = f"http://127.0.0.1:{node.ports['json-rpc']}"
+                for dataset in options.datasets.split(","):
+                    compare(chain.name, dataset, head, url, data, genesis, work, options)
+
+
+def compare(
+    chain: str, dataset: str, head: int, url: str, data: Path, genesis: str, work: Path, options: argparse.Namespace
+) -> None:
+    """Export one dataset by both tools and print the comparison."""
+    ours_s, inner_s, cryo_s = [], [], []
+    for turn in range(options.rounds):
+        ours, theirs = work / f"ours-{dataset}-{turn}", work / f"cryo-{dataset}-{turn}"
+        theirs.mkdir()
+        out, seconds, memory = run(
+            *OPHION, "export", "parquet", f"--data-path={data}", genesis, f"--datasets={dataset}", f"--to={ours}",
+            "--start-block=1", "--u256=binary,string,f64",
+        )  # fmt: skip
+        ours_s.append(seconds)
+        inner_s.append(float(re.search(r"([0-9.]+) s\)", out).group(1)))  # type: ignore[union-attr]
+        out, _, _ = run(options.cryo, "-c", CRYO, dataset, 1, head + 1, url, theirs)
+        cryo_s.append(float(out.splitlines()[-1]))
+    files = list(theirs.rglob("*.parquet"))
+    rows = sum(parquet.read_metadata(file).num_rows for file in ours.rglob("*.parquet"))
+    found = differences(ours, theirs) if files else {"cryo": "no file"}
+    print(
+        json.dumps(
+            {
+                "chain": chain,
+                "dataset": dataset,
+                "rows": rows,
+                "export_s": round(min(inner_s), 3),
+                "process_s": round(min(ours_s), 3),
+                "cryo_s": round(min(cryo_s), 3),
+                "ratio": round(min(cryo_s) / min(inner_s), 1),
+                "ratio_with_start": round(min(cryo_s) / min(ours_s), 1),
+                "memory_mb": round(memory),
+                "differences": found,
+            }
+        ),
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

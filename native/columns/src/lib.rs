@@ -1,0 +1,15 @@
+//! Tables of the chain as columns in Arrow's memory layout.
+//!
+//! | file / folder | contents                                                                |
+//! |---------------|-------------------------------------------------------------------------|
+//! | tables/       | columns, tables that are filled row by row, filter of rows              |
+//! | scan.rs       | stored blocks to rows                                                   |
+//! | replay.rs     | re-executed blocks to rows                                              |
+//! | datasets/     | the columns of each dataset, and how a row is made                      |
+//!
+//! Python wraps the buffers without a copy (docs/decisions/0150-columns-in-rust-files-by-pyarrow.md).
+
+pub mod datasets;
+pub mod replay;
+pub mod scan;
+pub mod tables;

@@ -1,0 +1,76 @@
+//! Stored blocks to rows.
+
+use alloy_primitives::B256;
+use ophion_primitives::errors::{Error, Result};
+use ophion_storage::store::Snapshot;
+
+use crate::datasets::{Dataset, blocks, logs, transactions};
+use crate::tables::filter::Filter;
+use crate::tables::table::Table;
+
+/// Append the rows of canonical blocks `first` to `last`. Returns the first block that is not part of the table: the
+/// scan stops after the block that makes the table larger than `max_bytes`.
+pub fn scan(
+    table: &mut Table,
+    dataset: Dataset,
+    snapshot: &Snapshot,
+    (first, last): (u64, u64),
+    filter: &Filter,
+    chain_id: u64,
+    max_bytes: usize,
+) -> Result<u64> {
+    let is_of_logs = matches!(dataset, Dataset::Logs | Dataset::Erc20Transfers | Dataset::Erc721Transfers);
+    let listed = if is_of_logs { filter.log_blocks(snapshot, first, last)? } else { None };
+    let mut append = |number: u64| -> Result<bool> {
+        let hash = canonical(snapshot, number)?;
+        match dataset {
+            Dataset::Blocks => blocks::append(table, snapshot, &hash, chain_id)?,
+            Dataset::Transactions => transactions::append(table, snapshot, &hash, filter, chain_id)?,
+            _ if is_of_logs => logs::append(table, dataset, snapshot, &hash, filter, chain_id)?,
+            _ => return Err(Error::Storage("the dataset needs execution".into())),
+        }
+        Ok(table.size() >= max_bytes)
+    };
+    match listed {
+        Some(numbers) => {
+            for number in numbers {
+                if append(number)? {
+                    return Ok(number + 1);
+                }
+            }
+        }
+        None => {
+            for number in first..=last {
+                if append(number)? {
+                    return Ok(number + 1);
+                }
+            }
+        }
+    }
+    Ok(last + 1)
+}
+
+fn canonical(snapshot: &Snapshot, number: u64) -> Result<B256> {
+    let found = snapshot.canonical_hash(number)?;
+    found.ok_or_else(|| Error::Storage(format!("block {number} is not part of the chain")))
+}
+
+/// Split blocks into ranges of at most `max_transactions`, or of one block. Returns the last block of each range.
+pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: usize) -> Result<Vec<u64>> {
+    let (mut ends, mut count) = (Vec::new(), 0);
+    for number in first..=last {
+        let hash = canonical(snapshot, number)?;
+        let (transactions, _) =
+            snapshot.body_size(&hash)?.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
+        // An empty block costs about as much as a transaction.
+        if number > first && count + transactions + 1 > max_transactions {
+            ends.push(number - 1);
+            count = 0;
+        }
+        count += transactions + 1;
+    }
+    if first <= last {
+        ends.push(last);
+    }
+    Ok(ends)
+}

@@ -1,0 +1,218 @@
+//! One column in Arrow's memory layout.
+
+use alloy_primitives::{U256, hex};
+
+/// Physical type of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    U32,
+    U64,
+    F64,
+    Bool,
+    /// decimal128(38, 0).
+    Decimal,
+    /// Byte strings of one length.
+    Fixed(usize),
+    Binary,
+    Text,
+}
+
+impl Kind {
+    /// Name that Python knows it by.
+    pub fn name(self) -> String {
+        match self {
+            Kind::U32 => "u32".into(),
+            Kind::U64 => "u64".into(),
+            Kind::F64 => "f64".into(),
+            Kind::Bool => "bool".into(),
+            Kind::Decimal => "decimal".into(),
+            Kind::Fixed(width) => format!("fixed{width}"),
+            Kind::Binary => "binary".into(),
+            Kind::Text => "text".into(),
+        }
+    }
+
+    fn has_offsets(self) -> bool {
+        matches!(self, Kind::Binary | Kind::Text)
+    }
+}
+
+/// First number that a decimal of 38 digits cannot hold.
+const DECIMAL_END: u128 = 10u128.pow(38);
+
+/// A column that grows by one value per row. An unwanted column stays empty.
+pub struct Column {
+    pub kind: Kind,
+    pub is_wanted: bool,
+    /// Little-endian numbers, bits, or bytes.
+    pub values: Vec<u8>,
+    /// End of each value, after a first 0; only for values of varying length.
+    pub offsets: Vec<i32>,
+    /// One bit per row; empty while no value is null.
+    pub validity: Vec<u8>,
+    pub nulls: usize,
+    rows: usize,
+}
+
+impl Column {
+    pub fn new(kind: Kind, is_wanted: bool) -> Self {
+        let offsets = if is_wanted && kind.has_offsets() { vec![0] } else { Vec::new() };
+        Column { kind, is_wanted, values: Vec::new(), offsets, validity: Vec::new(), nulls: 0, rows: 0 }
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        debug_assert_eq!(self.kind, Kind::U32);
+        self.put(&value.to_le_bytes());
+    }
+
+    pub fn u64(&mut self, value: u64) {
+        debug_assert_eq!(self.kind, Kind::U64);
+        self.put(&value.to_le_bytes());
+    }
+
+    pub fn f64(&mut self, value: f64) {
+        debug_assert_eq!(self.kind, Kind::F64);
+        self.put(&value.to_le_bytes());
+    }
+
+    /// Null from 10^38 on.
+    pub fn decimal(&mut self, value: &U256) {
+        debug_assert_eq!(self.kind, Kind::Decimal);
+        match u128::try_from(*value) {
+            Ok(small) if small < DECIMAL_END => self.put(&small.to_le_bytes()),
+            _ => self.null(),
+        }
+    }
+
+    pub fn bool(&mut self, value: bool) {
+        debug_assert_eq!(self.kind, Kind::Bool);
+        set_bit(&mut self.values, self.rows, value);
+        self.finish_value(true);
+    }
+
+    /// A byte string: of the fixed width, or of any length.
+    #[inline]
+    pub fn bytes(&mut self, value: &[u8]) {
+        debug_assert!(match self.kind {
+            Kind::Fixed(width) => width == value.len(),
+            other => other.has_offsets(),
+        });
+        self.put(value);
+    }
+
+    pub fn null(&mut self) {
+        match self.kind {
+            Kind::U32 => self.values.extend_from_slice(&[0; 4]),
+            Kind::U64 | Kind::F64 => self.values.extend_from_slice(&[0; 8]),
+            Kind::Decimal => self.values.extend_from_slice(&[0; 16]),
+            Kind::Bool => set_bit(&mut self.values, self.rows, false),
+            Kind::Fixed(width) => self.values.resize(self.values.len() + width, 0),
+            Kind::Binary | Kind::Text => {}
+        }
+        self.finish_value(false);
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.values.extend_from_slice(bytes);
+        self.finish_value(true);
+    }
+
+    #[inline]
+    fn finish_value(&mut self, is_valid: bool) {
+        if self.kind.has_offsets() {
+            self.offsets.push(self.values.len() as i32);
+        }
+        if !is_valid && self.validity.is_empty() {
+            // Bits of the rows so far.
+            self.validity = vec![0xff; self.rows / 8];
+            if self.rows % 8 > 0 {
+                self.validity.push((1 << (self.rows % 8)) - 1);
+            }
+        }
+        if !is_valid || !self.validity.is_empty() {
+            set_bit(&mut self.validity, self.rows, is_valid);
+        }
+        self.nulls += usize::from(!is_valid);
+        self.rows += 1;
+    }
+
+    /// Bytes that the column holds.
+    pub fn size(&self) -> usize {
+        self.values.len() + 4 * self.offsets.len() + self.validity.len()
+    }
+
+    /// Byte strings as `0x…` text; other columns as they are.
+    pub fn into_hex(self) -> Self {
+        let width = match self.kind {
+            Kind::Fixed(width) => Some(width),
+            Kind::Binary => None,
+            _ => return self,
+        };
+        if !self.is_wanted {
+            return Column::new(Kind::Text, false);
+        }
+        let mut text = Vec::with_capacity(2 * self.values.len() + 2 * self.rows);
+        let mut offsets = Vec::with_capacity(self.rows + 1);
+        offsets.push(0);
+        for row in 0..self.rows {
+            if self.validity.is_empty() || self.validity[row / 8] & (1 << (row % 8)) != 0 {
+                let bytes = match width {
+                    Some(width) => &self.values[row * width..(row + 1) * width],
+                    None => &self.values[self.offsets[row] as usize..self.offsets[row + 1] as usize],
+                };
+                text.extend_from_slice(hex::encode_prefixed(bytes).as_bytes());
+            }
+            offsets.push(text.len() as i32);
+        }
+        Column { kind: Kind::Text, values: text, offsets, ..self }
+    }
+}
+
+fn set_bit(bits: &mut Vec<u8>, at: usize, value: bool) {
+    if at.is_multiple_of(8) {
+        bits.push(0);
+    }
+    bits[at / 8] |= u8::from(value) << (at % 8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_have_a_bit_from_the_first_one_on() {
+        let mut column = Column::new(Kind::U32, true);
+        (0..9).for_each(|number| column.u32(number));
+        assert!(column.validity.is_empty());
+        column.null();
+        column.u32(7);
+        assert_eq!((column.validity.as_slice(), column.nulls), (&[0xff, 0b101][..], 1));
+        assert_eq!(column.values.len(), 4 * 11);
+    }
+
+    #[test]
+    fn hexadecimal_text_keeps_nulls() {
+        let mut column = Column::new(Kind::Fixed(2), true);
+        column.bytes(&[1, 0xab]);
+        column.null();
+        let text = column.into_hex();
+        assert_eq!((text.values.as_slice(), text.offsets.as_slice()), (&b"0x01ab"[..], &[0, 6, 6][..]));
+        assert_eq!((text.validity.as_slice(), text.kind), (&[1][..], Kind::Text));
+        let mut column = Column::new(Kind::Binary, true);
+        column.bytes(&[]);
+        column.bytes(&[9]);
+        let text = column.into_hex();
+        assert_eq!((text.values.as_slice(), text.offsets.as_slice()), (&b"0x0x09"[..], &[0, 2, 6][..]));
+    }
+
+    #[test]
+    fn a_decimal_ends_at_38_digits() {
+        let mut column = Column::new(Kind::Decimal, true);
+        column.decimal(&U256::from(DECIMAL_END - 1));
+        column.decimal(&U256::from(DECIMAL_END));
+        column.decimal(&U256::MAX);
+        assert_eq!((column.nulls, column.values.len()), (2, 48));
+        assert_eq!(column.values[..16], (DECIMAL_END - 1).to_le_bytes());
+    }
+}

@@ -1,0 +1,5 @@
+//! Columns, tables, and the filter of their rows.
+
+pub mod column;
+pub mod filter;
+pub mod table;

@@ -1,0 +1,143 @@
+//! The columns of one dataset, filled row by row.
+
+use alloy_primitives::{Address, B256, U256};
+
+use crate::tables::column::{Column, Kind};
+
+/// Name and type of a column.
+pub type Spec = (&'static str, Kind);
+
+/// The four forms of a 256-bit number: bytes, decimal text, floating point, decimal(38).
+macro_rules! wide {
+    ($binary:literal, $text:literal, $float:literal, $decimal:literal) => {
+        [
+            ($binary, $crate::tables::column::Kind::Fixed(32)),
+            ($text, $crate::tables::column::Kind::Text),
+            ($float, $crate::tables::column::Kind::F64),
+            ($decimal, $crate::tables::column::Kind::Decimal),
+        ]
+    };
+}
+pub(crate) use wide;
+
+pub struct Table {
+    pub columns: Vec<Column>,
+    pub rows: usize,
+}
+
+impl Table {
+    /// `wanted` names the columns to fill; the others cost nothing.
+    pub fn new(specs: &[Spec], wanted: &[String]) -> Self {
+        let is_wanted = |name: &str| wanted.iter().any(|one| one == name);
+        Table { columns: specs.iter().map(|(name, kind)| Column::new(*kind, is_wanted(name))).collect(), rows: 0 }
+    }
+
+    /// Start a row; its values follow in the order of the columns.
+    #[inline]
+    pub fn row(&mut self) -> Row<'_> {
+        self.rows += 1;
+        Row { columns: self.columns.iter_mut() }
+    }
+
+    pub fn size(&self) -> usize {
+        self.columns.iter().map(Column::size).sum()
+    }
+}
+
+/// Writes one row from the first column to the last.
+pub struct Row<'a> {
+    columns: std::slice::IterMut<'a, Column>,
+}
+
+impl Row<'_> {
+    /// Fill the next column if it is wanted.
+    #[inline]
+    pub fn with(&mut self, fill: impl FnOnce(&mut Column)) {
+        let column = self.columns.next().expect("no more values than columns");
+        if column.is_wanted {
+            fill(column);
+        }
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        self.with(|column| column.u32(value));
+    }
+
+    pub fn u64(&mut self, value: u64) {
+        self.with(|column| column.u64(value));
+    }
+
+    pub fn bool(&mut self, value: Option<bool>) {
+        self.with(|column| match value {
+            Some(value) => column.bool(value),
+            None => column.null(),
+        });
+    }
+
+    pub fn maybe_u32(&mut self, value: Option<u32>) {
+        self.with(|column| match value {
+            Some(value) => column.u32(value),
+            None => column.null(),
+        });
+    }
+
+    pub fn maybe_u64(&mut self, value: Option<u64>) {
+        self.with(|column| match value {
+            Some(value) => column.u64(value),
+            None => column.null(),
+        });
+    }
+
+    #[inline]
+    pub fn bytes(&mut self, value: impl AsRef<[u8]>) {
+        self.with(|column| column.bytes(value.as_ref()));
+    }
+
+    #[inline]
+    pub fn maybe_bytes(&mut self, value: Option<impl AsRef<[u8]>>) {
+        self.with(|column| match value {
+            Some(value) => column.bytes(value.as_ref()),
+            None => column.null(),
+        });
+    }
+
+    pub fn address(&mut self, value: Option<Address>) {
+        self.maybe_bytes(value);
+    }
+
+    pub fn hash(&mut self, value: Option<B256>) {
+        self.maybe_bytes(value);
+    }
+
+    /// The four forms of a 256-bit number.
+    pub fn wide(&mut self, value: U256) {
+        self.with(|column| column.bytes(&value.to_be_bytes::<32>()));
+        self.with(|column| column.bytes(value.to_string().as_bytes()));
+        self.with(|column| column.f64(f64::from(value)));
+        self.with(|column| column.decimal(&value));
+    }
+
+    /// Check that every column has a value.
+    pub fn end(mut self) {
+        debug_assert!(self.columns.next().is_none(), "a column of the row has no value");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_wanted_columns_are_filled() {
+        let [binary, text, float, decimal] = wide!("v_binary", "v_string", "v_f64", "v_decimal");
+        let specs = [("number", Kind::U32), binary, text, float, decimal];
+        let mut table = Table::new(&specs, &["v_string".into(), "number".into()]);
+        let mut row = table.row();
+        row.u32(3);
+        row.wide(U256::from(1000));
+        row.end();
+        let filled: Vec<usize> = table.columns.iter().map(|column| column.values.len()).collect();
+        assert_eq!((filled, table.rows), (vec![4, 0, 4, 0, 0], 1));
+        assert_eq!(table.columns[2].values, b"1000");
+    }
+}

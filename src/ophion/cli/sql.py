@@ -1,0 +1,139 @@
+"""`ophion sql`: queries over the chain, on DuckDB."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ophion.cli.command import Command, CommandSession
+from ophion.cli.node_client import read_url
+from ophion.data.frames import ChainTables
+from ophion.data.packages import require
+from ophion.data.sql import connect, run_queries
+from ophion.errors import CommandError, ConfigError
+from ophion.node.datadir import DataConfig
+from ophion.node.network import NetworkConfig, load_genesis
+from ophion.runtime.options import Options, option
+
+
+class ResultFormat(Enum):
+    """Format of a query's result."""
+
+    TABLE = "table"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class SqlOptions(Options):
+    """Options."""
+
+    rpc: str | None = option(
+        "--rpc",
+        default=None,
+        parse=read_url("http", "https"),
+        metavar="URL",
+        help="Read from a node over JSON-RPC instead of --data-path.",
+    )
+    format: ResultFormat = option("--format", default=ResultFormat.TABLE, help="Format of the result.")
+    target: Path | None = option("--to", default=None, metavar="FILE", help="File of the result, for csv and parquet.")
+
+
+def sql(options: SqlOptions, session: CommandSession) -> int:
+    """Run the query of the command line; without one, those of standard input, which end with a semicolon."""
+    require("duckdb")
+    if options.format is ResultFormat.PARQUET and options.target is None:
+        raise ConfigError("--format=parquet needs --to=FILE")
+    with _chain(options, session) as chain:
+        connection = connect(chain)
+        if session.words:
+            _show_all(connection, " ".join(session.words), options)
+            return 0
+        return _shell(connection, options)
+
+
+def _chain(options: SqlOptions, session: CommandSession) -> ChainTables:
+    if options.rpc is not None:
+        from ophion.data.rpc import RpcReader
+
+        return ChainTables(RpcReader(options.rpc))
+    from ophion.data.database import DatabaseReader
+
+    network = session.part(NetworkConfig)
+    return ChainTables(DatabaseReader(session.part(DataConfig).data_path, lambda: load_genesis(network)))
+
+
+def _shell(connection: Any, options: SqlOptions) -> int:
+    """Read statements until the end of the input; an error ends a script, not a terminal session."""
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        print("End a query with a semicolon, the session with Ctrl-D. `show tables;` lists the datasets.")
+    held = ""
+    while True:
+        if is_terminal:
+            print("sql> " if not held else "...> ", end="", flush=True)
+        line = sys.stdin.readline()
+        held += line
+        if line and not held.rstrip().endswith(";"):
+            continue
+        if held.strip(" \n;"):
+            try:
+                _show_all(connection, held, options)
+            except CommandError as error:
+                if not is_terminal:
+                    raise
+                print(error, file=sys.stderr)
+        held = ""
+        if not line:
+            return 0
+
+
+def _show_all(connection: Any, text: str, options: SqlOptions) -> None:
+    for table in run_queries(connection, text):
+        _show(table, options)
+
+
+def _show(table: Any, options: SqlOptions) -> None:
+    if options.format is ResultFormat.PARQUET:
+        require("pyarrow.parquet").write_table(table, options.target, compression="zstd")
+        return
+    names, rows = table.column_names, zip(*(column.to_pylist() for column in table.columns), strict=True)
+    shown = [[_text(value) for value in row] for row in rows]
+    if options.format is ResultFormat.CSV:
+        lines = [",".join(_quoted(one) for one in row) for row in [names, *shown]]
+    else:
+        widths = [max(len(row[at]) for row in [names, *shown]) for at in range(len(names))]
+        lines = ["  ".join(one.ljust(width) for one, width in zip(row, widths, strict=True)) for row in [names, *shown]]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+    text = "".join(f"{line.rstrip()}\n" for line in lines)
+    if options.target is None:
+        sys.stdout.write(text)
+    else:
+        options.target.write_text(text)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(one in text for one in ',"\n') else text
+
+
+COMMANDS = (
+    Command(
+        "sql",
+        "Query the chain with SQL (DuckDB); every dataset is a table.",
+        sql,
+        SqlOptions,
+        uses=(DataConfig, NetworkConfig),
+        words="QUERY",
+        examples=(
+            'ophion sql "select from_address, count(*) from transactions group by 1 order by 2 desc limit 10"',
+            'ophion sql --format=csv "select * from logs where block_number between 100 and 200"',
+        ),
+    ),
+)

@@ -1,0 +1,26 @@
+"""The chain as tables: Parquet, CSV, JSON lines, Arrow, data frames and SQL.
+
+    from ophion.data import open_chain
+    open_chain("data").logs(event="Transfer(address,address,uint256)").to_pandas()
+
+    datasets     every table: columns, types, documentation
+    selection    rows and columns of a read: filters, number formats
+    arrow        column buffers to Arrow record batches
+    reader       `TableReader`: where rows come from
+    database     ... the node's own database, read beside a running node
+    rpc          ... any node over JSON-RPC
+    rpc_rows     JSON objects of a node to rows
+    writers      file formats
+    target       directory or fsspec URL that files are written to
+    manifest     list of the files, with row counts and checksums
+    export       the plan of an export, and its execution
+    follow       final blocks as they come, and compaction
+    frames       `open_chain`: datasets as Arrow tables and data frames
+    sql          DuckDB over the chain
+
+The packages of the extra `ophion[data]` are imported when they are needed (docs/data.md).
+"""
+
+from ophion.data.frames import open_chain
+
+__all__ = ["open_chain"]

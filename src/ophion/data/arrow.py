@@ -1,0 +1,53 @@
+"""Column buffers to Arrow record batches, without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ophion.data.datasets import SCHEMA_VERSION, Column, ColumnType, Dataset
+from ophion.data.packages import require
+from ophion.native.tables import ColumnBuffer
+
+NativeColumn = tuple[int, ColumnBuffer | None, ColumnBuffer | None, ColumnBuffer]
+
+_BYTES = {ColumnType.ADDRESS: 20, ColumnType.HASH: 32, ColumnType.BLOOM: 256}
+_IS_BYTES = {*_BYTES, ColumnType.BINARY}
+
+
+def arrow_type(type: ColumnType, hex: bool = False) -> Any:
+    """Return the Arrow type of a column."""
+    pa = require("pyarrow")
+    if hex and type in _IS_BYTES:
+        return pa.string()
+    if type in _BYTES:
+        return pa.binary(_BYTES[type])
+    plain = {
+        ColumnType.U32: pa.uint32,
+        ColumnType.U64: pa.uint64,
+        ColumnType.F64: pa.float64,
+        ColumnType.BOOL: pa.bool_,
+        ColumnType.BINARY: pa.binary,
+        ColumnType.TEXT: pa.string,
+    }
+    return pa.decimal128(38, 0) if type is ColumnType.DECIMAL else plain[type]()
+
+
+def arrow_schema(dataset: Dataset, columns: Sequence[Column], hex: bool = False) -> Any:
+    """Return the Arrow schema of these columns, with name and version of the dataset."""
+    pa = require("pyarrow")
+    fields = [pa.field(column.name, arrow_type(column.type, hex)) for column in columns]
+    return pa.schema(fields, {"ophion.dataset": dataset.name, "ophion.schema_version": str(SCHEMA_VERSION)})
+
+
+def record_batch(schema: Any, rows: int, columns: Sequence[NativeColumn]) -> Any:
+    """Wrap the buffers of the extension; they live as long as the batch."""
+    pa = require("pyarrow")
+    arrays = []
+    for field, (nulls, validity, offsets, values) in zip(schema, columns, strict=True):
+        buffers = [None if validity is None else pa.py_buffer(validity)]
+        if offsets is not None:
+            buffers.append(pa.py_buffer(offsets))
+        buffers.append(pa.py_buffer(values))
+        arrays.append(pa.Array.from_buffers(field.type, rows, buffers, nulls))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

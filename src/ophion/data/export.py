@@ -1,0 +1,269 @@
+"""Exports datasets to files: what is missing is written, what is there is verified."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import IO, Any, Final
+
+from msgspec import Struct
+
+from ophion.data.arrow import arrow_schema
+from ophion.data.datasets import Column, Dataset
+from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
+from ophion.data.reader import TableReader
+from ophion.data.selection import Format, Rows, columns_of
+from ophion.data.target import Target
+from ophion.data.writers import WRITERS, FileFormat
+from ophion.errors import CommandError
+from ophion.runtime.clock import Clock, SystemClock
+
+DEFAULT_BLOCKS_PER_FILE: Final = 10_000
+_SAVE_EVERY_S: Final = 2.0
+
+
+class ExportPlan(Struct, frozen=True):
+    """What to export, and how."""
+
+    datasets: tuple[Dataset, ...]
+    file_format: FileFormat = FileFormat.PARQUET
+    format: Format = Format()
+    rows: Rows = Rows()
+    blocks_per_file: int = DEFAULT_BLOCKS_PER_FILE
+    workers: int = 2
+
+    @property
+    def hex(self) -> bool:
+        """Whether byte strings become text."""
+        return self.format.hex or self.file_format.is_text
+
+    def columns(self, dataset: Dataset) -> tuple[Column, ...]:
+        """Return the columns of a dataset's files."""
+        return columns_of(dataset, self.format)
+
+    def settings(self, dataset: Dataset) -> dict[str, Any]:
+        """Return what all files of a dataset must share."""
+        return {
+            "format": self.file_format.value,
+            "hex": self.hex,
+            "columns": [column.name for column in self.columns(dataset)],
+            "address": [one.hex() for one in self.rows.addresses],
+            "topic": [None if any is None else [one.hex() for one in any] for any in self.rows.topics],
+            "from": [one.hex() for one in self.rows.senders],
+            "recipient": [one.hex() for one in self.rows.recipients],
+            "blocks per file": self.blocks_per_file,
+        }
+
+
+class ExportResult(Struct):
+    """Counts of an export."""
+
+    files: int = 0
+    rows: int = 0
+    size: int = 0
+    verified: int = 0
+    """Files of an earlier run that are intact."""
+    replaced: int = 0
+    """Files of an earlier run that were missing, changed or of replaced blocks."""
+
+
+class _Job(Struct, frozen=True):
+    """One file to write."""
+
+    dataset: Dataset
+    first: int
+    last: int
+
+
+OnProgress = Callable[[int, int, int], None]
+"""Blocks done, blocks in all, rows so far."""
+
+
+class Export:
+    """One run over a range of blocks."""
+
+    def __init__(
+        self,
+        reader: TableReader,
+        target: Target,
+        plan: ExportPlan,
+        on_progress: OnProgress | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._reader = reader
+        self._target = target
+        self._plan = plan
+        self._on_progress = on_progress
+        self._clock = SystemClock() if clock is None else clock
+        self._is_stopped = threading.Event()
+        genesis = reader.block(0)
+        self._manifest = Manifest.load(target, reader.chain_id, "" if genesis is None else genesis.hash.hex())
+        self._saved = self._clock.monotonic()
+        for dataset in plan.datasets:
+            plan.rows.check(dataset)
+            self._manifest.dataset(dataset.name, plan.settings(dataset))
+
+    @property
+    def manifest(self) -> Manifest:
+        """The files that are finished."""
+        return self._manifest
+
+    def run(self, first: int, last: int, verify: bool = True) -> ExportResult:
+        """Export blocks `first` to `last`. An interruption keeps every finished file."""
+        result = ExportResult()
+        jobs: list[_Job] = []
+        if verify:
+            self._delete_unlisted()
+        for dataset in self._plan.datasets:
+            entry = self._manifest.dataset(dataset.name, self._plan.settings(dataset))
+            if verify:
+                self._verify(entry, result)
+            jobs.extend(self._jobs(dataset, entry, first, last))
+        jobs.sort(key=lambda job: job.first)
+        try:
+            self._write_all(jobs, result)
+        finally:
+            self._manifest.save(self._target)
+        return result
+
+    def compact(self, last: int) -> int:
+        """Join the parts of partitions that end at or before block `last`; returns the number of new files."""
+        joined = 0
+        for dataset in self._plan.datasets:
+            entry = self._manifest.datasets[dataset.name]
+            for first, parts in self._partitions(entry).items():
+                end = first + self._plan.blocks_per_file - 1
+                is_whole = parts[0].first == first and parts[-1].last == end
+                if len(parts) > 1 and is_whole and end <= last:
+                    self._join(dataset, entry, parts)
+                    joined += 1
+        return joined
+
+    def _partitions(self, entry: DatasetEntry) -> dict[int, list[FileEntry]]:
+        found: dict[int, list[FileEntry]] = {}
+        for file in sorted(entry.files, key=lambda file: file.first):
+            found.setdefault(file.first - file.first % self._plan.blocks_per_file, []).append(file)
+        return found
+
+    def _join(self, dataset: Dataset, entry: DatasetEntry, parts: list[FileEntry]) -> None:
+        """Write one file from the chain, list it, then delete its parts."""
+        with ThreadPoolExecutor(self._plan.workers, "export-scan") as scans:
+            whole = self._write(_Job(dataset, parts[0].first, parts[-1].last), scans)
+        entry.files = [file for file in entry.files if file not in parts]
+        entry.files.append(whole)
+        self._manifest.save(self._target)
+        for part in parts:
+            self._target.delete(part.path)
+
+    def _delete_unlisted(self) -> None:
+        """Delete parts that a killed process joined into another file, or wrote without listing them."""
+        for dataset in self._plan.datasets:
+            listed = {file.path for file in self._manifest.datasets[dataset.name].files}
+            for path in self._target.list(dataset.name):
+                if path not in listed:
+                    self._target.delete(path)
+
+    def _jobs(self, dataset: Dataset, entry: DatasetEntry, first: int, last: int) -> Iterator[_Job]:
+        """One file for each gap in each partition."""
+        size = self._plan.blocks_per_file
+        for start, end in entry.missing(first, last):
+            while start <= end:
+                stop = min(end, start - start % size + size - 1)
+                yield _Job(dataset, start, stop)
+                start = stop + 1
+
+    def _verify(self, entry: DatasetEntry, result: ExportResult) -> None:
+        """Keep the files that are intact and whose blocks are still canonical."""
+        kept = []
+        for file in entry.files:
+            found = self._target.checksum(file.path)
+            block = self._reader.block(file.last)
+            is_intact = found is not None and (found.size, found.sha256) == (file.size, file.sha256)
+            if is_intact and block is not None and block.hash.hex() == file.last_hash:
+                kept.append(file)
+            else:
+                self._target.delete(file.path)
+                result.replaced += 1
+        entry.files = kept
+        result.verified += len(kept)
+
+    def _write_all(self, jobs: list[_Job], result: ExportResult) -> None:
+        total = sum(job.last - job.first + 1 for job in jobs)
+        done = 0
+        with (
+            ThreadPoolExecutor(self._plan.workers, "export-scan") as scans,
+            ThreadPoolExecutor(self._plan.workers, "export-write") as files,
+        ):
+            running = {files.submit(self._write, job, scans): job for job in jobs}
+            try:
+                for future in as_completed(running):
+                    job, file = running[future], future.result()
+                    self._manifest.datasets[job.dataset.name].files.append(file)
+                    result.files += 1
+                    result.rows += file.rows
+                    result.size += file.size
+                    done += job.last - job.first + 1
+                    if self._on_progress is not None:
+                        self._on_progress(done, total, result.rows)
+                    self._save_sometimes()
+            except BaseException:
+                self._is_stopped.set()
+                self._reader.stop()
+                for future in running:
+                    future.cancel()
+                raise
+
+    def _save_sometimes(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._saved >= _SAVE_EVERY_S:
+            self._manifest.save(self._target)
+            self._saved = now
+
+    def _write(self, job: _Job, scans: ThreadPoolExecutor) -> FileEntry:
+        plan = self._plan
+        columns = plan.columns(job.dataset)
+        schema = arrow_schema(job.dataset, columns, plan.hex)
+        last = self._reader.block(job.last)
+        if last is None:
+            raise CommandError(f"Block {job.last} is not part of the chain any more.")
+        rows = 0
+
+        def fill(file: IO[bytes]) -> None:
+            nonlocal rows
+            rows = WRITERS[plan.file_format](file, schema, columns, self._scanned(job, columns, scans))
+
+        path = file_path(job.dataset, job.first, job.last, plan)
+        written = self._target.write(path, fill)
+        return FileEntry(path, job.first, job.last, last.hash.hex(), rows, written.size, written.sha256)
+
+    def _scanned(self, job: _Job, columns: tuple[Column, ...], scans: ThreadPoolExecutor) -> Iterator[Any]:
+        """Read ranges ahead in other threads; yield their batches in order."""
+
+        def read(first: int, last: int) -> list[Any]:
+            self._check_running()
+            return list(self._reader.batches(job.dataset, columns, first, last, self._plan.rows, self._plan.hex))
+
+        ahead: deque[Future[list[Any]]] = deque()
+        try:
+            for first, last in self._reader.ranges(job.dataset, job.first, job.last):
+                ahead.append(scans.submit(read, first, last))
+                if len(ahead) > self._plan.workers:
+                    yield from ahead.popleft().result()
+                    self._check_running()
+            while ahead:
+                yield from ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+    def _check_running(self) -> None:
+        if self._is_stopped.is_set():
+            raise CommandError("The export was interrupted.")
+
+
+def file_path(dataset: Dataset, first: int, last: int, plan: ExportPlan) -> str:
+    """Return the path of a file: a partition by block range, and a part in it."""
+    start = first - first % plan.blocks_per_file
+    return f"{dataset.name}/from={start:08d}/part-{first:08d}-{last:08d}.{plan.file_format.value}"

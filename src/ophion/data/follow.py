@@ -1,0 +1,46 @@
+"""Exports final blocks as they come, and joins the small files of complete partitions.
+
+A block is exported when it cannot be taken back: at once under IBFT and QBFT, after a depth elsewhere. The new file of
+a partition is written and listed before its parts are deleted, so a killed process leaves every row listed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ophion.data.export import Export, ExportResult
+from ophion.data.reader import TableReader
+
+POLL_S: Final = 1.0
+
+
+class Follower:
+    """Repeats an export up to the newest final block."""
+
+    def __init__(
+        self,
+        export: Export,
+        reader: TableReader,
+        depth: int,
+        wait: Callable[[float], bool],
+    ) -> None:
+        """`wait` sleeps for some seconds and returns whether to go on."""
+        self._export = export
+        self._reader = reader
+        self._depth = depth
+        self._wait = wait
+
+    def run(self, first: int, on_round: Callable[[int, ExportResult], None]) -> None:
+        """Export until `wait` returns False; `on_round` receives the last block and the counts of each round."""
+        done = first - 1
+        is_first = True
+        while True:
+            last = self._reader.head().number - self._depth
+            if last > done:
+                result = self._export.run(first, last, verify=is_first)
+                self._export.compact(last)
+                on_round(last, result)
+                done, is_first = last, False
+            if not self._wait(POLL_S):
+                return

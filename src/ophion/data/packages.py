@@ -1,0 +1,17 @@
+"""Optional packages of the extra `ophion[data]`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ophion.errors import CommandError
+
+
+def require(name: str) -> Any:
+    """Import an optional package; `CommandError` says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise CommandError(f"The package {package} is missing. Install it: pip install 'ophion[data]'") from error

@@ -1,0 +1,58 @@
+"""Rows and columns of a read."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ophion.data.datasets import Column, Dataset
+from ophion.errors import CommandError
+from ophion.native.tables import RowFilter
+
+NUMBER_FORMS = ("binary", "string", "f64", "decimal")
+
+
+class Rows(Struct, frozen=True):
+    """Conditions on rows; empty selects all. Addresses have 20 bytes, topics 32."""
+
+    addresses: tuple[bytes, ...] = ()
+    topics: tuple[tuple[bytes, ...] | None, ...] = ()
+    """By position; None matches any topic."""
+    senders: tuple[bytes, ...] = ()
+    recipients: tuple[bytes, ...] = ()
+
+    def filter(self) -> RowFilter:
+        """Return the conditions for the extension."""
+        return RowFilter(self.addresses, self.topics, self.senders, self.recipients)
+
+    def check(self, dataset: Dataset) -> None:
+        """Refuse conditions that a dataset has no columns for."""
+        given = {
+            "address": self.addresses,
+            "topic": self.topics,
+            "from": self.senders,
+            "recipient": self.recipients,
+        }
+        for name, values in given.items():
+            if values and name not in dataset.filters:
+                known = ", ".join(f"--{one}" for one in dataset.filters) or "none"
+                raise CommandError(f"The dataset {dataset.name} has no filter --{name}; it has: {known}")
+
+
+class Format(Struct, frozen=True):
+    """Forms of values."""
+
+    numbers: tuple[str, ...] = ("binary",)
+    """Forms of 256-bit numbers."""
+    hex: bool = False
+    """Byte strings as hexadecimal text."""
+
+
+def columns_of(dataset: Dataset, format: Format, names: tuple[str, ...] | None = None) -> tuple[Column, ...]:
+    """Return the columns to read, in the dataset's order; `names` selects some of any form."""
+    if names is not None:
+        for name in names:
+            if dataset.column(name) is None:
+                known = ", ".join(column.name for column in dataset.columns)
+                raise CommandError(f"The dataset {dataset.name} has no column '{name}'. Its columns: {known}")
+        return tuple(column for column in dataset.columns if column.name in names)
+    return tuple(column for column in dataset.columns if column.form is None or column.form in format.numbers)

@@ -1,0 +1,126 @@
+"""SQL over the chain: DuckDB, with every dataset as a table.
+
+DuckDB hands columns and conditions of a query to the scan. Block ranges and addresses in them become those of the read,
+so a query of few blocks reads few blocks. The scan applies the whole condition: what the read ignores costs only time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ophion.data.datasets import ALL, Dataset
+from ophion.data.frames import ChainTables
+from ophion.data.packages import require
+from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
+from ophion.errors import CommandError
+
+_BOUND: Final = re.compile(r"\(block_number (>=|>|<=|<|==) (\d+)\)")
+_EQUAL: Final = re.compile(r'\((\w+) == "([0-9A-F]{40}|[0-9A-F]{64})"\)')
+_NOT_A_CONJUNCTION: Final = re.compile(r"\bor\b|invert|if_else|!=")
+_MACROS: Final = (
+    "create macro to_bytes(text) as unhex(replace(text, '0x', ''))",
+    "create macro to_hex(bytes) as '0x' || lower(hex(bytes))",
+)
+_FORMS: Final = Format(NUMBER_FORMS)
+
+
+class Bounds(Struct, frozen=True):
+    """Part of a condition that a scan can use."""
+
+    first: int
+    last: int
+    rows: Rows
+
+
+def bounds_of(condition: str, dataset: Dataset, head: int) -> Bounds:
+    """Read block range and addresses out of a condition, given as the text of an Arrow expression."""
+    if _NOT_A_CONJUNCTION.search(condition):
+        return Bounds(0, head, Rows())
+    first, last = 0, head
+    for operator, text in _BOUND.findall(condition):
+        number = int(text)
+        if operator in (">=", ">", "=="):
+            first = max(first, number + (operator == ">"))
+        if operator in ("<=", "<", "=="):
+            last = min(last, number - (operator == "<"))
+    equal = {name: bytes.fromhex(value) for name, value in _EQUAL.findall(condition)}
+
+    def among(name: str, filter: str) -> tuple[bytes, ...]:
+        return (equal[name],) if name in equal and filter in dataset.filters else ()
+
+    token = "erc20" if dataset.column("erc20") is not None else "address"
+    topics = tuple(among(f"topic{at}", "topic") or None for at in range(4)) if "topic" in dataset.filters else ()
+    while topics and topics[-1] is None:
+        topics = topics[:-1]
+    is_of_parties = dataset.name in ("transactions", "native_transfers")
+    rows = Rows(
+        addresses=among(token, "address"),
+        topics=topics,
+        senders=among("from_address", "from") if is_of_parties else (),
+        recipients=among("to_address", "recipient") if is_of_parties else (),
+    )
+    return Bounds(first, last, rows)
+
+
+def connect(chain: ChainTables) -> Any:
+    """Return a DuckDB connection in which every dataset is a table."""
+    duckdb = require("duckdb")
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    for macro in _MACROS:
+        connection.execute(macro)
+    for dataset in ALL.values():
+        connection.register(dataset.name, _scanned(chain, dataset))
+    return connection
+
+
+def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
+    """Return an object that DuckDB takes for an Arrow dataset."""
+    arrow = require("pyarrow.dataset")
+    whole = chain.dataset(dataset.name, numbers=NUMBER_FORMS).schema
+
+    def scanner(_: Any, columns: list[str] | None = None, filter: Any = None, **_options: Any) -> Any:
+        text = "" if filter is None else str(filter)
+        named = {column.name for column in dataset.columns if re.search(rf"\b{column.name}\b", text)}
+        wanted = None if columns is None else tuple(named.union(columns))
+        return _scan(chain, dataset, wanted or None, columns, filter, text)
+
+    # Arrow's own datasets are made from files; DuckDB asks for `schema` and `scanner` only.
+    kind: Any = type("ChainDataset", (arrow.Dataset,), {"schema": property(lambda _: whole), "scanner": scanner})
+    return kind.__new__(kind)
+
+
+def _scan(
+    chain: ChainTables,
+    dataset: Dataset,
+    wanted: tuple[str, ...] | None,
+    columns: list[str] | None,
+    filter: Any,
+    text: str,
+) -> Any:
+    arrow = require("pyarrow.dataset")
+    reader = chain.reader
+    bounds = bounds_of(text, dataset, reader.head().number)
+    selected = columns_of(dataset, _FORMS, wanted or (dataset.columns[0].name,) if columns is not None else None)
+    schema = chain.dataset(dataset.name, columns=[column.name for column in selected]).schema
+    batches = (
+        reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
+        if bounds.first <= bounds.last
+        else iter(())
+    )
+    return arrow.Scanner.from_batches(batches, schema=schema, columns=columns, filter=filter)
+
+
+def run_queries(connection: Any, text: str) -> Iterator[Any]:
+    """Execute statements and yield an Arrow table of each result; `CommandError` holds DuckDB's message."""
+    duckdb = require("duckdb")
+    try:
+        for statement in connection.extract_statements(text):
+            relation = connection.sql(statement.query)
+            if relation is not None:
+                yield relation.to_arrow_table()
+    except duckdb.Error as error:
+        raise CommandError(f"SQL: {error}") from error

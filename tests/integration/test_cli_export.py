@@ -1,0 +1,202 @@
+"""`ophion export` beside a running node: rows, second runs, damaged files, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ophion.data import open_chain
+from ophion.data.datasets import ALL
+from ophion.native.crypto import keccak256
+from ophion.testing.process import MINING, NodeProcess
+from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from tests.integration.command import OPHION, environment, ophion
+
+pytest.importorskip("pyarrow", reason="the extra ophion[data] is not installed")
+import pyarrow.dataset as arrow_dataset
+import pyarrow.parquet as parquet
+
+RICH = DEV_KEYS[1]
+TRANSFER = keccak256(b"Transfer(address,address,uint256)")
+FORMS = ("binary", "string", "f64", "decimal")
+
+
+def token_transfer(to: bytes, amount: int) -> bytes:
+    """Init code that logs an ERC-20 transfer, sets a slot, calls an account and deploys one byte of code."""
+    push = bytes([0x7F])
+    return (
+        push + amount.to_bytes(32, "big") + bytes.fromhex("5f52")
+        + push + to.rjust(32, b"\0") + push + RICH.address.rjust(32, b"\0") + push + TRANSFER
+        + bytes.fromhex("60205fa3")  # LOG3 of 32 bytes
+        + bytes.fromhex("602a5f55")  # slot 0 becomes 42
+        + bytes.fromhex("5f5f5f5f5f73") + to + bytes.fromhex("5af150")  # a call without value
+        + bytes.fromhex("60015ff3")
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    data = tmp_path_factory.mktemp("export") / "data"
+    with NodeProcess(data, *MINING, "--rpc-http-api=ETH,NET,WEB3,DEBUG,TRACE") as running:
+        for nonce in range(0, 8, 2):
+            to = bytes([nonce + 1]) * 20
+            running.receipt(running.send(legacy_transaction(RICH, nonce, to=to, value=10**18 + nonce)))
+            code = token_transfer(to, 2**100 + nonce)
+            running.receipt(running.send(legacy_transaction(RICH, nonce + 1, to=None, data=code, gas=200_000)))
+        yield running
+
+
+def url(node: NodeProcess) -> str:
+    return f"http://127.0.0.1:{node.ports['json-rpc']}"
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "address_appearances"])
+def test_the_database_and_json_rpc_give_the_same_rows(node: NodeProcess, name: str) -> None:
+    with open_chain(node.data_path) as stored, open_chain(url(node)) as remote:
+        one, other = (
+            tables.dataset(name, blocks=(0, 8), numbers=FORMS).to_arrow().combine_chunks()
+            for tables in (stored, remote)
+        )
+    assert one.schema.equals(other.schema)
+    assert one.to_pylist() == other.to_pylist()
+    assert (one.num_rows > 0) == (name != "erc721_transfers")
+
+
+def test_rows_are_selected_by_address_event_and_party(node: NodeProcess) -> None:
+    with open_chain(node.data_path) as chain:
+        logs = chain.logs(event="Transfer").to_arrow()
+        assert logs.num_rows == 4
+        contract = logs["address"][2].as_py()
+        assert chain.logs(address=contract).to_arrow().num_rows == 1
+        assert chain.logs(topics=[None, None, bytes([1]).ljust(20, b"\1").rjust(32, b"\0")]).to_arrow().num_rows == 1
+        assert chain.logs(event="Approval").to_arrow().num_rows == 0
+        assert chain.transactions(sender=RICH.address).to_arrow().num_rows == 8
+        assert chain.transactions(recipient=bytes([3]) * 20).to_arrow().num_rows == 1
+        assert chain.transactions(recipient=bytes(20)).to_arrow().num_rows == 0
+        relations = chain.address_appearances(address=bytes([5]) * 20, columns=["relationship"]).to_arrow()
+        assert set(relations["relationship"].to_pylist()) == {"tx_to", "call_to", "erc20_transfer_to"}
+        values = chain.erc20_transfers(numbers=["decimal", "string"], hex=True).to_arrow().to_pylist()
+        assert [int(row["value_decimal"]) for row in values] == [2**100 + nonce for nonce in range(0, 8, 2)]
+        assert values[0]["to_address"] == "0x" + "01" * 20
+
+
+def test_an_export_adds_what_is_missing_and_replaces_what_is_damaged(node: NodeProcess, tmp_path: Path) -> None:
+    to = tmp_path / "tables"
+    command = (
+        "export", "parquet", f"--data-path={node.data_path}", f"--to={to}", "--blocks-per-file=4",
+        "--datasets=blocks,transactions,logs,traces,state_diffs",
+    )  # fmt: skip
+    first = ophion(*command, "--end-block=6").succeeded()
+    assert "of blocks 0 to 5" in first.out
+    assert "Verified 16 files of earlier runs; 0 were replaced." in ophion(*command, "--end-block=8").succeeded().out
+    files = sorted(path.relative_to(to).as_posix() for path in to.glob("blocks/*/*"))
+    assert files == [
+        "blocks/from=00000000/part-00000000-00000003.parquet",
+        "blocks/from=00000004/part-00000004-00000005.parquet",
+        "blocks/from=00000004/part-00000006-00000007.parquet",
+    ]
+    (to / files[0]).write_bytes(b"changed")
+    (to / files[1]).unlink()
+    assert "2 were replaced" in ophion(*command, "--end-block=8").succeeded().out
+    rows = arrow_dataset.dataset(to / "blocks", partitioning="hive").to_table()
+    assert sorted(rows["block_number"].to_pylist()) == list(range(8))
+    schema = parquet.read_schema(to / files[0])
+    assert (schema.metadata[b"ophion.dataset"], schema.metadata[b"ophion.schema_version"]) == (b"blocks", b"1")
+    manifest = json.loads((to / "_manifest.json").read_bytes())
+    assert sum(file["rows"] for file in manifest["datasets"]["transactions"]["files"]) == 7
+    assert not list(to.rglob(".unfinished-*"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "arrow"])
+def test_other_formats_hold_the_same_rows(node: NodeProcess, tmp_path: Path, kind: str) -> None:
+    ophion(
+        "export", kind, f"--data-path={node.data_path}", f"--to={tmp_path}", "--datasets=logs", "--u256=string"
+    ).succeeded()
+    (file,) = tmp_path.glob("logs/from=00000000/*")
+    if kind == "csv":
+        assert len(file.read_text().splitlines()) == 5
+    elif kind == "ndjson":
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [row["topic0"] for row in rows] == ["0x" + TRANSFER.hex()] * 4
+    else:
+        assert arrow_dataset.dataset(file, format="ipc").count_rows() == 4
+
+
+def test_an_export_over_json_rpc_writes_the_same_file(node: NodeProcess, tmp_path: Path) -> None:
+    for place, source in (("a", f"--data-path={node.data_path}"), ("b", f"--rpc={url(node)}")):
+        ophion(
+            "export", "parquet", source, f"--to={tmp_path / place}", "--datasets=transactions", "--end-block=9"
+        ).succeeded()
+    a, b = (parquet.read_table(tmp_path / place / "transactions") for place in ("a", "b"))
+    assert a.equals(b)
+
+
+def test_bad_input_is_one_clear_error_and_leaves_no_file(node: NodeProcess, tmp_path: Path) -> None:
+    to = tmp_path / "tables"
+    common = ("export", "parquet", f"--data-path={node.data_path}", f"--to={to}")
+    ophion(*common, "--datasets=blokcs").failed("There is no dataset 'blokcs'. Known datasets: blocks,")
+    ophion(*common, "--datasets=blocks", "--address=" + "11" * 20).failed("The dataset blocks has no filter --address")
+    ophion(*common, "--start-block=5000").failed("There is no block 5000 to export")
+    ophion(*common, "--address=0x12").failed("expected an address of 20 bytes")
+    ophion("export", "parquet", f"--data-path={tmp_path / 'none'}", f"--to={to}").failed("There is no chain in")
+    ophion("export", "parquet", "--rpc=http://127.0.0.1:1", f"--to={to}").failed("cannot be reached")
+    ophion(*common, "--datasets=traces", "--dev-fork=london", "--network=dev").failed("needs the genesis file")
+    assert not list(to.rglob("*.parquet"))
+    ophion(*common, "--datasets=logs").succeeded()
+    ophion(*common, "--datasets=logs", "--hex").failed("exported with another value of hex")
+    (to / "_manifest.json").write_text("{")
+    ophion(*common, "--datasets=logs").failed("_manifest.json is damaged")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_permission_is_refused(node: NodeProcess, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    ophion("export", "parquet", f"--data-path={node.data_path}", f"--to={tmp_path / 'a'}").failed("Unable to write")
+
+
+def test_sql_answers_equal_those_of_json_rpc(node: NodeProcess) -> None:
+    pytest.importorskip("duckdb", reason="the extra ophion[data] is not installed")
+    data = f"--data-path={node.data_path}"
+    block = node.rpc("eth_getBlockByNumber", "0x3", True)
+    query = "select to_hex(transaction_hash) h, value_string from transactions where block_number = 3"
+    answer = ophion("sql", data, "--format=csv", query).succeeded().out.splitlines()
+    assert answer[1:] == [f"{tx['hash']},{int(tx['value'], 16)}" for tx in block["transactions"]]
+    logs = node.rpc("eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x8"})
+    queries = (
+        f"select count(*) from logs where address = to_bytes('{logs[1]['address']}') and block_number <= 8;"
+        "select sum(value_decimal) from erc20_transfers where block_number < 9;"
+        "select count(*) from traces where action_type = 'create' and block_number between 1 and 8;"
+    )
+    answer = ophion("sql", data, "--format=csv", text=queries).succeeded().out.splitlines()
+    assert answer[1::2] == ["1", str(sum(int(log["data"], 16) for log in logs)), "4"]
+    ophion("sql", data, "selec 1").failed("SQL: Parser Error")
+    ophion("sql", data, "--format=parquet", "select 1").failed("--format=parquet needs --to=FILE")
+
+
+def test_following_adds_final_blocks_joins_files_and_survives_kills(node: NodeProcess, tmp_path: Path) -> None:
+    command = [
+        *OPHION, "export", "parquet", f"--data-path={node.data_path}", f"--to={tmp_path}", "--datasets=blocks,logs",
+        "--follow", "--final-depth=2", "--blocks-per-file=3",
+    ]  # fmt: skip
+    start = node.height
+    for nonce in range(8, 14):
+        follower = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert follower.stdout is not None
+        node.receipt(node.send(legacy_transaction(RICH, nonce, to=bytes([9]) * 20, value=1)))
+        for line in follower.stdout:
+            if b"exported last=" in line and int(line.split(b"last=")[1].split()[0]) >= node.height - 2:
+                break
+        follower.kill() if nonce % 2 else follower.terminate()
+        follower.wait()
+        follower.stdout.close()
+    head = node.height
+    assert head >= start + 6
+    ophion(*command[len(OPHION) : -3], "--blocks-per-file=3", f"--end-block={head - 1}").succeeded()
+    rows = arrow_dataset.dataset(tmp_path / "blocks", partitioning="hive").to_table()
+    assert sorted(rows["block_number"].to_pylist()) == list(range(head - 1))
+    assert (tmp_path / "blocks/from=00000009/part-00000009-00000011.parquet").exists()

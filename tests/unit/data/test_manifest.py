@@ -1,0 +1,46 @@
+"""The list of exported files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ophion.data.manifest import MANIFEST_NAME, DatasetEntry, FileEntry, Manifest
+from ophion.data.target import DirectoryTarget
+from ophion.errors import CommandError
+
+
+def entry(first: int, last: int) -> FileEntry:
+    return FileEntry(f"part-{first}", first, last, "", 0, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("files", "gaps"),
+    [
+        ([], [(0, 9)]),
+        ([(0, 9)], []),
+        ([(0, 3), (6, 7)], [(4, 5), (8, 9)]),
+        ([(4, 30)], [(0, 3)]),
+        ([(5, 6), (2, 3)], [(0, 1), (4, 4), (7, 9)]),
+        ([(20, 30)], [(0, 9)]),
+    ],
+)
+def test_missing_ranges_are_the_gaps_between_files(files: list[tuple[int, int]], gaps: list[tuple[int, int]]) -> None:
+    assert DatasetEntry({}, [entry(*one) for one in files]).missing(0, 9) == gaps
+
+
+def test_a_manifest_is_read_again_and_belongs_to_one_chain(tmp_path: Path) -> None:
+    target = DirectoryTarget(tmp_path)
+    manifest = Manifest.load(target, 1337, "ab")
+    manifest.dataset("logs", {"hex": False}).files.append(entry(0, 9))
+    manifest.save(target)
+    again = Manifest.load(target, 1337, "ab")
+    assert again.dataset("logs", {"hex": False}).files == [entry(0, 9)]
+    with pytest.raises(CommandError, match="another value of hex"):
+        again.dataset("logs", {"hex": True})
+    with pytest.raises(CommandError, match="belongs to another chain"):
+        Manifest.load(target, 1337, "cd")
+    (tmp_path / MANIFEST_NAME).write_text("[]")
+    with pytest.raises(CommandError, match="is damaged"):
+        Manifest.load(target, 1337, "ab")

@@ -1,0 +1,32 @@
+"""Conditions of queries that become those of a scan."""
+
+from __future__ import annotations
+
+import pytest
+
+from ophion.data.datasets import ALL
+from ophion.data.selection import Rows
+from ophion.data.sql import Bounds, bounds_of
+
+ADDRESS, TOPIC = "AB" * 20, "CD" * 32
+
+
+@pytest.mark.parametrize(
+    ("condition", "dataset", "expected"),
+    [
+        ("", "logs", Bounds(0, 99, Rows())),
+        ("((block_number >= 3) and (block_number < 9))", "logs", Bounds(3, 8, Rows())),
+        ("(block_number == 7)", "traces", Bounds(7, 7, Rows())),
+        ("((block_number > 3) and (block_number > 5))", "blocks", Bounds(6, 99, Rows())),
+        (f'((block_number <= 4) and (address == "{ADDRESS}"))', "logs", Bounds(0, 4, Rows((b"\xab" * 20,)))),
+        (f'(erc20 == "{ADDRESS}")', "erc20_transfers", Bounds(0, 99, Rows((b"\xab" * 20,)))),
+        (f'(topic1 == "{TOPIC}")', "logs", Bounds(0, 99, Rows(topics=(None, (b"\xcd" * 32,))))),
+        (f'(from_address == "{ADDRESS}")', "transactions", Bounds(0, 99, Rows(senders=(b"\xab" * 20,)))),
+        (f'(from_address == "{ADDRESS}")', "erc20_transfers", Bounds(0, 99, Rows())),
+        (f'((block_number > 3) or (address == "{ADDRESS}"))', "logs", Bounds(0, 99, Rows())),
+        ("invert((block_number > 3))", "logs", Bounds(0, 99, Rows())),
+        ("(block_number != 3)", "logs", Bounds(0, 99, Rows())),
+    ],
+)
+def test_only_conjunctions_narrow_a_scan(condition: str, dataset: str, expected: Bounds) -> None:
+    assert bounds_of(condition, ALL[dataset], 99) == expected
