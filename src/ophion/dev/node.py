@@ -30,6 +30,9 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.wallet.unsigned import UnsignedTransaction
 
+if TYPE_CHECKING:
+    from ophion.dev.fork.fork import Fork
+
 _BUILD_DEADLINE_S = 30.0
 
 

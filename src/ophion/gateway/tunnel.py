@@ -268,7 +268,9 @@ class FarEnd(asyncio.Protocol):
         node_transport = self._transport = cast(asyncio.Transport, transport)
         node_transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
         take_little(node_transport)
-        self._direction = TunnelDirection(self._shared.turns, node_transport, self._tunnel.write, self._tunnel.weigh)
+        self._direction = TunnelDirection(
+            self._shared.scheduler, node_transport, self._tunnel.write, self._tunnel.weigh
+        )
         node_transport.write(self._hello)
         self._hello = b""
 
