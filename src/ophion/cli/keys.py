@@ -55,7 +55,7 @@ def encrypt_key(options: EncryptOptions, session: CommandSession) -> int:
     password = read_password() if options.password_file is None else read_password_file(options.password_file)
     if not password:
         raise CommandError("The password is empty.")
-    write_text(options.target, encrypt(key, password, SystemEntropy(), options.scrypt_n) + "\n", mode=0o600)
+    write_text(options.target, encrypt(key, password, SystemEntropy().token, options.scrypt_n) + "\n", mode=0o600)
     print(f"{data(key.address)} {options.target}")
     print(f"Start the node with --node-private-key-file={options.target}, check it, then delete {source}.")
     return 0

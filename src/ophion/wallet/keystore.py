@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -15,7 +16,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from ophion.errors import KeyFileError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.primitives.types import Address
-from ophion.runtime.clock import Entropy
 
 VERSION: Final = 3
 CIPHER: Final = "aes-128-ctr"
@@ -27,9 +27,9 @@ MAX_KDF_ROUNDS: Final = 10_000_000
 _KEY_BYTES: Final = 32
 
 
-def encrypt(key: PrivateKey, password: str, entropy: Entropy, scrypt_n: int = SCRYPT_N) -> str:
-    """Return the encrypted key file as JSON text."""
-    salt, iv, id = entropy.token(32), entropy.token(16), entropy.token(16)
+def encrypt(key: PrivateKey, password: str, token: Callable[[int], bytes], scrypt_n: int = SCRYPT_N) -> str:
+    """Return the encrypted key file as JSON text; `token` returns random bytes."""
+    salt, iv, id = token(32), token(16), token(16)
     params = {"dklen": _KEY_BYTES, "n": scrypt_n, "r": SCRYPT_R, "p": 1, "salt": salt.hex()}
     derived = _scrypt(password.encode(), params)
     ciphertext = _aes_ctr(derived[:16], iv, key.secret())

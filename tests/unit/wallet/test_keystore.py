@@ -42,11 +42,11 @@ def test_the_published_vector() -> None:
 
 
 def test_a_key_survives_encryption() -> None:
-    text = encrypt(DEV_KEYS[0], "pässword", SystemEntropy(), FAST).encode()
+    text = encrypt(DEV_KEYS[0], "pässword", SystemEntropy().token, FAST).encode()
     assert decrypt(text, "pässword").secret() == DEV_KEYS[0].secret()
     assert address_of(text) == DEV_KEYS[0].address
     assert DEV_KEYS[0].secret().hex().encode() not in text
-    assert encrypt(DEV_KEYS[0], "pässword", SystemEntropy(), FAST).encode() != text
+    assert encrypt(DEV_KEYS[0], "pässword", SystemEntropy().token, FAST).encode() != text
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_key_survives_encryption() -> None:
     ],
 )
 def test_files_that_are_refused(path: tuple[str, ...], value: object, reason: str) -> None:
-    document = json.loads(encrypt(DEV_KEYS[0], "p", SystemEntropy(), FAST))
+    document = json.loads(encrypt(DEV_KEYS[0], "p", SystemEntropy().token, FAST))
     inner = document
     for name in path[:-1]:
         inner = inner[name]
