@@ -5,7 +5,7 @@ Python decides the policy, Rust does the computation. A package imports only pac
     cli                       command line
     sdk                       a chain inside Python, pytest and notebooks
     quickstart, bench         a network on one machine; load generator
-    data                      the chain as tables: Parquet, data frames, SQL
+    data, migration           the chain as tables: Parquet, data frames, SQL; chains and files of other clients
     node                      composition root: configuration to a running node
     gateway, metrics          reverse proxy with the web interface; Prometheus metrics
     rpc, graphql, web         JSON-RPC, GraphQL, files of the web interface

@@ -15,6 +15,8 @@ FAMILIES: dict[str, Family] = {
         Family("doctor", "Check the nodes of a network and report whether it produces blocks.", "ophion.cli.doctor"),
         Family("evm", "Run the public Ethereum test vectors.", "ophion.cli.evm"),
         Family("export", "Write the chain as tables: Parquet, Arrow, CSV, JSON lines.", "ophion.cli.export"),
+        Family("keys", "Encrypt, decrypt and list private key files.", "ophion.cli.keys"),
+        Family("migrate", "Move a chain of Besu, geth or GoQuorum to Ophion.", "ophion.cli.migrate"),
         Family("operator", "Prepare a new network: keys and genesis.", "ophion.cli.operator"),
         Family("password", "Hash passwords for the credentials file.", "ophion.cli.password"),
         Family(

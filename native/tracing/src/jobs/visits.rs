@@ -9,7 +9,7 @@ use ophion_primitives::errors::Result;
 use revm::context::TxEnv;
 use revm::inspector::Inspector;
 
-use crate::flat::call_events::Turns;
+use crate::flat::call_events::CallEvents;
 use crate::flat::entries::Entry;
 use crate::flat::listing::list;
 use crate::output::sink::Sink;
@@ -20,9 +20,9 @@ use crate::replay::recording::{Recording, Report};
 struct EntryVisitor<F>(F);
 
 impl<F: FnMut(&Ran, &[Entry])> Report for EntryVisitor<F> {
-    type Recorder = Turns;
+    type Recorder = CallEvents;
 
-    fn write(&mut self, _: &mut Sink, recorder: &mut Turns, ran: &Ran) {
+    fn write(&mut self, _: &mut Sink, recorder: &mut CallEvents, ran: &Ran) {
         (self.0)(ran, &list(recorder, &ran.tx, &ran.result));
     }
 }
@@ -30,7 +30,7 @@ impl<F: FnMut(&Ran, &[Entry])> Report for EntryVisitor<F> {
 /// Visit each transaction with its flat trace, that of trace_block.
 pub fn visit_entries(block: &Block<'_>, is_stopped: &Arc<AtomicBool>, see: impl FnMut(&Ran, &[Entry])) -> Result<()> {
     let mut sink = Sink::without_reader(is_stopped.clone());
-    let tracer = Recording::new(&mut sink, Turns::default(), EntryVisitor(see));
+    let tracer = Recording::new(&mut sink, CallEvents::default(), EntryVisitor(see));
     block.trace(tracer, 0, usize::MAX, |_, _| Ok(()), |_, _| Ok(()))
 }
 
