@@ -20,7 +20,6 @@ ELSEWHERE = {
     "sdk/embedded_chain.py": "tests/unit/sdk/test_chain.py",
     "sdk/embedded_node.py": "tests/unit/sdk/test_chain.py",
     "sdk/errors.py": "tests/unit/sdk/test_chain.py",
-    "sdk/html.py": "tests/unit/sdk/test_chain.py",
     "sdk/loop_runner.py": "tests/unit/sdk/test_chain.py",
     "sdk/remote_node.py": "tests/unit/sdk/test_http_server.py",
     "sdk/receipt.py": "tests/unit/sdk/test_chain.py",

@@ -101,3 +101,13 @@ class Backend(Protocol):
     def impersonate(self, address: bytes, is_on: bool) -> None: ...
     def set_automine(self, is_on: bool) -> None: ...
     def close(self) -> None: ...
+
+
+def block_tag(block: Block) -> str:
+    """Return a block as JSON-RPC names it."""
+    return "latest" if block is None else hex(block) if isinstance(block, int) else block
+
+
+def raw_data(data: bytes | str) -> bytes:
+    """Return call data, given as bytes or as hexadecimal text."""
+    return bytes.fromhex(data.removeprefix("0x")) if isinstance(data, str) else bytes(data)

@@ -28,7 +28,7 @@ from ophion.sdk.abi.artifact import Artifact
 from ophion.sdk.abi.interface import Abi, Function, decode_error
 from ophion.sdk.account import raw_address
 from ophion.sdk.account_access import AccountAccess
-from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult
+from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, block_tag, raw_data
 from ophion.sdk.contract import Contract
 from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
 from ophion.sdk.embedded_node import EmbeddedNode
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ophion.sdk.call_tree import CallTree
     from ophion.sdk.gas_report import GasReport
     from ophion.sdk.http_server import ChainServer
+    from ophion.sdk.replay import Replay
 
 
 class Chain(AccountAccess):
@@ -75,10 +76,7 @@ class Chain(AccountAccess):
         accounts have `balance` ether each. Blocks are `block_interval` seconds apart, from `timestamp` on.
         """
         if fork is not None or block is not None:
-            raise ChainError(
-                "Chain(fork=URL) is not supported yet. Chain.connect(URL) uses a running node;"
-                " chain.fork_at(block) branches a chain of this process."
-            )
+            raise ChainError("Chain(fork=URL) is not supported yet. Chain.connect(URL) uses a running node.")
         super().__init__(
             embedded_node(
                 path=None if path is None else Path(path),
@@ -188,7 +186,7 @@ class Chain(AccountAccess):
         A transaction without a recipient creates a contract.
         """
         spec = CallSpec(
-            self.sender_of(sender), None if to is None else raw_address(to), _raw_data(data), value, gas, nonce
+            self.sender_of(sender), None if to is None else raw_address(to), raw_data(data), value, gas, nonce
         )
         return self.transact(spec)
 
@@ -214,7 +212,7 @@ class Chain(AccountAccess):
     ) -> bytes:
         """Run a call without a transaction and return its output."""
         recipient = None if to is None else raw_address(to)
-        outcome = self.backend.call(CallSpec(self.sender_of(sender), recipient, _raw_data(data), value, gas), block)
+        outcome = self.backend.call(CallSpec(self.sender_of(sender), recipient, raw_data(data), value, gas), block)
         if outcome.kind != "returned":
             raise self.call_error(outcome)
         return outcome.output
@@ -301,7 +299,7 @@ class Chain(AccountAccess):
 
     def block(self, number: Block = None) -> Mapping[str, Any]:
         """Return a block as JSON-RPC shows it."""
-        found: Mapping[str, Any] | None = self.rpc("eth_getBlockByNumber", _tag(number), True)
+        found: Mapping[str, Any] | None = self.rpc("eth_getBlockByNumber", block_tag(number), True)
         if found is None:
             raise ChainError(f"There is no block {number}; the latest is {self.block_number}.")
         return found
@@ -324,6 +322,20 @@ class Chain(AccountAccess):
         made = Chain(backend=self.backend.branch(block, is_writable))
         made._contracts.update(self._contracts)
         return made
+
+    def replay(
+        self,
+        transaction: Receipt | str,
+        *,
+        code: Mapping[Any, bytes | str] | None = None,
+        storage: Mapping[Any, Mapping[int, int]] | None = None,
+        balances: Mapping[Any, int] | None = None,
+        gas: int | None = None,
+    ) -> Replay:
+        """Run a mined transaction again with other code, storage, balances or gas, and show what differs."""
+        from ophion.sdk.replay import replayed
+
+        return replayed(self, transaction, code or {}, storage or {}, balances or {}, gas)
 
     def attach(self, contract: Contract) -> Contract:
         """Return a contract of another chain or branch as one of this chain."""
@@ -385,11 +397,3 @@ class Chain(AccountAccess):
 
         rows = {"chain id": self.chain_id, "block": self.block_number, "time": self.time}
         return table("Chain", rows | {"accounts": len(self.accounts), "contracts": len(self._contracts)})
-
-
-def _raw_data(data: bytes | str) -> bytes:
-    return bytes.fromhex(data.removeprefix("0x")) if isinstance(data, str) else bytes(data)
-
-
-def _tag(block: Block) -> str:
-    return "latest" if block is None else hex(block) if isinstance(block, int) else block

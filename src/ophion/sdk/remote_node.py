@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from ophion.errors import RpcError
-from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, PlainResult, SentTransaction
+from ophion.sdk.backend import AccountEdit, Block, CallResult, CallSpec, PlainResult, SentTransaction, block_tag
 from ophion.sdk.errors import ChainError, TransactionRefused
 
 _TIMEOUT_S = 60.0
@@ -68,7 +68,7 @@ class RemoteNode:
 
     def call(self, spec: CallSpec, block: Block = None) -> CallResult:
         try:
-            output = self.request("eth_call", [_call_object(spec), _tag(block)])
+            output = self.request("eth_call", [_call_object(spec), block_tag(block)])
         except RpcError as error:
             data = _revert_data(error.data)
             if data or error.code == _REVERTED or "revert" in error.message.lower():
@@ -116,16 +116,16 @@ class RemoteNode:
         return None
 
     def balance(self, address: bytes, block: Block = None) -> int:
-        return int(self.request("eth_getBalance", [_hex(address), _tag(block)]), 16)
+        return int(self.request("eth_getBalance", [_hex(address), block_tag(block)]), 16)
 
     def nonce(self, address: bytes, block: Block = None) -> int:
-        return int(self.request("eth_getTransactionCount", [_hex(address), _tag(block)]), 16)
+        return int(self.request("eth_getTransactionCount", [_hex(address), block_tag(block)]), 16)
 
     def code(self, address: bytes, block: Block = None) -> bytes:
-        return _bytes(self.request("eth_getCode", [_hex(address), _tag(block)]))
+        return _bytes(self.request("eth_getCode", [_hex(address), block_tag(block)]))
 
     def storage(self, address: bytes, slot: bytes, block: Block = None) -> bytes:
-        return _bytes(self.request("eth_getStorageAt", [_hex(address), _hex(slot), _tag(block)])).rjust(32, b"\0")
+        return _bytes(self.request("eth_getStorageAt", [_hex(address), _hex(slot), block_tag(block)])).rjust(32, b"\0")
 
     def chain_id(self) -> int:
         return int(self.request("eth_chainId", []), 16)
@@ -191,10 +191,6 @@ def _revert_data(data: Any) -> bytes:
     if isinstance(data, Mapping):
         data = data.get("data") or data.get("result")
     return _bytes(data) if isinstance(data, str) and data.startswith("0x") else b""
-
-
-def _tag(block: Block) -> str:
-    return "latest" if block is None else hex(block) if isinstance(block, int) else block
 
 
 def _hex(value: bytes) -> str:
