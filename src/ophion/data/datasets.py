@@ -27,6 +27,7 @@ class ColumnType(Enum):
 
     U32 = "u32"
     U64 = "u64"
+    I64 = "i64"
     F64 = "f64"
     BOOL = "bool"
     DECIMAL = "decimal"
