@@ -19,7 +19,6 @@ class Source(Enum):
 
     STORED = "stored blocks and receipts"
     EXECUTED = "blocks, executed again with a tracer"
-    HEADERS = "extra data of headers"
 
 
 class ColumnType(Enum):
