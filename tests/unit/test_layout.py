@@ -49,6 +49,7 @@ ELSEWHERE = {
     "cli/export.py": "tests/integration/test_cli_export.py",
     "cli/sql.py": "tests/integration/test_cli_export.py",
     "data/arrow.py": "tests/integration/test_cli_export.py",
+    "data/decoded.py": "tests/integration/test_cli_export.py",
     "data/database.py": "tests/integration/test_cli_export.py",
     "data/export.py": "tests/integration/test_cli_export.py",
     "data/follow.py": "tests/integration/test_cli_export.py",

@@ -9,11 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_url
 from ophion.cli.progress import Progress
-from ophion.data.datasets import datasets_named
+from ophion.data.abi import load_abis
+from ophion.data.datasets import Dataset, datasets_named
+from ophion.data.decoded import DECODED, DecodingReader
 from ophion.data.export import DEFAULT_BLOCKS_PER_FILE, Export, ExportPlan, ExportResult
 from ophion.data.follow import Follower
 from ophion.data.packages import require
@@ -103,6 +106,12 @@ class ExportOptions(Options):
         "--workers", default=None, check=at_least(1), help="Threads that read and write. (default: one per core)"
     )
 
+    abi: Path | None = option(
+        "--abi",
+        default=None,
+        metavar="DIRECTORY|FILE",
+        help="ABIs of solc, Hardhat or Foundry for the datasets `events` and `calls`: one table each.",
+    )
     follow: bool = option(
         "--follow", default=False, help="Go on with new blocks when they are final, and join small files."
     )
@@ -138,43 +147,64 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
         raise ConfigError(
             f"--end-block ({options.end_block}) must be greater than --start-block ({options.start_block})"
         )
+    with closing(_reader(options, session)) as stored:
+        names = tuple(name for name in options.datasets if name not in DECODED)
+        plain = datasets_named(names) if names else ()
+        reader, decoded = _decoding(options, stored)
+        return _export(options, file_format, reader, (*plain, *decoded))
+
+
+def _decoding(options: ExportOptions, reader: TableReader) -> tuple[TableReader, tuple[Dataset, ...]]:
+    """Return a reader with the decoded datasets that the options name, and these datasets."""
+    kinds = {DECODED[name] for name in options.datasets if name in DECODED}
+    if not kinds:
+        return reader, ()
+    if options.abi is None:
+        raise ConfigError("The datasets events and calls need contract ABIs: --abi=DIRECTORY")
+    entries = [entry for entry in load_abis(options.abi) if entry.kind in kinds]
+    if not entries:
+        raise CommandError(f"The ABIs in {options.abi} have no {' and no '.join(sorted(kinds))}.")
+    decoding = DecodingReader(reader, entries)
+    return decoding, tuple(decoding.datasets.values())
+
+
+def _export(options: ExportOptions, file_format: FileFormat, reader: TableReader, datasets: tuple[Dataset, ...]) -> int:
     workers = options.workers or os.cpu_count() or 1
     plan = ExportPlan(
-        datasets=datasets_named(options.datasets),
+        datasets=datasets,
         file_format=file_format,
         format=Format(options.numbers, options.hex),
         rows=options.rows(),
         blocks_per_file=options.blocks_per_file,
         workers=workers,
     )
-    with closing(_reader(options, session)) as reader:
-        last = reader.head().number
-        if options.end_block is not None:
-            last = min(last, options.end_block - 1)
-        if options.start_block > last:
-            raise CommandError(f"There is no block {options.start_block} to export: the head is block {last}.")
-        progress: Progress | None = None
+    last = reader.head().number
+    if options.end_block is not None:
+        last = min(last, options.end_block - 1)
+    if options.start_block > last:
+        raise CommandError(f"There is no block {options.start_block} to export: the head is block {last}.")
+    progress: Progress | None = None
 
-        def show(done: int, total: int, rows: int) -> None:
-            nonlocal progress
-            progress = progress or Progress("Blocks", total)
-            seconds = max(progress.elapsed(), 1e-3)
-            left = (total - done) * seconds / max(done, 1)
-            progress.update(done, f"{rows / seconds:,.0f} rows/s, {left:.0f} s left")
+    def show(done: int, total: int, rows: int) -> None:
+        nonlocal progress
+        progress = progress or Progress("Blocks", total)
+        seconds = max(progress.elapsed(), 1e-3)
+        left = (total - done) * seconds / max(done, 1)
+        progress.update(done, f"{rows / seconds:,.0f} rows/s, {left:.0f} s left")
 
-        if options.follow:
-            return _follow(options, reader, plan)
-        began = time.monotonic()
-        export = Export(reader, open_target(options.target), plan, show)
-        try:
-            result = export.run(options.start_block, last)
-        except KeyboardInterrupt:
-            if progress is not None:
-                progress.clear()
-            print("Interrupted; finished files are complete, and the same command continues.", file=sys.stderr)
-            raise
+    if options.follow:
+        return _follow(options, reader, plan)
+    began = time.monotonic()
+    export = Export(reader, open_target(options.target), plan, show)
+    try:
+        result = export.run(options.start_block, last)
+    except KeyboardInterrupt:
         if progress is not None:
             progress.clear()
+        print("Interrupted; finished files are complete, and the same command continues.", file=sys.stderr)
+        raise
+    if progress is not None:
+        progress.clear()
     _report(result, options, last, time.monotonic() - began)
     return 0
 

@@ -10,6 +10,8 @@
     database     ... the node's own database, read beside a running node
     rpc          ... any node over JSON-RPC
     rpc_rows     JSON objects of a node to rows
+    abi          contract ABIs: files, decoding of values
+    decoded      events and calls by ABI, one table each
     writers      file formats
     target       directory or fsspec URL that files are written to
     manifest     list of the files, with row counts and checksums

@@ -25,6 +25,7 @@ def arrow_type(type: ColumnType, hex: bool = False) -> Any:
     plain = {
         ColumnType.U32: pa.uint32,
         ColumnType.U64: pa.uint64,
+        ColumnType.I64: pa.int64,
         ColumnType.F64: pa.float64,
         ColumnType.BOOL: pa.bool_,
         ColumnType.BINARY: pa.binary,

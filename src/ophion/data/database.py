@@ -25,7 +25,7 @@ from ophion.native.tracing import TracedBlock
 from ophion.node.datadir import DataDirectory
 
 MAX_BATCH_BYTES: Final = 8 * 2**20
-_TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000, Source.HEADERS: 10_000}
+_TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
 CLIQUE_DEPTH: Final = 64
 """Blocks after which a block of a network without finality is exported by --follow, unless it says otherwise."""
 

@@ -19,7 +19,6 @@ class Source(Enum):
 
     STORED = "stored blocks and receipts"
     EXECUTED = "blocks, executed again with a tracer"
-    HEADERS = "extra data of headers"
 
 
 class ColumnType(Enum):
@@ -27,6 +26,7 @@ class ColumnType(Enum):
 
     U32 = "u32"
     U64 = "u64"
+    I64 = "i64"
     F64 = "f64"
     BOOL = "bool"
     DECIMAL = "decimal"

@@ -18,6 +18,8 @@ from ophion.errors import CommandError
 
 TEMPORARY_PREFIX = ".unfinished-"
 _CHUNK_BYTES = 1 << 20
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs"}
+"""Stores without folders; making one could make a bucket."""
 
 
 class Written(Struct, frozen=True):
@@ -160,12 +162,17 @@ class RemoteTarget:
             file.seek(0)
             written = _checksum(file)
             file.seek(0)
-            self._guarded(path, lambda: self._upload(path, file))
+            try:
+                self._guarded(path, lambda: self._upload(path, file))
+            except FileNotFoundError as error:
+                raise CommandError(f"{self.location(path)}: the bucket or folder does not exist") from error
         return written
 
     def _upload(self, path: str, file: IO[bytes]) -> None:
         place = f"{self._root}/{path}"
-        self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+        protocols = {self._files.protocol} if isinstance(self._files.protocol, str) else {*self._files.protocol}
+        if not protocols & _OBJECT_STORES:
+            self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
         # autocommit is off until the whole file is there
         with self._files.transaction, self._files.open(place, "wb") as remote:
             while chunk := file.read(_CHUNK_BYTES):

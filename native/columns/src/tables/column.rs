@@ -126,7 +126,7 @@ impl Column {
         if !is_valid && self.validity.is_empty() {
             // Bits of the rows so far.
             self.validity = vec![0xff; self.rows / 8];
-            if self.rows % 8 > 0 {
+            if !self.rows.is_multiple_of(8) {
                 self.validity.push((1 << (self.rows % 8)) - 1);
             }
         }

@@ -1,0 +1,61 @@
+"""Exports to an S3-compatible server, and one that fails half-way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+import pytest
+
+from ophion.data.target import RemoteTarget, open_target
+from ophion.errors import CommandError
+
+moto_server = pytest.importorskip("moto.server", reason="moto is not installed")
+pytest.importorskip("s3fs", reason="s3fs is not installed")
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    # public test credentials: the server accepts any
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    s3fs.S3FileSystem().makedirs("tables", exist_ok=True)  # buckets outlive the server
+    yield "s3://tables/chain"
+    server.stop()
+
+
+def test_objects_are_whole_or_absent(bucket: str) -> None:
+    target = open_target(bucket)
+    assert isinstance(target, RemoteTarget)
+    content = bytes(range(256)) * 4096
+
+    def fill(file: IO[bytes]) -> None:
+        file.write(content)
+
+    def break_off(file: IO[bytes]) -> None:
+        file.write(content)
+        raise CommandError("the scan failed")
+
+    path = "logs/from=00000000/part-00000000-00000009.parquet"
+    written = target.write(path, fill)
+    assert target.checksum(path) == written
+    assert target.list("logs") == [path]
+    with pytest.raises(CommandError, match="the scan failed"):
+        target.write("logs/from=00000000/part-00000010-00000019.parquet", break_off)
+    assert target.list("logs") == [path]
+    assert target.read("_manifest.json") is None
+    target.delete(path)
+    assert target.list("logs") == []
+
+
+def test_a_missing_bucket_is_one_error(bucket: str) -> None:
+    with pytest.raises(CommandError, match="s3://elsewhere/chain/part"):
+        open_target("s3://elsewhere/chain").write("part", lambda file: None)
