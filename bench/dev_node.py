@@ -93,7 +93,7 @@ ABI = [
     }
 ]
 KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
-"""Public key of the test mnemonic's first account."""
+"""Private key of the test mnemonic's first account: public, for tests only."""
 
 
 def deploy_token(client: Client) -> str:
