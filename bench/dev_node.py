@@ -1,10 +1,10 @@
-"""Measure cheat codes of a development node: snapshots, mining, and one client that waits for each receipt.
+"""Cheat codes of a development node: snapshots, mining and one client that waits for each receipt.
 
     python bench/dev_node.py [--anvil=PATH]
 
-Prints how long a snapshot and a revert take in a chain of 10,000 blocks, and how memory grows over 100,000 such pairs.
-Also prints how long 57,600 blocks take, and how many transfers a second one client sends if it waits for each receipt.
-With --anvil, the last figure is measured for Anvil too.
+Says how long a snapshot and a revert take in a chain of 10,000 blocks, how memory grows over 100,000 of such pairs, how
+long 57,600 blocks take, and how many token transfers a second one client gets through that waits for each: a plain
+keep-alive client that signs itself, and web3.py where it is installed. With --anvil these are measured against Anvil.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import subprocess
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ophion.testing.process import NodeProcess
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 OTHER = "0x00000000000000000000000000000000000000d0"
-ANVIL_PORT = 18545
+ANVIL_PORT = 18549
 
 
 class Client:
@@ -32,7 +33,7 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
     def batch(self, method: str, params: list[Any], count: int) -> list[Any]:
-        """Send many requests in one batch; return their results."""
+        """The results of many requests in one body."""
         calls = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number in range(count)]
         return [one["result"] for one in self._send(calls)]
 
@@ -47,13 +48,13 @@ class Client:
 
 
 def resident_mib(pid: int) -> float:
-    """Return the memory of a process (Linux)."""
+    """Memory of a process (Linux)."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * 4096 / 2**20
 
 
 def pairs(client: Client, count: int) -> tuple[float, float]:
-    """Return the milliseconds of a snapshot and of a revert, for one client that waits for each."""
+    """Milliseconds of a snapshot and of a revert, measured by one client that waits for each."""
     taken = reverted = 0.0
     for _ in range(count):
         begun = time.perf_counter()
@@ -66,7 +67,7 @@ def pairs(client: Client, count: int) -> tuple[float, float]:
 
 
 def transfers(client: Client, count: int) -> float:
-    """Return transfers per second of one client that waits for each receipt."""
+    """Transfers a second of one client that waits for each receipt."""
     begun = time.perf_counter()
     for _ in range(count):
         hash = client.ask("eth_sendTransaction", {"from": FIRST, "to": OTHER, "value": "0x1", "gas": "0x5208"})
@@ -75,10 +76,97 @@ def transfers(client: Client, count: int) -> float:
     return count / (time.perf_counter() - begun)
 
 
+TOKEN = (
+    "0x6fffffffffffffffffffffffffffffffff3355"  # the creator has 2^128 - 1
+    "604580601e6000396000f3"
+    "602435803354033355600435805482019055600052"  # moves an amount from the caller to an account
+    "7fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef60206000a1"
+    "600160005260206000f3"
+)
+ABI = [
+    {
+        "type": "function",
+        "name": "transfer",
+        "stateMutability": "nonpayable",
+        "inputs": [{"name": "to", "type": "address"}, {"name": "amount", "type": "uint256"}],
+        "outputs": [{"name": "", "type": "bool"}],
+    }
+]
+KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
+"""Private key of the test mnemonic's first account: public, for tests only."""
+
+
+def deploy_token(client: Client) -> str:
+    hash = client.ask("eth_sendTransaction", {"from": FIRST, "data": TOKEN, "gas": "0x100000"})
+    while (receipt := client.ask("eth_getTransactionReceipt", hash)) is None:
+        pass
+    address: str = receipt["contractAddress"]
+    return address
+
+
+def token_transfers(client: Client, token: str, count: int) -> float:
+    """Transfers a second of a plain client that signs, sends and asks for the receipt."""
+    from eth_account import Account
+
+    nonce = int(client.ask("eth_getTransactionCount", FIRST, "latest"), 16)
+    chain_id = int(client.ask("eth_chainId"), 16)
+    data = "0xa9059cbb" + OTHER[2:].rjust(64, "0") + f"{1:064x}"
+    raws = [
+        Account.sign_transaction(
+            {
+                "to": token[:2] + _checksum(token)[2:],
+                "data": data,
+                "gas": 100_000,
+                "maxFeePerGas": 10**10,
+                "maxPriorityFeePerGas": 10**9,
+                "nonce": nonce + number,
+                "chainId": chain_id,
+            },
+            KEY,
+        ).raw_transaction.hex()
+        for number in range(count)
+    ]
+    begun = time.perf_counter()
+    for raw in raws:
+        hash = client.ask("eth_sendRawTransaction", "0x" + raw.removeprefix("0x"))
+        while client.ask("eth_getTransactionReceipt", hash) is None:
+            pass
+    return count / (time.perf_counter() - begun)
+
+
+def web3_transfers(port: int, token: str, count: int) -> float:
+    """As `token_transfers`, by web3.py with its own defaults; the node signs."""
+    from web3 import Web3
+
+    web3 = Web3(Web3.HTTPProvider(f"http://127.0.0.1:{port}"))
+    contract = web3.eth.contract(address=_checksum(token), abi=ABI)
+    sender, other = _checksum(FIRST), _checksum(OTHER)
+    begun = time.perf_counter()
+    for _ in range(count):
+        hash = contract.functions.transfer(other, 1).transact({"from": sender})
+        assert web3.eth.wait_for_transaction_receipt(hash)["status"] == 1
+    return count / (time.perf_counter() - begun)
+
+
+def _checksum(address: str) -> Any:
+    from eth_utils import to_checksum_address
+
+    return to_checksum_address(address)
+
+
+def show_token_transfers(name: str, port: int, count: int) -> None:
+    client = Client(port)
+    token = deploy_token(client)
+    print(f"{name}: token transfers, plain client: {token_transfers(client, token, count):.0f} a second")
+    print(f"{name}: token transfers, web3.py: {web3_transfers(port, token, count):.0f} a second")
+
+
 def measure_anvil(path: str, count: int) -> float:
     process = subprocess.Popen([path, "--port", str(ANVIL_PORT), "--silent"])
     try:
         time.sleep(2)
+        if find_spec("web3") is not None:
+            show_token_transfers("Anvil", ANVIL_PORT, count)
         return transfers(Client(ANVIL_PORT), count)
     finally:
         process.terminate()
@@ -97,6 +185,8 @@ def main() -> None:
         NodeProcess(Path(folder), *given, "--logging=WARN", command=("dev",)) as node,
     ):
         client = Client(node.ports["json-rpc"])
+        if find_spec("web3") is not None:
+            show_token_transfers("Ophion", node.ports["json-rpc"], options.transfers)
         print(f"transfers, one at a time: {transfers(client, options.transfers):.0f} a second")
         begun = time.perf_counter()
         client.ask("anvil_mine", hex(10_000))

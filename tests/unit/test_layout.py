@@ -95,7 +95,6 @@ ELSEWHERE = {
     "dev/fork/fork.py": "tests/integration/test_dev_fork.py",
     "dev/fork/point.py": "tests/integration/test_dev_fork.py",
     "dev/fork/start.py": "tests/integration/test_dev_fork.py",
-    "dev/fork/state_calls.py": "tests/integration/test_dev_fork.py",
     "native/fork.py": "names of the extension, passed on; used by the tests of forks",
     "node/dev_fork.py": "tests/integration/test_dev_fork.py",
     "rpc/services/fork_requests.py": "tests/integration/test_dev_fork.py",
