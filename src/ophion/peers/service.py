@@ -8,92 +8,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Final
-
-from msgspec import Struct, field
 
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
 from ophion.peers.connection.connection import Connection, Ending, PeerContext
-from ophion.peers.connection.listener import Listener
 from ophion.peers.connection.pre_handshake import PreHandshake
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
-from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
+from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.dialer import Dialer
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
+from ophion.peers.node_access import NodeAccess
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import Peers
-from ophion.peers.policy.addresses import Subnet, is_within
-from ophion.peers.policy.admission import Admission, PeerLimits
+from ophion.peers.policy.admission import Admission
 from ophion.peers.policy.bans import Bans
-from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialPlan, Outcome
+from ophion.peers.policy.dial_plan import DialPlan
 from ophion.peers.policy.pending_limit import PendingLimit
 from ophion.peers.port_mapping import PortMapping
+from ophion.peers.ports import open_ports
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
+from ophion.peers.settings import PeerSettings
 from ophion.peers.subprotocol import Subprotocol
-from ophion.peers.token_bucket import TokenBucket
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.port_in_use import is_taken, taken
 
 log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S: Final = 2.0
-_BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons that do not mean that the nodes are incompatible."""
 _MAX_LEAVING: Final = 128
 """Ended connections that wait for the remote node to close; each is an open file."""
-_RULES_BURST_S: Final = 0.2
-_RULES_SHARE: Final = 0.05
-"""Share of event loop time for checking Pings of unknown nodes; a permissioning contract may be slow."""
-_CATCH_UP: Final = (
-    "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
-    " nodes: connections with them are allowed until it has caught up"
-)
-_MAX_PORT_ATTEMPTS: Final = 10
-"""Free ports to try with port 0."""
-
-
-class PeerListenError(OphionError):
-    """The port for peers cannot be opened."""
-
-
-class PeerSettings(Struct, frozen=True):
-    """Settings of the peer service."""
-
-    host: str = "127.0.0.1"
-    """The advertised address."""
-    interface: str = "127.0.0.1"
-    """The address to listen on."""
-    port: int = 0
-    limits: PeerLimits = field(default_factory=PeerLimits)
-    static: tuple[Enode, ...] = ()
-    banned: frozenset[bytes] = frozenset()
-    subnets: tuple[Subnet, ...] = ()
-    client_id: str = "ophion"
-    has_discovery: bool = False
-    bootnodes: tuple[Enode, ...] = ()
-    asks_router: bool = False
-    """Whether to request a port mapping from the router with UPnP."""
-    record_file: Path | None = None
-    """File for the node record; None: not stored."""
-    timing: Timing = field(default_factory=Timing)
 
 
 class PeerService:
@@ -117,8 +75,7 @@ class PeerService:
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
-        self._clock = clock
-        self._entropy = entropy
+        self._clock, self._entropy = clock, entropy
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
@@ -126,32 +83,33 @@ class PeerService:
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
         self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
+        self._admission = Admission(
+            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
+        )
+        self._rules = rules or NodeRules(key.public_key)
+        self._access = NodeAccess(settings, self._rules, self.plan, self._admission, self.peers, clock)
         self._inbound = InboundConnections(
             key,
             clock,
             self.pending,
             settings.timing.handshake,
             self.plan.is_static_address,
-            self._is_expected,
+            self._access.is_expected,
             self._receive,
         )
-        self._admission = Admission(
-            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
+        self._dialer = Dialer(
+            self.plan, self.peers, settings.limits.max_peers, clock, self._access.may_dial, self._connect
         )
-        self._dialer = Dialer(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
-        self._rules = rules or NodeRules(key.public_key)
-        self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
         """None if discovery is disabled."""
+        self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
         self._host = settings.host
         self._connections: set[Connection] = set()
         self._leaving: dict[Connection, None] = {}
-        self._refused_static: set[bytes] = set()
-        """Static peers that the rules refuse to dial, already logged."""
         self._by_peer: dict[Peer, Connection] = {}
         self._has_left = asyncio.Event()
         self._port: int | None = None
@@ -212,7 +170,7 @@ class PeerService:
         """Remove a static peer and disconnect it; False if it was none (also disconnects)."""
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
-        self._refused_static.discard(enode.node_id)
+        self._access.forget(enode.node_id)
         if self.discovery is not None:
             self.discovery.forget(enode.node_id)
         self._mark_static(enode.node_id)
@@ -234,7 +192,7 @@ class PeerService:
 
     def offer(self, enode: Enode) -> None:
         """Accept a live node from discovery for dialling."""
-        if self._may_dial(enode):
+        if self._access.may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
 
@@ -251,10 +209,12 @@ class PeerService:
             self,
             self._subprotocols,
             self._settings.timing,
-            has_place=self._has_own_share,
+            has_place=self._access.has_own_share,
         )
         self._context = context
-        server = await self._open_ports(context)
+        server, self._udp = await open_ports(
+            self._settings, context, self._inbound, self.discovery, self._access.is_known_address
+        )
         port = server.port
         self._set_port(port)
         try:
@@ -282,22 +242,9 @@ class PeerService:
             if self._udp is not None:
                 self._udp.close()
 
-    async def _open_ports(self, context: PeerContext) -> Listener:
-        settings = self._settings
-        attempts = _MAX_PORT_ATTEMPTS if settings.port == 0 else 1
-        while True:
-            attempts -= 1
-            try:
-                return await self._listen(context)
-            except OSError as error:
-                # a port that is free for TCP may be in use for UDP
-                if not attempts:
-                    raise _listen_error(settings.interface, settings.port, error) from None
-
     def _set_port(self, port: int) -> None:
         """Set the listening port in the rules, the node record and Hello."""
-        settings = self._settings
-        self._port = port
+        settings, self._port = self._settings, port
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
         if self.discovery is not None:
             self.discovery.settle(port, port)
@@ -307,19 +254,6 @@ class PeerService:
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
 
-    async def _listen(self, context: PeerContext) -> Listener:
-        settings, loop = self._settings, context.loop
-        server = Listener(settings.interface, settings.port, self._inbound.arrived, self._inbound.is_crowded)
-        if self.discovery is None:
-            return server
-        udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received, self._is_known_address)
-        try:
-            await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
-        except OSError:
-            server.close()
-            raise
-        return server
-
     def _discovery(self, chain: ChainMark, random: Random) -> Discovery:
         settings = self._settings
         record = LocalRecord(self._key, self._clock, settings.record_file)
@@ -327,24 +261,10 @@ class PeerService:
             send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
             offer=self.offer,
             wants_more=lambda: self._dialer.capacity > 0,
-            may=self._may_discover,
+            may=self._access.may_discover,
             chain=chain,
         )
         return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
-
-    def _may_discover(self, enode: Enode, action: Action) -> bool:
-        settings = self._settings
-        if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
-            return False
-        if action is not Action.ACCEPT_PING or self._is_expected(enode.node_id):
-            return self._rules.refusal_of(enode, action) is None
-        began = self._clock.monotonic()
-        if self._rules_time.left(began) <= 0:
-            return False
-        refusal = self._rules.refusal_of(enode, action)
-        ended = self._clock.monotonic()
-        self._rules_time.spend(ended - began, ended)
-        return refusal is None
 
     async def _disconnect_all(self) -> None:
         """Send a Disconnect to all peers and wait for them to close, up to the timeout."""
@@ -391,25 +311,6 @@ class PeerService:
             connection.data_received(received)
         await self._run_connection(connection)
 
-    def _is_known_address(self, ip: str) -> bool:
-        """Whether an IP is that of a static node, a bootnode or a connected member."""
-        if self.plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
-            return True
-        return any(peer.remote[0] == ip and self._has_own_share(peer.id) for peer in self.peers)
-
-    def _has_own_share(self, node_id: bytes) -> bool:
-        """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
-        return self.plan.has_place(node_id) or self._rules.names(node_id)
-
-    def _is_expected(self, node_id: bytes) -> bool:
-        """Whether a node id is known: reserved slot, connected, permitted or in the discovery table."""
-        return (
-            self.plan.has_place(node_id)
-            or self.peers.by_id(node_id) is not None
-            or self._rules.names(node_id)
-            or (self.discovery is not None and self.discovery.buckets.get(node_id) is not None)
-        )
-
     async def _run_connection(self, connection: Connection) -> None:
         """Run a connection until its socket is closed."""
         self._connections.add(connection)
@@ -436,27 +337,11 @@ class PeerService:
             return False
         return True
 
-    def _may_dial(self, enode: Enode) -> bool:
-        now = self._clock.monotonic()
-        if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
-            return False
-        refusal = self._rules.refusal_of(enode, Action.DIAL)
-        if refusal is None:
-            self._refused_static.discard(enode.node_id)
-        elif self.plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
-            # warn once per static peer, until the rules permit it
-            self._refused_static.add(enode.node_id)
-            hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
-            log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
-        else:
-            log.debug("not dialled enode=%s reason=%s", enode, refusal)
-        return refusal is None
-
     # --- ConnectionManager -----------------------------------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
         """Check permissions, bans and limits after Hello; raises `PeerMisbehaved` to reject."""
-        peer.enode = self._listener_of(peer)
+        peer.enode = self._access.listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
             log.info("peer refused enode=%s reason=%s", peer.enode, refusal)
@@ -478,15 +363,6 @@ class PeerService:
             connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "replaced by another connection with this node")
             connection.finish_now()
 
-    def _listener_of(self, peer: Peer) -> Enode:
-        """Return the enode with the listen port; if Hello has none, from static peers or discovery."""
-        if peer.enode.tcp_port:
-            return peer.enode
-        found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
-        known = (*self.plan.statics, *(() if found is None else (found,)))
-        same = (one for one in known if (one.node_id, one.ip) == (peer.id, peer.enode.ip))
-        return next(same, peer.enode)
-
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Register an accepted peer."""
         self.pending.leave(connection)
@@ -506,7 +382,7 @@ class PeerService:
         if node_id is not None and (peer is not None or not connection.is_inbound):
             if ending.by_us and ending.reason is DisconnectReason.BREACH and not self.plan.is_static(node_id):
                 self.bans.bar(node_id, now)
-            self.plan.ended(node_id, now, _outcome(ending, connection.lived))
+            self.plan.ended(node_id, now, outcome_of(ending, connection.lived))
         self._dialer.wake()
 
     def _limit_leaving(self, leaving: Connection) -> None:
@@ -521,19 +397,3 @@ class PeerService:
         peer = self.peers.by_id(node_id)
         if peer is not None:
             peer.is_static = self.plan.is_static(node_id)
-
-
-def _outcome(ending: Ending, lived: float) -> Outcome:
-    if ending.reason is DisconnectReason.ALREADY_CONNECTED:
-        return Outcome.DUPLICATE
-    if ending.reason is DisconnectReason.TOO_MANY_PEERS:
-        return Outcome.FULL
-    has_worked = lived >= (BRIEF_S if ending.reason in _BROKEN else LASTING_S)
-    return Outcome.LOST if has_worked else Outcome.FAILED
-
-
-def _listen_error(interface: str, port: int, error: OSError) -> PeerListenError:
-    if error.errno == errno.EADDRNOTAVAIL:
-        return PeerListenError(f"The provided --p2p-interface is not available: {interface}")
-    reason = taken("--p2p-port") if is_taken(error) else error.strerror or str(error)
-    return PeerListenError(f"P2P service cannot listen on {interface}:{port}: {reason}")
