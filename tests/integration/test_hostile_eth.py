@@ -18,7 +18,8 @@ from ophion.peers.eth.messages import Code, Status, TransactionHashes, encode_ne
 from ophion.peers.eth.versions import ETH_68, NAME
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import PeerEvent, PeerGone
-from ophion.peers.service import PeerService, PeerSettings
+from ophion.peers.service import PeerService
+from ophion.peers.settings import PeerSettings
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy

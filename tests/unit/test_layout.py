@@ -26,6 +26,7 @@ ELSEWHERE = {
     "sdk/rpc_dispatch.py": "tests/unit/sdk/test_chain.py",
     "__main__.py": "one line; every integration test goes through the same entry point",
     "version.py": "tests/integration/test_cli_frame.py",
+    "peers/ports.py": "tests/unit/peers/test_service.py",
     "cli/arguments.py": "tests/unit/cli/test_main.py",
     "cli/blocks.py": "tests/integration/test_cli_blocks.py",
     "cli/command.py": "tests/unit/cli/test_main.py",

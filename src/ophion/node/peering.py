@@ -25,7 +25,8 @@ from ophion.peers.options import NatMethod, PeerConfig, read_bootnode
 from ophion.peers.peer_table import Peers
 from ophion.peers.policy.admission import PeerLimits
 from ophion.peers.policy.static_nodes import NAME, read_static_nodes
-from ophion.peers.service import PeerService, PeerSettings
+from ophion.peers.service import PeerService
+from ophion.peers.settings import PeerSettings
 from ophion.peers.subprotocol import Subprotocol
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.permissions.node_rules import NodeRules

@@ -1,100 +1,58 @@
 """`PeerService`: listens, runs discovery, dials, and holds the connected peers.
 
-All tasks belong to one task tree: one task per inbound connection, one per dial attempt with its connection, and one
-for the dialer. Stopping sends every peer a Disconnect (client quitting) and takes at most two seconds.
+All work is one task tree: a task for each inbound connection, for each dial attempt with its connection, and for the
+dialer. Stopping sends every peer a Disconnect (client quitting) and takes two seconds at most.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Final
-
-from msgspec import Struct, field
 
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
 from ophion.peers.connection.connection import Connection, Ending, PeerContext
-from ophion.peers.connection.listener import Listener
 from ophion.peers.connection.pre_handshake import PreHandshake
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
-from ophion.peers.connection.timeouts import Timing
 from ophion.peers.connection.traffic import Traffic
+from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.dialer import Dialer
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
 from ophion.peers.discovery.record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
+from ophion.peers.node_access import NodeAccess
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import Peers
-from ophion.peers.policy.addresses import Subnet, is_within
-from ophion.peers.policy.admission import Admission, PeerLimits
+from ophion.peers.policy.admission import Admission
 from ophion.peers.policy.bans import Bans
-from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialPlan, Outcome
+from ophion.peers.policy.dial_plan import DialPlan
 from ophion.peers.policy.pending_limit import PendingLimit
 from ophion.peers.port_mapping import PortMapping
+from ophion.peers.ports import open_ports
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Session
+from ophion.peers.settings import PeerSettings
 from ophion.peers.subprotocol import Subprotocol
-from ophion.peers.token_bucket import TokenBucket
 from ophion.permissions.node_rules import Action, NodeRules
 from ophion.primitives.enode import Enode
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.host_names import HostNames
-from ophion.runtime.port_in_use import is_taken, taken
 
 log = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S: Final = 2.0
-_BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons that do not show an incompatible node, so that a redial may succeed."""
 _MAX_LEAVING: Final = 128
-"""Limit of ended connections that wait for the remote node to close. Each needs a file descriptor."""
-_RULES_BURST_S: Final = 0.2
-_RULES_SHARE: Final = 0.05
-"""Share of event loop time for checking permissions of unknown nodes that ping: a contract may be slow."""
-_CATCH_UP: Final = (
-    "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
-    " nodes: connections with them are allowed until it has caught up"
-)
-_MAX_PORT_ATTEMPTS: Final = 10
-"""Number of free ports to try if the configured port is 0."""
-
-
-class PeerListenError(OphionError):
-    """Raised when the port for peers cannot be opened."""
-
-
-class PeerSettings(Struct, frozen=True):
-    """Settings of the peer service."""
-
-    host: str = "127.0.0.1"
-    """The advertised address."""
-    interface: str = "127.0.0.1"
-    """The address to listen on."""
-    port: int = 0
-    limits: PeerLimits = field(default_factory=PeerLimits)
-    static: tuple[Enode, ...] = ()
-    banned: frozenset[bytes] = frozenset()
-    subnets: tuple[Subnet, ...] = ()
-    client_id: str = "ophion"
-    has_discovery: bool = False
-    bootnodes: tuple[Enode, ...] = ()
-    asks_router: bool = False
-    """Whether to request a port mapping from the router with UPnP."""
-    record_file: Path | None = None
-    """File that stores the node record. None: the record is not stored."""
-    timing: Timing = field(default_factory=Timing)
+"""Ended connections that wait for the remote node to close; each is an open file."""
 
 
 class PeerService:
@@ -122,41 +80,41 @@ class PeerService:
         self._settings = settings
         self._key = key
         self._subprotocols = tuple(subprotocols)
-        self._clock = clock
-        self._entropy = entropy
+        self._clock, self._entropy = clock, entropy
         self.peers = Peers() if peers is None else peers
         self.traffic = Traffic()
         self.bans = Bans()
-        # used only for jitter and lookup targets, so it may be predictable
+        # for jitter and lookup targets only, so it need not be unpredictable
         random = Random(entropy.token(16))
         self.plan = DialPlan(key.public_key, random, lambda node_id: is_member(address_of(node_id)))
         self.pending: PendingLimit[Connection | PreHandshake] = PendingLimit(settings.subnets)
+        self._admission = Admission(
+            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
+        )
+        self._rules = rules or NodeRules(key.public_key)
+        self._access = NodeAccess(settings, self._rules, self.plan, self._admission, self.peers, clock)
         self._inbound = InboundConnections(
             key,
             clock,
             self.pending,
             settings.timing.handshake,
             self.plan.is_static_address,
-            self._is_expected,
+            self._access.is_expected,
             self._receive,
         )
-        self._admission = Admission(
-            key.public_key, self.peers, settings.limits, self.bans, self.plan.has_place, settings.banned
+        self._dialer = Dialer(
+            self.plan, self.peers, settings.limits.max_peers, clock, self._access.may_dial, self._connect
         )
-        self._dialer = Dialer(self.plan, self.peers, settings.limits.max_peers, clock, self._may_dial, self._connect)
-        self._rules = rules or NodeRules(key.public_key)
-        self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
         self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
         """None if discovery is disabled."""
+        self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
         self._host = settings.host
         self._connections: set[Connection] = set()
         self._leaving: dict[Connection, None] = {}
-        self._refused_static: set[bytes] = set()
-        """Static peers that the rules refuse to dial, already logged."""
         self._by_peer: dict[Peer, Connection] = {}
         self._has_left = asyncio.Event()
         self._port: int | None = None
@@ -179,7 +137,7 @@ class PeerService:
 
     @property
     def local_enode(self) -> Enode | None:
-        """The advertised enode of this node, or None before it listens."""
+        """The advertised enode of this node; None before it listens."""
         if self._port is None:
             return None
         return Enode(self._key.public_key, self.host, self._port, 0 if self.discovery is None else self._port)
@@ -191,7 +149,7 @@ class PeerService:
 
     @property
     def host(self) -> str:
-        """The advertised address. After a UPnP mapping this is the router's address."""
+        """The advertised address: that of the router after a UPnP mapping."""
         return self._host
 
     @property
@@ -209,7 +167,7 @@ class PeerService:
         return len(self._dialer)
 
     def add_static(self, enode: Enode) -> bool:
-        """Add a static peer and dial it. Returns False if it is a static peer already, or this node itself."""
+        """Add a static peer and dial it; False if it is one already, or is this node."""
         is_new = self.plan.add_static(enode, self._clock.monotonic())
         if is_new:
             self._readdress(enode.host)
@@ -219,10 +177,10 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer. Disconnects the node in any case; returns False if it was not a static peer."""
+        """Remove a static peer and disconnect it; False if it was none (also disconnects)."""
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
-        self._refused_static.discard(enode.node_id)
+        self._access.forget(enode.node_id)
         if self.discovery is not None:
             self.discovery.forget(enode.node_id)
         self._mark_static(enode.node_id)
@@ -243,8 +201,8 @@ class PeerService:
             self.discovery.recheck()
 
     def offer(self, enode: Enode) -> None:
-        """Add a live node from discovery to the dial plan."""
-        if self._may_dial(enode):
+        """Accept a live node from discovery for dialling."""
+        if self._access.may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
 
@@ -270,10 +228,12 @@ class PeerService:
             self,
             self._subprotocols,
             self._settings.timing,
-            has_place=self._has_own_share,
+            has_place=self._access.has_own_share,
         )
         self._context = context
-        server = await self._open_ports(context)
+        server, self._udp = await open_ports(
+            self._settings, context, self._inbound, self.discovery, self._access.is_known_address
+        )
         port = server.port
         self._set_port(port)
         try:
@@ -281,7 +241,7 @@ class PeerService:
                 self._tasks = tasks
                 background = [tasks.create_task(self._dialer.run(tasks), name="dialler")]
                 if self.discovery is not None:
-                    # started after the listener, because nodes connect as soon as they discover this one
+                    # after the listener, because nodes connect as soon as they discover this one
                     background.append(tasks.create_task(self.discovery.run(), name="discovery"))
                 mapping = PortMapping(self._settings.interface, port)
                 if self._settings.asks_router:
@@ -303,22 +263,9 @@ class PeerService:
             if self._udp is not None:
                 self._udp.close()
 
-    async def _open_ports(self, context: PeerContext) -> Listener:
-        settings = self._settings
-        attempts = _MAX_PORT_ATTEMPTS if settings.port == 0 else 1
-        while True:
-            attempts -= 1
-            try:
-                return await self._listen(context)
-            except OSError as error:
-                # the port was free for TCP but is in use for UDP: try another one
-                if not attempts:
-                    raise _listen_error(settings.interface, settings.port, error) from None
-
     def _set_port(self, port: int) -> None:
         """Set the listening port in the rules, the node record and Hello."""
-        settings = self._settings
-        self._port = port
+        settings, self._port = self._settings, port
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
         if self.discovery is not None:
             self.discovery.settle(port, port)
@@ -328,19 +275,6 @@ class PeerService:
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
 
-    async def _listen(self, context: PeerContext) -> Listener:
-        settings, loop = self._settings, context.loop
-        server = Listener(settings.interface, settings.port, self._inbound.arrived, self._inbound.is_crowded)
-        if self.discovery is None:
-            return server
-        udp = self._udp = UdpSocket(context.scheduler, self._clock, self.discovery.received, self._is_known_address)
-        try:
-            await loop.create_datagram_endpoint(lambda: udp, local_addr=(settings.interface, server.port))
-        except OSError:
-            server.close()
-            raise
-        return server
-
     def _discovery(self, chain: ChainMark, random: Random) -> Discovery:
         settings = self._settings
         record = LocalRecord(self._key, self._clock, settings.record_file)
@@ -348,24 +282,10 @@ class PeerService:
             send=lambda data, address: None if self._udp is None else self._udp.send(data, address),
             offer=self.offer,
             wants_more=lambda: self._dialer.capacity > 0,
-            may=self._may_discover,
+            may=self._access.may_discover,
             chain=chain,
         )
         return Discovery(self._key, settings.host, record, settings.bootnodes, self._clock, random, context)
-
-    def _may_discover(self, enode: Enode, action: Action) -> bool:
-        settings = self._settings
-        if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
-            return False
-        if action is not Action.ACCEPT_PING or self._is_expected(enode.node_id):
-            return self._rules.refusal_of(enode, action) is None
-        began = self._clock.monotonic()
-        if self._rules_time.left(began) <= 0:
-            return False
-        refusal = self._rules.refusal_of(enode, action)
-        ended = self._clock.monotonic()
-        self._rules_time.spend(ended - began, ended)
-        return refusal is None
 
     async def _disconnect_all(self) -> None:
         """Send a Disconnect to all peers and wait for them to close, up to the timeout."""
@@ -378,11 +298,11 @@ class PeerService:
                     await self._has_left.wait()
 
     async def _map_port(self, mapping: PortMapping, port: int) -> None:
-        """Request a port mapping and advertise the external address. Does nothing if no router answers."""
+        """Request a port mapping and advertise the external address; without a router nothing changes."""
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # the permissioning contract lists this node under its external address
+            # the permissioning contract knows this node by its external address
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:
@@ -412,25 +332,6 @@ class PeerService:
             connection.data_received(received)
         await self._run_connection(connection)
 
-    def _is_known_address(self, ip: str) -> bool:
-        """Whether an IP is that of a static node, a bootnode or a connected member."""
-        if self.plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
-            return True
-        return any(peer.remote[0] == ip and self._has_own_share(peer.id) for peer in self.peers)
-
-    def _has_own_share(self, node_id: bytes) -> bool:
-        """Whether a node has its own quota, as a static peer, a validator or a permitted node."""
-        return self.plan.has_place(node_id) or self._rules.names(node_id)
-
-    def _is_expected(self, node_id: bytes) -> bool:
-        """Whether a node id is known: has a reserved slot, is connected, permitted, or in the discovery table."""
-        return (
-            self.plan.has_place(node_id)
-            or self.peers.by_id(node_id) is not None
-            or self._rules.names(node_id)
-            or (self.discovery is not None and self.discovery.buckets.get(node_id) is not None)
-        )
-
     async def _run_connection(self, connection: Connection) -> None:
         """Run a connection until its socket is closed."""
         self._connections.add(connection)
@@ -444,7 +345,7 @@ class PeerService:
     # --- outbound --------------------------------------------------------------------------------------
 
     async def _connect(self, enode: Enode) -> bool:
-        """Dial a node and run the connection. Returns False if the dial failed."""
+        """Dial a node and run the connection; False if none was made."""
         assert self._context is not None
         assert self._identity is not None
         try:
@@ -459,27 +360,11 @@ class PeerService:
             return False
         return True
 
-    def _may_dial(self, enode: Enode) -> bool:
-        now = self._clock.monotonic()
-        if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
-            return False
-        refusal = self._rules.refusal_of(enode, Action.DIAL)
-        if refusal is None:
-            self._refused_static.discard(enode.node_id)
-        elif self.plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
-            # warn once per static peer, until the rules permit it
-            self._refused_static.add(enode.node_id)
-            hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
-            log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
-        else:
-            log.debug("not dialled enode=%s reason=%s", enode, refusal)
-        return refusal is None
-
     # --- ConnectionManager -----------------------------------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
-        peer.enode = self._listener_of(peer)
+        """Check permissions, bans and limits after Hello; raises `PeerMisbehaved` to reject."""
+        peer.enode = self._access.listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:
             log.info("peer refused enode=%s reason=%s", peer.enode, refusal)
@@ -493,22 +378,13 @@ class PeerService:
             replaced = self._admission.judge(peer, self._clock.monotonic())
         except OphionError:
             if present is not None:
-                # the node may have lost the existing connection and dialled again: check with a Ping whether it is dead
+                # the existing connection may be dead, and the node is reconnecting
                 self._by_peer[present].probe()
             raise
         if replaced is not None:
             connection = self._by_peer[replaced]
             connection.disconnect(DisconnectReason.ALREADY_CONNECTED, "replaced by another connection with this node")
             connection.finish_now()
-
-    def _listener_of(self, peer: Peer) -> Enode:
-        """Return the enode with the listen port. If Hello has no port, take it from static peers or discovery."""
-        if peer.enode.tcp_port:
-            return peer.enode
-        found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
-        known = (*self.plan.statics, *(() if found is None else (found,)))
-        same = (one for one in known if (one.node_id, one.ip) == (peer.id, peer.enode.ip))
-        return next(same, peer.enode)
 
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Register an accepted peer."""
@@ -519,7 +395,7 @@ class PeerService:
         self._dialer.arrived(peer.id)
 
     def left(self, connection: Connection, ending: Ending) -> None:
-        """Remove an ended connection, ban its node after a breach, and plan the next dial."""
+        """Remove an ended connection, ban after a breach, and plan the next dial."""
         self.pending.leave(connection)
         self._limit_leaving(connection)
         peer, node_id, now = connection.peer, connection.remote_id, self._clock.monotonic()
@@ -529,11 +405,11 @@ class PeerService:
         if node_id is not None and (peer is not None or not connection.is_inbound):
             if ending.by_us and ending.reason is DisconnectReason.BREACH and not self.plan.is_static(node_id):
                 self.bans.bar(node_id, now)
-            self.plan.ended(node_id, now, _outcome(ending, connection.lived))
+            self.plan.ended(node_id, now, outcome_of(ending, connection.lived))
         self._dialer.wake()
 
     def _limit_leaving(self, leaving: Connection) -> None:
-        """Track a closing connection. Above the limit, abort the oldest one."""
+        """Track a closing connection; above the limit, abort the oldest."""
         self._leaving[leaving] = None
         if len(self._leaving) > _MAX_LEAVING and self.is_listening:
             oldest = next(iter(self._leaving))
@@ -544,19 +420,3 @@ class PeerService:
         peer = self.peers.by_id(node_id)
         if peer is not None:
             peer.is_static = self.plan.is_static(node_id)
-
-
-def _outcome(ending: Ending, lived: float) -> Outcome:
-    if ending.reason is DisconnectReason.ALREADY_CONNECTED:
-        return Outcome.DUPLICATE
-    if ending.reason is DisconnectReason.TOO_MANY_PEERS:
-        return Outcome.FULL
-    has_worked = lived >= (BRIEF_S if ending.reason in _BROKEN else LASTING_S)
-    return Outcome.LOST if has_worked else Outcome.FAILED
-
-
-def _listen_error(interface: str, port: int, error: OSError) -> PeerListenError:
-    if error.errno == errno.EADDRNOTAVAIL:
-        return PeerListenError(f"The provided --p2p-interface is not available: {interface}")
-    reason = taken("--p2p-port") if is_taken(error) else error.strerror or str(error)
-    return PeerListenError(f"P2P service cannot listen on {interface}:{port}: {reason}")

@@ -38,8 +38,10 @@ class Slots:
         if in_batch:
             self._used_by_batches -= 1
         while self._queue and self._is_free_for_batches:
-            self._take_for_batch()
-            self._queue.popleft().set_result(None)
+            waiter = self._queue.popleft()
+            if not waiter.done():  # cancelled, and its task has not run since
+                self._take_for_batch()
+                waiter.set_result(None)
 
     async def wait(self) -> None:
         """Wait for a free slot and take it, for a request of a batch."""
@@ -51,10 +53,10 @@ class Slots:
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.cancelled():
-                self._queue.remove(waiter)
-            else:
+            if not waiter.cancelled():
                 self.leave(in_batch=True)
+            elif waiter in self._queue:
+                self._queue.remove(waiter)
             raise
 
     @property

@@ -16,7 +16,8 @@ from ophion.metrics.families import declare_peers, declare_privacy
 from ophion.metrics.node_metrics import NodeMetrics, Watched
 from ophion.node.peering import PeerNetwork
 from ophion.peers.eth.protocol import EthProtocol
-from ophion.peers.service import PeerService, PeerSettings
+from ophion.peers.service import PeerService
+from ophion.peers.settings import PeerSettings
 from ophion.peers.sync.synchroniser import Synchroniser
 from ophion.permissions.node_rules import Action
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig

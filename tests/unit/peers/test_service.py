@@ -20,6 +20,7 @@ from ophion.native import wire
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.peers.connection.connection import Connection, Ending
 from ophion.peers.connection.timeouts import Timing
+from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import PeerConnected, PeerEvent, PeerGone
@@ -30,7 +31,8 @@ from ophion.peers.port_mapping import PortMapping
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.rlpx.session import Identity, Left, Session
-from ophion.peers.service import PeerListenError, PeerService, PeerSettings, _outcome
+from ophion.peers.service import PeerService
+from ophion.peers.settings import PeerListenError, PeerSettings
 from ophion.permissions.allow_list import AllowList
 from ophion.permissions.allow_list_file import RulesFile
 from ophion.permissions.list_requests import NODES
@@ -831,7 +833,7 @@ async def _empties(node: Node) -> bool:
 
 
 def outcome(reason: DisconnectReason, lived: float) -> Outcome:
-    return _outcome(Ending(reason, False, ""), lived)
+    return outcome_of(Ending(reason, False, ""), lived)
 
 
 def test_what_an_end_says_about_the_next_attempt() -> None:
@@ -973,7 +975,7 @@ def test_slow_rules_do_not_check_every_unknown_node_that_pings() -> None:
         known = Enode(key(5).public_key, "10.0.0.5", 30303, 30303)
         rules = Slow(key(1).public_key)
         node = await town.node(1, rules=rules, has_discovery=True, static=(known,))
-        may = node.service._may_discover
+        may = node.service._access.may_discover
         strangers = [Enode(key(number).public_key, "10.0.0.9", 30303, 30303) for number in range(20, 30)]
         answers = [may(stranger, Action.ACCEPT_PING) for stranger in strangers]
         assert answers == [True, True, *[False] * 8]

@@ -18,7 +18,8 @@ from ophion.consensus.registry import engine_for
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.node.validator_contract import read_contracts
-from ophion.peers.service import PeerService, PeerSettings
+from ophion.peers.service import PeerService
+from ophion.peers.settings import PeerSettings
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP, Caller

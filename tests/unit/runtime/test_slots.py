@@ -76,3 +76,21 @@ def test_a_cancelled_wait_leaves_nothing_behind(is_admitted: bool) -> None:
         await asyncio.wait_for(slots.wait(), 5)
 
     asyncio.run(story())
+
+
+def test_a_slot_that_becomes_free_just_after_a_cancellation_is_not_lost() -> None:
+    async def story() -> None:
+        slots = Slots(1)
+        assert slots.enter()
+        first, second = asyncio.create_task(slots.wait()), asyncio.create_task(slots.wait())
+        await settle()
+        first.cancel()
+        slots.leave()  # before the cancelled task runs
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await asyncio.wait_for(second, 5)
+        assert slots.used == 1
+        slots.leave(in_batch=True)
+        assert slots.used == 0
+
+    asyncio.run(story())

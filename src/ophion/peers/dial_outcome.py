@@ -1,0 +1,22 @@
+"""What the end of a connection means for the next dial."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ophion.peers.connection.connection import Ending
+from ophion.peers.disconnect_reasons import DisconnectReason
+from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, Outcome
+
+_BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
+"""Disconnect reasons that do not mean that the nodes are incompatible."""
+
+
+def outcome_of(ending: Ending, lived: float) -> Outcome:
+    """The outcome of a connection that lasted `lived` seconds after Hello."""
+    if ending.reason is DisconnectReason.ALREADY_CONNECTED:
+        return Outcome.DUPLICATE
+    if ending.reason is DisconnectReason.TOO_MANY_PEERS:
+        return Outcome.FULL
+    has_worked = lived >= (BRIEF_S if ending.reason in _BROKEN else LASTING_S)
+    return Outcome.LOST if has_worked else Outcome.FAILED

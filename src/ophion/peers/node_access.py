@@ -1,0 +1,117 @@
+"""`NodeAccess`: which nodes may be dialled and discovered, and which have capacity of their own."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ophion.peers.discovery.discovery import Discovery
+from ophion.peers.peer import Peer
+from ophion.peers.peer_table import Peers
+from ophion.peers.policy.addresses import is_within
+from ophion.peers.policy.admission import Admission
+from ophion.peers.policy.dial_plan import DialPlan
+from ophion.peers.settings import PeerSettings
+from ophion.peers.token_bucket import TokenBucket
+from ophion.permissions.node_rules import Action, NodeRules
+from ophion.primitives.enode import Enode
+from ophion.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+_RULES_BURST_S: Final = 0.2
+_RULES_SHARE: Final = 0.05
+"""Share of event loop time for checking Pings of unknown nodes; a permissioning contract may be slow."""
+_CATCH_UP: Final = (
+    "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
+    " nodes: connections with them are allowed until it has caught up"
+)
+
+
+class NodeAccess:
+    """Combines subnets, bans, permissions, the dial plan and the connected peers."""
+
+    def __init__(
+        self,
+        settings: PeerSettings,
+        rules: NodeRules,
+        plan: DialPlan,
+        admission: Admission,
+        peers: Peers,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._plan = plan
+        self._admission = admission
+        self._peers = peers
+        self._clock = clock
+        self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
+        self._refused_static: set[bytes] = set()
+        """Static peers that the rules refuse to dial, already logged."""
+        self.discovery: Discovery | None = None
+        """Set when discovery is enabled."""
+
+    def forget(self, node_id: bytes) -> None:
+        """Forget a static peer that was removed."""
+        self._refused_static.discard(node_id)
+
+    def may_discover(self, enode: Enode, action: Action) -> bool:
+        """Whether discovery may deal with a node in this way. Checks of unknown nodes have a time limit."""
+        settings = self._settings
+        if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
+            return False
+        if action is not Action.ACCEPT_PING or self.is_expected(enode.node_id):
+            return self._rules.refusal_of(enode, action) is None
+        began = self._clock.monotonic()
+        if self._rules_time.left(began) <= 0:
+            return False
+        refusal = self._rules.refusal_of(enode, action)
+        ended = self._clock.monotonic()
+        self._rules_time.spend(ended - began, ended)
+        return refusal is None
+
+    def may_dial(self, enode: Enode) -> bool:
+        """Whether the dialer may dial a node."""
+        now = self._clock.monotonic()
+        if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
+            return False
+        refusal = self._rules.refusal_of(enode, Action.DIAL)
+        if refusal is None:
+            self._refused_static.discard(enode.node_id)
+        elif self._plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
+            # warn once per static peer, until the rules permit it
+            self._refused_static.add(enode.node_id)
+            hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
+            log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
+        else:
+            log.debug("not dialled enode=%s reason=%s", enode, refusal)
+        return refusal is None
+
+    def is_known_address(self, ip: str) -> bool:
+        """Whether an IP is that of a static node, a bootnode or a connected member."""
+        if self._plan.is_static_address(ip) or any(enode.ip == ip for enode in self._settings.bootnodes):
+            return True
+        return any(peer.remote[0] == ip and self.has_own_share(peer.id) for peer in self._peers)
+
+    def has_own_share(self, node_id: bytes) -> bool:
+        """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
+        return self._plan.has_place(node_id) or self._rules.names(node_id)
+
+    def is_expected(self, node_id: bytes) -> bool:
+        """Whether a node id is known: reserved slot, connected, permitted or in the discovery table."""
+        return (
+            self._plan.has_place(node_id)
+            or self._peers.by_id(node_id) is not None
+            or self._rules.names(node_id)
+            or (self.discovery is not None and self.discovery.buckets.get(node_id) is not None)
+        )
+
+    def listener_of(self, peer: Peer) -> Enode:
+        """Return the enode with the listen port; if Hello has none, from static peers or discovery."""
+        if peer.enode.tcp_port:
+            return peer.enode
+        found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
+        known = (*self._plan.statics, *(() if found is None else (found,)))
+        same = (one for one in known if (one.node_id, one.ip) == (peer.id, peer.enode.ip))
+        return next(same, peer.enode)

@@ -1,0 +1,49 @@
+"""`PeerSettings`, and the error of a port that cannot be opened."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from ophion.errors import OphionError
+from ophion.peers.connection.timeouts import Timing
+from ophion.peers.policy.addresses import Subnet
+from ophion.peers.policy.admission import PeerLimits
+from ophion.primitives.enode import Enode
+from ophion.runtime.port_in_use import is_taken, taken
+
+
+class PeerSettings(Struct, frozen=True):
+    """Settings of the peer service."""
+
+    host: str = "127.0.0.1"
+    """The advertised address."""
+    interface: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = 0
+    limits: PeerLimits = field(default_factory=PeerLimits)
+    static: tuple[Enode, ...] = ()
+    banned: frozenset[bytes] = frozenset()
+    subnets: tuple[Subnet, ...] = ()
+    client_id: str = "ophion"
+    has_discovery: bool = False
+    bootnodes: tuple[Enode, ...] = ()
+    asks_router: bool = False
+    """Whether to request a port mapping from the router with UPnP."""
+    record_file: Path | None = None
+    """File for the node record; None: not stored."""
+    timing: Timing = field(default_factory=Timing)
+
+
+class PeerListenError(OphionError):
+    """The port for peers cannot be opened."""
+
+
+def listen_error(interface: str, port: int, error: OSError) -> PeerListenError:
+    """The error for an operator when a port cannot be opened."""
+    if error.errno == errno.EADDRNOTAVAIL:
+        return PeerListenError(f"The provided --p2p-interface is not available: {interface}")
+    reason = taken("--p2p-port") if is_taken(error) else error.strerror or str(error)
+    return PeerListenError(f"P2P service cannot listen on {interface}:{port}: {reason}")
