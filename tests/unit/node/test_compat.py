@@ -56,7 +56,7 @@ def test_a_profile_sets_the_defaults_of_its_client(profile: Compat) -> None:
 def test_every_row_is_an_option_with_valid_values(name: str) -> None:
     assert any(name in spec.names for spec in SPECS)
     for value in COMPAT_TABLE[name].values():
-        _config(f"--{name}={value}")
+        _config("--rpc-http-enabled", f"--{name}={value}")
 
 
 def test_the_dev_network_of_each_age() -> None:
@@ -64,6 +64,11 @@ def test_the_dev_network_of_each_age() -> None:
     assert old.spec.fork_at(1, 1).name == "petersburg"
     assert new.spec.fork_at(1, 1).name == "london"
     assert new.spec.initial_base_fee == 0
+
+
+def test_pantheon_answers_errors_with_status_400() -> None:
+    asked = {profile: _config(f"--compat={profile.value}").http.errors_as_400 for profile in Compat}
+    assert [profile for profile, is_400 in asked.items() if is_400] == [Compat.PANTHEON_1_2]
 
 
 def test_other_sources_come_first() -> None:

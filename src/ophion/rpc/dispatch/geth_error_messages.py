@@ -39,6 +39,11 @@ _FAULTS: Final[Mapping[str, str]] = {
 } | {errors.INCORRECT_NONCE.message: "nonce too high"}
 """Texts for errors of calls, estimates and traces, which do not use the pool. Keys are Ophion's own texts."""
 
+_GETH_FAULTS: Final[Mapping[str, str]] = dict.fromkeys(
+    (errors.FILTER_NOT_FOUND.message, errors.LOGS_FILTER_NOT_FOUND.message), "filter not found"
+)
+"""Further texts that come with go-ethereum's codes."""
+
 
 def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:
     """Return `known` with the text of go-ethereum, if there is one; `error` is the exception behind it.
@@ -49,6 +54,8 @@ def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bo
         return RpcError(known.code, f"the method {method:.100} does not exist/is not available", known.data)
     reason = error.reason if isinstance(error, PoolRejected) else None
     text = _FAULTS.get(known.message) if reason is None else _REFUSALS.get(reason)
+    if text is None and geth_codes:
+        text = _GETH_FAULTS.get(known.message)
     if text is None:
         return known
     return RpcError(errors.SERVER_ERROR_CODE if geth_codes else known.code, text, known.data)
