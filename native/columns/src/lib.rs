@@ -7,7 +7,7 @@
 //! | replay.rs     | re-executed blocks to rows                                              |
 //! | datasets/     | the columns of each dataset, and how a row is made                      |
 //!
-//! Python wraps the buffers without a copy (docs/decisions/0150-columns-in-rust-files-by-pyarrow.md).
+//! Python wraps the buffers without a copy (docs/decisions/0149-columns-in-rust-files-by-pyarrow.md).
 
 pub mod datasets;
 pub mod replay;

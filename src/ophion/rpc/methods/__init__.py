@@ -41,6 +41,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "debug": ("debug",),
     "debug_trace": ("debug",),
     "trace": ("trace",),
+    "otterscan": ("erigon", "ots", "parity"),
     "trace_files": ("debug",),
     "chain_control": ("debug", "plugins"),
     "miner_data": ("eth",),
