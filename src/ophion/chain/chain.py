@@ -50,8 +50,8 @@ class Chain:
     def open(cls, store: Store, genesis: Genesis, engine: Engine) -> Chain:
         """Open the chain in this database. An empty database starts with `genesis`.
 
-        Raises `GenesisError` if the database has another genesis (with both hashes), or if its blocks were produced
-        under other rules.
+        Raises `GenesisError` if the database has another genesis (the error names both hashes), or if its blocks were
+        produced under other rules.
         """
         accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
         with translated():
@@ -161,9 +161,9 @@ class Chain:
         return event
 
     def begin_at(self, header: HashedHeader, execution: Execution) -> None:
-        """Make the block of another chain the first one of this chain; for development nodes that fork.
+        """Start this chain at a block of another chain, for development nodes that fork one.
 
-        `execution` gives its state here, which differs from the root of its header.
+        `execution` gives the state after the block. Its root differs from the state root in the header.
         """
         block = NewBlock(
             hash=header.hash,
@@ -212,5 +212,5 @@ class Chain:
 
 
 def checkpoint_key(block_hash: Hash32) -> str:
-    """Return the database key of a checkpoint. The block hash is enough, because it identifies the chain before it."""
+    """Return the database key of a checkpoint. The hash is enough, because it determines all earlier blocks."""
     return f"checkpoint:{block_hash.hex()}"

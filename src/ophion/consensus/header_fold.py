@@ -73,7 +73,7 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # before the checkpoint, which may be outdated if a new genesis file restarts the fold at this block
+            # tried before the checkpoint, which is outdated if a new genesis file restarts the fold at this block
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)

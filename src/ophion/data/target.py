@@ -28,10 +28,10 @@ class Written(Struct, frozen=True):
 
 
 class Target(Protocol):
-    """A place of files, by path relative to it."""
+    """A directory or URL whose files are named by relative paths."""
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Write a file; an error leaves nothing under its name."""
+        """Write a file completely, or not at all if an error occurs."""
 
     def read(self, path: str) -> bytes | None:
         """Return a small file; None when it is missing."""
@@ -65,7 +65,7 @@ def _checksum(file: IO[bytes]) -> Written:
 
 
 class DirectoryTarget:
-    """Files of a directory: written under another name, flushed to disk, renamed."""
+    """Files in a directory. Each is written under a temporary name, flushed to disk and renamed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -77,7 +77,7 @@ class DirectoryTarget:
             raise _refused(root, error) from error
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Write and rename; the directory is flushed as well."""
+        """Write and rename a temporary file, then flush the directory."""
         target = self.root / path
         temporary = target.with_name(f"{TEMPORARY_PREFIX}{target.name}")
         try:
@@ -166,7 +166,7 @@ class RemoteTarget:
     def _upload(self, path: str, file: IO[bytes]) -> None:
         place = f"{self._root}/{path}"
         self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
-        # autocommit is off until the whole file is there
+        # the transaction publishes the file only when it is complete
         with self._files.transaction, self._files.open(place, "wb") as remote:
             while chunk := file.read(_CHUNK_BYTES):
                 remote.write(chunk)
@@ -208,7 +208,7 @@ class RemoteTarget:
         return f"{self._url}/{path}"
 
     def _guarded(self, path: str, work: Callable[[], Any]) -> Any:
-        """Turn errors of any file system into one line; a missing file stays `FileNotFoundError`."""
+        """Turn errors of any file system into one-line errors, except `FileNotFoundError`."""
         try:
             return work()
         except FileNotFoundError:

@@ -245,7 +245,7 @@ class EmbeddedEnclave:
     # --- requests of other enclaves --------------------------------------------------------------
 
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
-        """Store parcels that the holder of these keys pushes. Returns for each None if it is durable, or the refusal.
+        """Store parcels that the holder of these keys pushes. Returns None for each durable parcel, else the refusal.
 
         `is_peer` means that the sender is a peer of the node, which node permissions have admitted.
         """

@@ -1,4 +1,4 @@
-"""Opens a RocksDB database of another client without a write to its directory."""
+"""Opens a RocksDB database of another client without writing to its directory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MAX_OPEN_FILES: Final = 256
 class RocksDatabase:
     """A read-only RocksDB database.
 
-    RocksDB writes a log, and its Python package a settings file, beside the database. So it opens a directory of
-    links to the files of the source.
+    RocksDB and its Python package write files next to the database they open. So this class opens a directory of links
+    to the files of the source.
     """
 
     def __init__(self, path: Path, links: Path, client: str) -> None:

@@ -44,7 +44,7 @@ def encode_json_header(block: Json) -> Header:
 
 
 def encode_json_block(block: Json, uncles: Sequence[Json]) -> bytes:
-    """Encode a JSON block with full transactions; the import compares its roots."""
+    """Encode a JSON block with full transactions. The import checks its roots later."""
     header = encode_json_header(block)
     transactions = [encode_json_transaction(transaction) for transaction in block.get("transactions") or ()]
     parts = [

@@ -38,7 +38,7 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The last version in a manifest."""
+    """The latest version that a manifest describes."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0

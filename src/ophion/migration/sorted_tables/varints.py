@@ -46,5 +46,5 @@ class FieldReader:
         return self.data[start : self.position]
 
     def text(self) -> bytes:
-        """Read a byte string with its length before it."""
+        """Read a length-prefixed byte string."""
         return self.take(self.number())

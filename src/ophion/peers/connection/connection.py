@@ -356,7 +356,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _note_membership(self) -> None:
-        """Look up whether the peer is a member. Not at each message: it costs a hash, and changes rarely."""
+        """Look up whether the peer is a member. Not done per message, because it costs a hash and rarely changes."""
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_place(node_id)
 

@@ -222,7 +222,7 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # an open Ping in reply to the node's own Ping now counts against `_MAX_OPEN`
+        # the open Ping may be a reply to the node's own Ping; from now on it counts against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
