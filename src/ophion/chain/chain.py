@@ -119,7 +119,7 @@ class Chain:
 
     @property
     def oldest_state(self) -> int:
-        """The first block from which on all states are kept. The genesis state is always kept."""
+        """The block number from which all states up to the head are kept. The genesis state is always kept."""
         return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:

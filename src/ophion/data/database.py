@@ -73,7 +73,7 @@ class DatabaseReader:
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks by their number of transactions."""
+        """Split a range of blocks into ranges with similar numbers of transactions."""
         with translated():
             ends = block_ranges(self._store, first, last, _TRANSACTIONS_PER_RANGE[dataset.source])
         starts = [first, *(end + 1 for end in ends)]

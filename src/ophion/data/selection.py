@@ -21,7 +21,7 @@ class Rows(Struct, frozen=True):
     recipients: tuple[bytes, ...] = ()
 
     def filter(self) -> RowFilter:
-        """Return the conditions for the extension."""
+        """Return the conditions in the form that the extension reads."""
         return RowFilter(self.addresses, self.topics, self.senders, self.recipients)
 
     def check(self, dataset: Dataset) -> None:

@@ -30,7 +30,7 @@ _FORMS: Final = Format(NUMBER_FORMS)
 
 
 class Bounds(Struct, frozen=True):
-    """Part of a condition that a scan can use."""
+    """The block range and addresses in a condition, which limit what is read."""
 
     first: int
     last: int

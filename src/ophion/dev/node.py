@@ -154,7 +154,7 @@ class DevNode:
     async def mine(self, count: int = 1, interval: int | None = None, is_first_normal: bool = False) -> None:
         """Mine `count` blocks, `interval` seconds apart. Pending transactions go into the first blocks.
 
-        The first block too is `interval` seconds after the current time, unless `is_first_normal`.
+        The first block also comes `interval` seconds after the current time, unless `is_first_normal` is set.
         """
         async with self.sealer.head_lock:
             made = 0

@@ -24,7 +24,7 @@ class RocksDatabase:
     """
 
     def __init__(self, path: Path, links: Path, client: str) -> None:
-        """`links` is a directory for the links; it is replaced, and removed at the end."""
+        """`links` is the directory to create for the links. An existing one is replaced; `close` removes it."""
         package = optional_package("rocksdict", f"Reading the database of {client}")
         self._lock = SourceLock(path / "LOCK", client)
         self._links = links
@@ -54,7 +54,7 @@ class RocksDatabase:
         return frozenset(self._families)
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """Return a value; None where the key or the family is missing."""
+        """Return a value, or None if the key or the family is missing."""
         return self.get_many(family, [key])[0]
 
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:

@@ -58,7 +58,7 @@ class LostStateRecovery:
         return head.timestamp > self._came_back_at + _CLOCKS_APART_S
 
     def holds(self, validator_set: ValidatorSet, head: Head) -> bool:
-        """Whether another validator may have an earlier vote of ours at this height."""
+        """Whether this validator may have voted at this height before it lost its votes."""
         return head.number > 0 and len(validator_set) > 1
 
     def heard(self, author: Address, height: int, round_number: int) -> None:

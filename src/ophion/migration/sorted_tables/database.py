@@ -81,7 +81,7 @@ class SortedDatabase:
         self._lock.close()
 
     def _logged(self, first: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield the writes of the logs that are not in tables, oldest first."""
+        """Yield the logged writes that are not in tables yet, oldest first."""
         logs = sorted((int(log.stem), log) for log in self._path.glob("*.log") if log.stem.isdecimal())
         for number, log in logs:
             if number >= first:

@@ -306,7 +306,7 @@ class Download:
 
 
 def _verdict(failure: OphionError) -> OphionError:
-    """Blame the target for an invalid block, unless the error is transient."""
+    """Turn an invalid block into misbehaviour of the target, unless the error is transient."""
     if isinstance(failure, InvalidBlock) and not failure.transient:
         return PeerMisbehaved(DisconnectReason.BREACH, str(failure))
     return RequestFailed(_WHAT, str(failure))
