@@ -282,5 +282,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # returns an unused default after the last chunk
+    # after the last chunk, returns a default that is not used
     return next(chunks, _Chunk([], None, is_last=True))

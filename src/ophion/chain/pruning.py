@@ -189,7 +189,8 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # only logged, because the chain does not depend on pruning; a damaged database also fails the next commit
+            # only logged, because the chain does not depend on pruning; a damaged database makes the next commit fail
+            # too
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

@@ -60,7 +60,7 @@ class HeaderFold(Generic[S]):
 
     def keep(self, block_hash: Hash32, state: S) -> None:
         """Cache the state after a block. Evicts the least recently used state."""
-        # each step is atomic, because RPC threads read while the importer writes
+        # each step must be atomic, because RPC threads read while the importer writes
         self._known.pop(block_hash, None)
         self._known[block_hash] = state
         if len(self._known) > _KEPT:

@@ -356,7 +356,7 @@ class EmbeddedEnclave:
                 if refused > _MAX_REFUSED:
                     log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
-                if BUDGET_EXCEEDED in refusals:  # keep the cursor, so that a later catch-up asks for them again
+                if BUDGET_EXCEEDED in refusals:  # keep the cursor: a later catch-up requests the refused parcels again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
             # store a cursor only for peers with a payload of ours, because any peer can invent a listing

@@ -384,7 +384,7 @@ class Discovery:
                 self._on_record(packet, node_id, ip)
 
     def _has_expired(self, expiration: int) -> bool:
-        """Whether a packet has expired, also for values above 2**63 - 1: other clients read a signed number."""
+        """Whether a packet has expired. Values above 2**63 - 1 have, because other clients read a signed number."""
         return expiration < self._clock.now() or expiration > _MAX_EXPIRATION
 
     def _on_ping(self, ping: Ping, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
