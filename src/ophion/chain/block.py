@@ -17,7 +17,7 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 def decode_block(raw: bytes, engine: Engine, start: int = 0, end: int | None = None) -> ChainBlock:
     """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet.
 
-    `start` and `end`: the part of `raw` that holds the block. It is not copied: a block may have megabytes.
+    `start` and `end`: the part of `raw` that holds the block. It is not copied, because a block may be megabytes long.
     """
     try:
         header, body = transactions.decode_block(raw, start, end)
@@ -38,7 +38,7 @@ def peek_header(raw: bytes, engine: Engine, start: int = 0, end: int | None = No
 
 
 def empty_body(header: Header) -> Body | None:
-    """Return the body of a block without transactions, ommers and withdrawals. None if the block has any."""
+    """Return an empty body if the header shows no transactions, ommers or withdrawals; otherwise None."""
     if header.transactions_root != EMPTY_TRIE_ROOT or header.ommers_hash != EMPTY_OMMERS_HASH:
         return None
     if header.withdrawals_root is None:

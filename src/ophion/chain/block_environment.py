@@ -57,8 +57,8 @@ def block_env(
     """Return the environment of a block.
 
     `beneficiary` earns the fees. The engine names it, because under Clique it is not the header's coinbase.
-    `block_hashes` are the hashes of the ancestors, newest first, for a block off the canonical chain. None looks them
-    up.
+    `block_hashes` are the ancestor hashes, newest first, of a block off the canonical chain. With None, the canonical
+    hashes are looked up.
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs

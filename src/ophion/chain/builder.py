@@ -63,7 +63,7 @@ class Builder:
         """Execute candidates on the parent's state until gas or time is used up. Blocks the thread: call it in a lane.
 
         `beneficiary` earns the fees if it is not the header's coinbase. A transaction that is running when time is up
-        waits for the next block. If it has used the whole time alone, it is skipped permanently.
+        waits for the next block. A transaction that uses up the whole time alone is skipped permanently.
         """
         block = self.open(draft, state, beneficiary)
         result = block.take(candidates, deadline_s)
@@ -102,7 +102,7 @@ class DraftBlock:
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
-        """Complete the block under this header. It may differ from the first in fields that execution does not read."""
+        """Complete the block under `draft`. Fields that execution does not read may differ from the first draft."""
         withdrawals = None if draft.withdrawals_root is None else ()
         rewards = self._chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
         body, execution = self._block.seal(withdrawals, rewards)

@@ -50,8 +50,8 @@ class Chain:
     def open(cls, store: Store, genesis: Genesis, engine: Engine) -> Chain:
         """Open the chain in this database. An empty database starts with `genesis`.
 
-        Raises `GenesisError` if the database has another genesis (with both hashes), or if its blocks were produced
-        under other rules.
+        Raises `GenesisError` if the database has another genesis (the error names both hashes), or if its blocks were
+        produced under other rules.
         """
         accounts = [(a.address, a.nonce, a.balance, a.code, a.storage) for a in genesis.accounts]
         with translated():
@@ -119,7 +119,7 @@ class Chain:
 
     @property
     def oldest_state(self) -> int:
-        """The first block from which on all states are kept. The genesis state is always kept."""
+        """The block number from which all states up to the head are kept. The genesis state is always kept."""
         return 0 if self.state_history is None else max(self._tip.header.number - self.state_history, 0)
 
     def state(self, header: Header) -> State:
@@ -161,9 +161,9 @@ class Chain:
         return event
 
     def begin_at(self, header: HashedHeader, execution: Execution) -> None:
-        """Make the block of another chain the first one of this chain; for development nodes that fork.
+        """Start this chain at a block of another chain, for development nodes that fork one.
 
-        `execution` gives its state here, which differs from the root of its header.
+        `execution` gives the state after the block. Its root differs from the state root in the header.
         """
         block = NewBlock(
             hash=header.hash,
@@ -212,5 +212,5 @@ class Chain:
 
 
 def checkpoint_key(block_hash: Hash32) -> str:
-    """Return the database key of a checkpoint. The block hash is enough, because it identifies the chain before it."""
+    """Return the database key of a checkpoint. The hash is enough, because it determines all earlier blocks."""
     return f"checkpoint:{block_hash.hex()}"

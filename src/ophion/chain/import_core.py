@@ -1,6 +1,7 @@
 """Verifies, executes and commits blocks: the only way into the chain. Synchronous; one thread at a time.
 
-There are two steps. So many blocks can share one write transaction, and a proposal can be checked before its commit:
+The work has two steps, so that many blocks can share one write transaction and a proposal can be checked before its
+commit:
 
     stage    all rules, including execution; writes nothing. Later blocks can build on staged ones.
     commit   fork choice over everything staged, one `store.commit`, and the resulting change of the head.
@@ -77,7 +78,7 @@ class ImportCore:
     def __init__(
         self, chain: Chain, clock: Clock, keeps_revert_data: bool = False, check_senders: SenderCheck | None = None
     ) -> None:
-        """`check_senders` checks every non-empty block of other nodes before its execution."""
+        """`check_senders` is called for every non-empty block of another node, before the block is executed."""
         self.chain = chain
         self._check_senders = check_senders
         self.bad_blocks = BadBlocks()
@@ -103,7 +104,7 @@ class ImportCore:
         return staged.header if staged is not None else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> Staged | None:
-        """Return an uncommitted block. Checked before the database, which has the block after the commit."""
+        """Return an uncommitted block. Callers look here before the database, so a commit in between hides no block."""
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
@@ -236,7 +237,7 @@ class ImportCore:
         except InvalidBody as error:
             raise InvalidBlock(str(error)) from error
         except TimedOut as error:
-            raise InvalidBlock(str(error), transient=True) from error  # another machine may be faster
+            raise InvalidBlock(str(error), transient=True) from error  # a faster machine may accept it
         except NativeError as error:
             raise as_ophion_error(error) from error
 
@@ -270,7 +271,7 @@ class ImportCore:
         return batch.change
 
     def detach(self) -> Batch | None:
-        """Move all staged blocks into a batch. Returns None without blocks. The previous batch must be written."""
+        """Move all staged blocks into a batch. None if there are none. The previous batch must already be written."""
         assert not self._writing, "one batch at a time"
         if not self._staged:
             return None

@@ -1,9 +1,9 @@
-"""Imports RLP blocks, of files or of another source, with three threads.
+"""Imports RLP blocks from files or another source, with three threads.
 
 The reader splits the file into blocks, decodes them and recovers senders on all cores. It stays a bounded number of
 transactions ahead. The caller's thread verifies and executes each block on the state of its parent. The writer commits
 batches of thousands of transactions, with one disk flush each, while the next batch executes. Sizes of chunks and
-batches bound the memory. A killed process loses at most two batches and continues from there.
+batches bound the memory. A killed import loses at most two batches; the next run continues after the last written one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Ready(Struct, frozen=True):
 
 
 class _Chunk(Struct, frozen=True):
-    """Consecutive blocks, and the error that ended them."""
+    """Consecutive blocks, and the error after the last of them, if any."""
 
     blocks: list[_Ready]
     error: OphionError | None
@@ -118,7 +118,7 @@ class BlockFileImport:
     def run_blocks(self, blocks: Iterable[tuple[int, bytes]], locate: Locate) -> ImportProgress:
         """Import blocks of another source, as (position, RLP). A thread reads them ahead.
 
-        The source reports its problems as `OphionError`; otherwise the errors are those of `run`.
+        Raises the errors of `run`, and any `OphionError` of the source.
         """
         with self._writing_thread():
             self._import(blocks, 0, locate)
@@ -236,7 +236,7 @@ class BlockFileImport:
             block = decode_block(raw, engine)
         except DecodeError as error:
             raise DecodeError(f"not a block: {error}", locate(offset)) from error
-        # execution reports a signature without a sender, after the header is verified
+        # ignore an invalid signature here: execution reports it, after the header is verified
         with suppress(InvalidBody):
             block.body.recover()
         return _Ready(block, header.number, end)
@@ -282,5 +282,5 @@ def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
 
 
 def _next(chunks: Iterator[_Chunk]) -> _Chunk:
-    # returns an unused default after the last chunk
+    # after the last chunk, returns a default that is not used
     return next(chunks, _Chunk([], None, is_last=True))

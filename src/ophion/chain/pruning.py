@@ -1,4 +1,4 @@
-"""Deletes old states on a node that keeps the states of some blocks only.
+"""Deletes old states on a node that keeps only the states of recent blocks.
 
 A round removes the roots of old states, marks the trie nodes that the other states need, and deletes the rest
 (`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only when enough
@@ -58,7 +58,7 @@ class Step:
 
 
 class Dropped(Struct):
-    """Totals since the start."""
+    """Pruning totals since the start of the node."""
 
     rounds: int = 0
     """Rounds started."""
@@ -132,8 +132,8 @@ class PruningRounds:
 def has_dropped_states(store: Store) -> bool:
     """Whether this database was ever used with a limited state history.
 
-    An interrupted round has removed only some roots, in no order of blocks. So the check samples roots along the chain,
-    from the first that differs from the genesis (no state occurs twice).
+    An interrupted round has removed only some roots, in no particular order. So the check samples roots along the
+    chain. It starts at the first root that differs from the genesis root, because the genesis state is always kept.
     """
     head = store.head()
     if head is None:
@@ -189,7 +189,8 @@ class StatePruner:
                 await lane.run(step.take)
                 await asyncio.sleep(_REST * (self._clock.monotonic() - began))
         except NativeError as error:
-            # only logged, because the chain does not depend on pruning; a damaged database also fails the next commit
+            # only logged, because the chain does not depend on pruning; a damaged database makes the next commit fail
+            # too
             dropped.failures += 1
             log.error("pruning failed: run `ophion storage check` error=%s", error)
         finally:

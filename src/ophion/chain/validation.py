@@ -21,7 +21,7 @@ MAX_BLOCK_SIZE: Final = 8 * 2**20
 def check_belongs(header: Header, body: Body) -> None:
     """Check that the body matches the header.
 
-    A wrong body does not make the block itself invalid, because its hash belongs to another body.
+    A wrong body does not make the block invalid: the right body for this header may still arrive.
     """
     _same("ommers hash", body.ommers_hash, header.ommers_hash)
     _same("transactions root", body.transactions_root, header.transactions_root)

@@ -32,7 +32,7 @@ Value = int | str | bool | list[Any] | None
 
 
 class Rule(Struct, frozen=True):
-    """A value of a genesis, with the first block or second that it affects. None: it affects no block yet."""
+    """A value of a genesis file, with the first block number or timestamp that it affects (None: no block yet)."""
 
     value: Value
     block: int | None = 1

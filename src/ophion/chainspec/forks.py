@@ -134,7 +134,7 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return self._forks[Milestone.FRONTIER]
 
     def counts_time(self, value: int) -> bool:
-        """Whether the `block` of an engine transition is a timestamp, like that of the nearest earlier fork."""
+        """Whether a transition's `block` is a timestamp: true if the nearest fork before it activates by time."""
         times = [time for time in self.times.values() if time <= value]
         blocks = [block for block in self.blocks.values() if block <= value]
         return bool(times) and max(times) >= max(blocks, default=0)

@@ -147,7 +147,7 @@ def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
 
 
 def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
-    """Read the excess blob gas. Limited to 88 fee fractions, because the e-fold growth then exceeds 127 bits."""
+    """Read the excess blob gas. The limit is 88 fee fractions, because e^89 exceeds 127 bits."""
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())
     if excess >= most:

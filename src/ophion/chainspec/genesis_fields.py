@@ -1,7 +1,7 @@
 """Genesis JSON as objects that are read by name.
 
 Keys are case-insensitive at every depth and converted to lower case here. `Members` records the keys that were read;
-other keys are unknown. Every error has the path of the member.
+all others are reported as unknown. Every error has the path of the member.
 
 JSON permits repeated keys, and files often repeat comments. A repeated key is an error when it is read, because its
 value is ambiguous; otherwise it is a warning.

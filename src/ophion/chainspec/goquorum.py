@@ -1,7 +1,7 @@
-"""GoQuorum's forms of the genesis `config`, rewritten into those of Besu before it is read.
+"""Converts GoQuorum's forms of the genesis `config` to Besu's, before the object is read.
 
-A list of `transitions`, the sections `istanbul` and `qbft` with geth's spellings, and code sizes in KiB. GoQuorum's
-older protocols (Raft, Istanbul BFT before QBFT) have no equivalent and are refused.
+These forms are a list of `transitions`, the sections `istanbul` and `qbft` with geth's spellings, and code sizes in
+KiB. GoQuorum's older protocols (Raft, Istanbul BFT before QBFT) have no equivalent and are refused.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _algorithm(entry: Folded) -> str:
 
 
 def _entry(config: Folded, entry: Folded) -> Folded | None:
-    """Return a transition of QBFT in Besu's form; the one of block 0 changes the sections themselves."""
+    """Convert a QBFT transition to Besu's form. A transition at block 0 changes the sections and returns None."""
     block, algorithm = as_number(entry.get("block")), _algorithm(entry)
     if algorithm not in ("", "qbft"):
         raise GenesisError(f"GoQuorum's algorithm {algorithm[:20]} is not supported, only qbft", "config.transitions")

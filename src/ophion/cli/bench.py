@@ -130,7 +130,7 @@ def _show(step: Step) -> None:
 
 
 def _expect_directory(target: Path) -> None:
-    """Check that the report can be written before the search starts."""
+    """Raise an error before the search starts if the report cannot be written."""
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

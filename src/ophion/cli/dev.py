@@ -77,9 +77,9 @@ class DevOptions(Options):
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
 
     def tokens(self) -> list[str]:
-        """Return the node options that have the same effect."""
+        """Return these options as equivalent node options."""
         state_in = self.load_state or (self.state if self.state is not None and self.state.exists() else None)
-        # a fork continues a chain of today, so it has today's defaults
+        # a forked chain follows current rules, so it gets the defaults of a current tool
         preset = DevPreset.ANVIL if self.preset is None and self.fork_url is not None else self.preset
         plain = (
             ("--dev-preset", None if preset is None else preset.value),

@@ -141,7 +141,7 @@ def _reader(options: ExportOptions, session: CommandSession) -> TableReader:
 
 
 def _run(options: ExportOptions, session: CommandSession, file_format: FileFormat) -> int:
-    """Export what is missing and verify what is there."""
+    """Export missing files and verify existing ones."""
     require("pyarrow.parquet")
     if options.end_block is not None and options.end_block <= options.start_block:
         raise ConfigError(

@@ -16,7 +16,7 @@ _MAX_DIGITS = 100
 
 
 def read_input(path: Path | None, failure: str) -> str:
-    """Read a file, or standard input without one. Raises `CommandError(failure)` when it cannot be read."""
+    """Read a file, or standard input if `path` is None. Raises `CommandError(failure)` when it cannot be read."""
     if path is None and sys.stdin is None:
         raise CommandError(f"{failure} (standard input is closed)")
     try:

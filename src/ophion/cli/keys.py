@@ -74,7 +74,7 @@ def decrypt_key(options: DecryptOptions, session: CommandSession) -> int:
 
 
 def show_address(options: PasswordOptions, session: CommandSession) -> int:
-    """Print the address of a key file; an encrypted file is decrypted to make sure."""
+    """Print the address of a key file. An encrypted file is decrypted, so the address is that of the key."""
     print(data(load_key(_one_file(session), options.password_file).address))
     return 0
 
@@ -92,7 +92,7 @@ def list_keys(options: Options, session: CommandSession) -> int:
                 line = _described(file)
             except KeyFileError:
                 if is_folder:
-                    continue  # other files lie in a data path, too
+                    continue  # a data directory also holds other files
                 raise
             print(line)
             found += 1

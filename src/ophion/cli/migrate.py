@@ -99,14 +99,14 @@ class MigrateOptions(Options):
 
     @property
     def directory(self) -> tuple[Path, OldLayout] | None:
-        """The old data directory, where there is one."""
+        """The old data directory with its layout, or None if the source is not a directory."""
         if self.besu is not None:
             return self.besu, BESU_LAYOUT
         return None if self.geth is None else (self.geth, GETH_LAYOUT)
 
 
 def migrate(options: MigrateOptions, session: CommandSession) -> int:
-    """Import and verify every block, take over the small files, compare the heads; or compare two running nodes."""
+    """Import and verify all blocks and copy keys and configuration. With --rehearse, compare two running nodes."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     if options.rehearse:

@@ -51,7 +51,7 @@ class PrivateOptions(Options):
 
 
 def migrate_private(options: PrivateOptions, session: CommandSession) -> int:
-    """Move payloads into the embedded enclave of a stopped node; or compare."""
+    """Move payloads into the embedded enclave of a stopped node, or compare private states with the old node."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     if options.compare:

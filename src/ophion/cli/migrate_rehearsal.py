@@ -13,7 +13,7 @@ from ophion.runtime.clock import SystemEntropy
 
 
 def rehearse(old: str, new: str, samples: int, seed: int | None, token: str | None) -> int:
-    """Compare and print the report; returns 1 where an answer differs. The token is for the old node."""
+    """Compare two nodes and print the report. Returns 1 if an answer differs. `token` is for the old node."""
     if seed is None:
         seed = int.from_bytes(SystemEntropy().token(4), "big")
     comparison = Comparison(RpcClient(old, token), RpcClient(new), random.Random(seed))

@@ -48,7 +48,7 @@ def read_url(*schemes: str) -> Callable[[str], str]:
 
 
 class NoAnswer(CommandError):
-    """Raised when a node does not answer, or not in JSON-RPC."""
+    """Raised when a node does not answer, or when its answer is not JSON-RPC."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(f"The node at {url} does not answer: {why}.")

@@ -71,7 +71,7 @@ class NetworkNode(Struct, frozen=True):
 
 
 def generate(options: GenerateOptions, session: CommandSession) -> int:
-    """Create the files. Checks all input before writing the first one."""
+    """Create the files. Checks all input before writing the first file."""
     names = (options.genesis_name, options.private_name, options.public_name)
     if len(set(names)) < len(names) or options.genesis_name == _KEYS:
         raise CommandError("Output file paths must be unique.")

@@ -97,7 +97,7 @@ def read_sources(
 
 
 def _first_of_each(given: list[Given], translated: Iterable[Given]) -> list[Given]:
-    """Add translated settings, unless the same source also sets the option under its own name."""
+    """Add translated Besu settings, unless the same source also sets the option under Ophion's name."""
     present = {(item.spec.path, item.source) for item in given}
     return [*given, *(item for item in translated if (item.spec.path, item.source) not in present)]
 

@@ -1,6 +1,7 @@
 """`ophion shell`: a Python console with a chain.
 
-Without a data path the chain is new and in memory. With one it is a branch of that database, which a node may use.
+Without a data path the chain is new and in memory. With one, it branches off the chain in that database, which a
+running node may use at the same time.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _chain(options: ShellOptions, session: CommandSession) -> Chain:
 
 
 def _interact(names: dict[str, Any], banner: str) -> None:
-    """Open IPython, or the plain console where IPython is not installed."""
+    """Open IPython, or the plain console if IPython is not installed."""
     try:
         from IPython import start_ipython
     except ImportError:

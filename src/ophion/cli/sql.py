@@ -41,7 +41,7 @@ class SqlOptions(Options):
 
 
 def sql(options: SqlOptions, session: CommandSession) -> int:
-    """Run the query of the command line; without one, those of standard input, which end with a semicolon."""
+    """Run the query argument, or else the queries on standard input, each of which ends with a semicolon."""
     require("duckdb")
     if options.format is ResultFormat.PARQUET and options.target is None:
         raise ConfigError("--format=parquet needs --to=FILE")
@@ -65,7 +65,7 @@ def _chain(options: SqlOptions, session: CommandSession) -> ChainTables:
 
 
 def _shell(connection: Any, options: SqlOptions) -> int:
-    """Read statements until the end of the input; an error ends a script, not a terminal session."""
+    """Run statements until the end of the input. An error ends a piped script, but not a terminal session."""
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         print("End a query with a semicolon, the session with Ctrl-D. `show tables;` lists the datasets.")

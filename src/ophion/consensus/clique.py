@@ -56,7 +56,7 @@ class CliqueEngine:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
         self._snapshots = HeaderFold(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
-        # recovery costs more than all other rules together, and each block needs its author several times
+        # a cache: recovery costs more than all other rules together, and each block needs its author several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
     def hashed(self, header: Header) -> HashedHeader:

@@ -60,7 +60,7 @@ class HeaderFold(Generic[S]):
 
     def keep(self, block_hash: Hash32, state: S) -> None:
         """Cache the state after a block. Evicts the least recently used state."""
-        # each step is atomic, because RPC threads read while the importer writes
+        # each step must be atomic, because RPC threads read while the importer writes
         self._known.pop(block_hash, None)
         self._known[block_hash] = state
         if len(self._known) > _KEPT:
@@ -73,7 +73,7 @@ class HeaderFold(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # before the checkpoint, which may be outdated if a new genesis file restarts the fold at this block
+            # tried before the checkpoint, which is outdated if a new genesis file restarts the fold at this block
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)

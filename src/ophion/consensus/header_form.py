@@ -63,7 +63,7 @@ def check_form(header: Header, fork: Fork) -> None:
 
 
 def next_form(parent: Header, fork_of_parent: Fork, choice: HeaderForm | None) -> HeaderForm:
-    """Return the form of the block after `parent`: the parent's form if it can be seen, else the choice."""
+    """Return the form of the block after `parent`: the parent's form if its fields show one, else `choice`."""
     open_forms = _forms_of(parent, fork_of_parent)
     return choice if choice in open_forms else open_forms[0]
 

@@ -50,7 +50,7 @@ class MergeEngine:
         return header.header.coinbase if _is_merged(header.header) else self._before.beneficiary(header)
 
     def check_genesis(self, header: Header) -> None:
-        """Check the genesis header with the engine before the merge, unless the genesis is already merged."""
+        """Check the genesis header with the pre-merge engine, unless the genesis is already merged."""
         if header.difficulty < self._terminal:
             self._before.check_genesis(header)
 
@@ -106,7 +106,7 @@ class MergeEngine:
         return unsealed_header(parent, replace(wishes, timestamp=timestamp), self._spec, merged=True)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that the engine before the merge signs. Headers after the merge are not signed."""
+        """Return the signing hash of the pre-merge engine. Headers after the merge are not signed."""
         return self._before.signing_hash(header)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
@@ -118,7 +118,7 @@ class MergeEngine:
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """Return the checkpoint of the engine before the merge."""
+        """Return the checkpoint of the pre-merge engine."""
         return None if _is_merged(header.header) else self._before.checkpoint(header, chain)
 
     def _follows_merge(self, parent: HashedHeader, chain: HeaderReader) -> bool:

@@ -33,7 +33,7 @@ class SignerMetric(Struct, frozen=True):
 def signer_metrics(
     engine: Engine, chain: HeaderReader, head: int, first: int | None = None, end: int | None = None
 ) -> list[SignerMetric]:
-    """Count blocks per author from `first` to before `end`, including all who may produce the next block.
+    """Count blocks per author from `first` to `end - 1`. Includes members that have produced none.
 
     `end` is limited to the head, so the head itself is not counted by default. Missing blocks are skipped. Genesis
     belongs to the zero address.

@@ -21,7 +21,7 @@ _PLACE: Final = "tally of votes"
 
 
 class LocalProposals:
-    """Proposals of this node's operator, stored until discarded.
+    """Proposals of this node's operator, in effect until discarded.
 
     They are lost on restart, as the interface specifies. A proposal may have no effect, or be made before this node is
     a member: the vote is chosen when a block is built (consensus.md 4.1).

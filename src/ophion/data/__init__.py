@@ -4,10 +4,10 @@
     open_chain("data").logs(event="Transfer(address,address,uint256)").to_pandas()
 
     datasets     every table: columns, types, documentation
-    selection    rows and columns of a read: filters, number formats
-    arrow        column buffers to Arrow record batches
+    selection    which rows and columns to read: filters, number formats
+    arrow        converts column buffers to Arrow record batches
     reader       `TableReader`: where rows come from
-    database     ... the node's own database, read beside a running node
+    database     ... the node's own database, even while the node runs
     rpc          ... any node over JSON-RPC
     rpc_rows     JSON objects of a node to rows
     abi          contract ABIs: files, decoding of values
@@ -16,7 +16,7 @@
     target       directory or fsspec URL that files are written to
     manifest     list of the files, with row counts and checksums
     export       the plan of an export, and its execution
-    follow       final blocks as they come, and compaction
+    follow       exports blocks as they become final, and joins small files
     frames       `open_chain`: datasets as Arrow tables and data frames
     sql          DuckDB over the chain
 

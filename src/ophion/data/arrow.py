@@ -1,4 +1,4 @@
-"""Column buffers to Arrow record batches, without a copy."""
+"""Converts column buffers to Arrow record batches without copying them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def arrow_schema(dataset: Dataset, columns: Sequence[Column], hex: bool = False)
 
 
 def record_batch(schema: Any, rows: int, columns: Sequence[NativeColumn]) -> Any:
-    """Wrap the buffers of the extension; they live as long as the batch."""
+    """Wrap the buffers of the extension in a record batch, which keeps them alive."""
     pa = require("pyarrow")
     arrays = []
     for field, (nulls, validity, offsets, values) in zip(schema, columns, strict=True):

@@ -1,4 +1,4 @@
-"""Reads datasets from the node's own database, also beside a running node."""
+"""Reads datasets from the node's own database, even while the node runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DatabaseReader:
     """A `TableReader` over LMDB. Reads see one committed block after the other; the node is never blocked."""
 
     def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None) -> None:
-        """`genesis` is read for datasets that execute blocks."""
+        """`genesis` is called only for datasets that need to execute blocks."""
         self._directory = DataDirectory.beside_a_node(data_path)
         self._store = self._directory.store(read_only=True)
         self._genesis = genesis
@@ -73,7 +73,7 @@ class DatabaseReader:
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks by their number of transactions."""
+        """Split a range of blocks into ranges with similar numbers of transactions."""
         with translated():
             ends = block_ranges(self._store, first, last, _TRANSACTIONS_PER_RANGE[dataset.source])
         starts = [first, *(end + 1 for end in ends)]
@@ -102,7 +102,7 @@ class DatabaseReader:
                 yield record_batch(schema, count, filled)
 
     def _traced(self, dataset: Dataset, first: int, last: int) -> list[TracedBlock]:
-        """Return blocks with their parent states; the genesis block has no transactions."""
+        """Return blocks with their parent states, without the genesis block, which has no transactions."""
         chain = self.chain(dataset.name)
         return [self._traced_block(chain, number) for number in range(max(first, 1), last + 1)]
 

@@ -1,4 +1,4 @@
-"""Every dataset: columns, types, documentation. Names and types are those of cryo where it has the table."""
+"""Every dataset: columns, types, documentation. Tables that cryo also has use its names and types."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _BINARY, _TEXT, _BOOL = ColumnType.BINARY, ColumnType.TEXT, ColumnType.BOOL
 
 
 def _wide(name: str, doc: str) -> Iterator[Column]:
-    """The four forms of a 256-bit number."""
+    """Yield the four columns of a 256-bit number, one for each format."""
     yield Column(f"{name}_binary", _HASH, f"{doc}; 32 bytes, big-endian.", form="binary")
     yield Column(f"{name}_string", _TEXT, f"{doc}; decimal digits.", form="string")
     yield Column(f"{name}_f64", ColumnType.F64, f"{doc}; rounded.", form="f64")
@@ -323,7 +323,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def dataset_named(name: str) -> Dataset:
-    """Return the dataset; `CommandError` lists the known ones."""
+    """Return the dataset with this name. Otherwise raises `CommandError`, which lists the known names."""
     found = ALL.get(name)
     if found is None:
         known = ", ".join([*ALL, *GROUPS])

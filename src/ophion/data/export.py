@@ -1,4 +1,4 @@
-"""Exports datasets to files: what is missing is written, what is there is verified."""
+"""Exports datasets to files: writes missing files and verifies existing ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExportPlan(Struct, frozen=True):
 
     @property
     def hex(self) -> bool:
-        """Whether byte strings become text."""
+        """Whether byte strings are written as hexadecimal text."""
         return self.format.hex or self.file_format.is_text
 
     def columns(self, dataset: Dataset) -> tuple[Column, ...]:
@@ -44,7 +44,7 @@ class ExportPlan(Struct, frozen=True):
         return columns_of(dataset, self.format)
 
     def settings(self, dataset: Dataset) -> dict[str, Any]:
-        """Return what all files of a dataset must share."""
+        """Return the settings that all files of a dataset must share."""
         return {
             "format": self.file_format.value,
             "hex": self.hex,
@@ -148,7 +148,7 @@ class Export:
         return found
 
     def _join(self, dataset: Dataset, entry: DatasetEntry, parts: list[FileEntry]) -> None:
-        """Write one file from the chain, list it, then delete its parts."""
+        """Export the blocks of the parts again into one file, add it to the manifest, then delete the parts."""
         with ThreadPoolExecutor(self._plan.workers, "export-scan") as scans:
             whole = self._write(_Job(dataset, parts[0].first, parts[-1].last), scans)
         entry.files = [file for file in entry.files if file not in parts]
@@ -158,7 +158,7 @@ class Export:
             self._target.delete(part.path)
 
     def _delete_unlisted(self) -> None:
-        """Delete parts that a killed process joined into another file, or wrote without listing them."""
+        """Delete files that the manifest does not list. A killed process has joined them, or not yet listed them."""
         for dataset in self._plan.datasets:
             listed = {file.path for file in self._manifest.datasets[dataset.name].files}
             for path in self._target.list(dataset.name):
@@ -166,7 +166,7 @@ class Export:
                     self._target.delete(path)
 
     def _jobs(self, dataset: Dataset, entry: DatasetEntry, first: int, last: int) -> Iterator[_Job]:
-        """One file for each gap in each partition."""
+        """Yield one file to write for each gap in each partition."""
         size = self._plan.blocks_per_file
         for start, end in entry.missing(first, last):
             while start <= end:
@@ -264,6 +264,6 @@ class Export:
 
 
 def file_path(dataset: Dataset, first: int, last: int, plan: ExportPlan) -> str:
-    """Return the path of a file: a partition by block range, and a part in it."""
+    """Return the path of a file: a directory for its partition, then a name with its block range."""
     start = first - first % plan.blocks_per_file
     return f"{dataset.name}/from={start:08d}/part-{first:08d}-{last:08d}.{plan.file_format.value}"

@@ -1,7 +1,8 @@
-"""Exports final blocks as they come, and joins the small files of complete partitions.
+"""Exports blocks as they become final, and joins the small files of complete partitions.
 
-A block is exported when it cannot be taken back: at once under IBFT and QBFT, after a depth elsewhere. The new file of
-a partition is written and listed before its parts are deleted, so a killed process leaves every row listed once.
+A block is exported when it is final: at once under IBFT and QBFT, after a number of further blocks elsewhere. The new
+file of a partition is written and listed before its parts are deleted, so a killed process leaves every row listed
+once.
 """
 
 from __future__ import annotations

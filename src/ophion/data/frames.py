@@ -40,7 +40,7 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
 
 
 def event_topic(event: str) -> bytes:
-    """Return the topic of an event: its signature, a hash, or `Transfer` for that of tokens."""
+    """Return the topic of an event, given by its signature, by its hash, or as `Transfer` (of tokens)."""
     if event.startswith("0x"):
         return _bytes(event, 32, "event")
     if "(" not in event:
@@ -168,7 +168,7 @@ class Selection:
         return self._reader.batches(self._dataset, self._columns, first, min(last, head), self._rows, self._hex)
 
     def to_reader(self) -> Any:
-        """Return a `pyarrow.RecordBatchReader` that reads as it goes."""
+        """Return a `pyarrow.RecordBatchReader` that reads rows on demand."""
         return require("pyarrow").RecordBatchReader.from_batches(self.schema, self.batches())
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -58,7 +58,7 @@ class Manifest(Struct):
 
     @classmethod
     def load(cls, target: Target, chain_id: int, genesis: str) -> Manifest:
-        """Read the manifest of a target, or start a new one; refuses that of another chain or version."""
+        """Read the manifest of a target, or start a new one. Raises if it is of another chain or version."""
         content = target.read(MANIFEST_NAME)
         if content is None:
             return cls(chain_id, genesis)
@@ -80,7 +80,7 @@ class Manifest(Struct):
         return found
 
     def dataset(self, name: str, settings: dict[str, Any]) -> DatasetEntry:
-        """Return the entry of a dataset; refuses other settings than those of its files."""
+        """Return the entry of a dataset. Raises if its files were written with other settings."""
         entry = self.datasets.setdefault(name, DatasetEntry(settings))
         if not entry.files:
             entry.settings = settings

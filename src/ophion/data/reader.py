@@ -12,7 +12,7 @@ from ophion.data.selection import Rows
 
 
 class Finality(Struct, frozen=True):
-    """When a block cannot be taken back."""
+    """When a block is final."""
 
     depth: int
     """Blocks upon a block after which it counts as final; 0 where consensus finalises every block."""

@@ -1,4 +1,4 @@
-"""Reads datasets from any node over JSON-RPC, with what its methods allow."""
+"""Reads datasets from any node over JSON-RPC, as far as its methods allow."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RpcReader:
         return None if block is None else BlockRef(number, bytes.fromhex(block["hash"][2:]))
 
     def finality(self) -> Finality:
-        """A node over RPC does not name its consensus: a depth is waited for."""
+        """Return a finality by depth, because a node does not report its consensus over RPC."""
         return Finality(_DEPTH, f"the consensus of {self._url} is unknown; {_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
@@ -169,10 +169,10 @@ class RpcReader:
             raise CommandError(f"{self._url} does not answer in JSON.") from error
 
     def stop(self) -> None:
-        """Requests end by themselves."""
+        """Do nothing: requests end by themselves."""
 
     def close(self) -> None:
-        """Connections are closed with their threads."""
+        """Do nothing: each connection is closed when its thread ends."""
 
 
 def hex_number(number: int) -> str:

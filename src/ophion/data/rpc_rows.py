@@ -1,4 +1,4 @@
-"""JSON objects of a node to rows of a dataset; the same values that the extension reads from the database."""
+"""Converts JSON objects of a node to rows of a dataset, equal to those that the extension reads from the database."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _selects(rows: Rows, sender: bytes | None, recipient: bytes | None) -> bool:
 
 
 def trace_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Row]:
-    """Yield the rows of the entries of trace_block."""
+    """Yield a row for each entry of a trace_block result."""
     for trace in traces:
         action, result, kind = trace["action"], trace.get("result") or {}, trace["type"]
         sender, recipient, value = _parties(trace)
@@ -203,7 +203,7 @@ def trace_rows(traces: Iterable[Json], rows: Rows, chain_id: int) -> Iterator[Ro
 
 
 def _parties(trace: Json) -> tuple[bytes | None, bytes | None, int]:
-    """Sender, recipient and value; a creation's recipient is the new contract."""
+    """Return sender, recipient and value. The recipient of a creation is the new contract."""
     action, kind = trace["action"], trace["type"]
     if kind == "create":
         created = (trace.get("result") or {}).get("address")
@@ -274,7 +274,7 @@ TRACE_ROWS: Final[dict[str, Callable[[Iterable[Json], Rows, int], Iterator[Row]]
 
 
 def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows, chain_id: int) -> Iterator[Row]:
-    """Yield the changes of one transaction of trace_replayBlockTransactions."""
+    """Yield the state changes of one transaction, from a result of trace_replayBlockTransactions."""
     for address, diff in sorted((replayed.get("stateDiff") or {}).items()):
         account = _data(address)
         if rows.addresses and account not in rows.addresses:
@@ -306,7 +306,7 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
 
 
 def _delta(delta: Any, nothing: str) -> tuple[str, str]:
-    """Values before and after."""
+    """Return the values before and after a change."""
     if "+" in delta:
         return nothing, delta["+"]
     if "-" in delta:

@@ -1,4 +1,4 @@
-"""Rows and columns of a read."""
+"""Which rows and columns to read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Rows(Struct, frozen=True):
     recipients: tuple[bytes, ...] = ()
 
     def filter(self) -> RowFilter:
-        """Return the conditions for the extension."""
+        """Return the conditions in the form that the extension reads."""
         return RowFilter(self.addresses, self.topics, self.senders, self.recipients)
 
     def check(self, dataset: Dataset) -> None:
@@ -39,7 +39,7 @@ class Rows(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """Forms of values."""
+    """How values are represented."""
 
     numbers: tuple[str, ...] = ("binary",)
     """Forms of 256-bit numbers."""
@@ -48,7 +48,7 @@ class Format(Struct, frozen=True):
 
 
 def columns_of(dataset: Dataset, format: Format, names: tuple[str, ...] | None = None) -> tuple[Column, ...]:
-    """Return the columns to read, in the dataset's order; `names` selects some of any form."""
+    """Return the columns to read, in the dataset's order. `names` selects columns in any number format."""
     if names is not None:
         for name in names:
             if dataset.column(name) is None:

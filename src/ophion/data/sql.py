@@ -1,7 +1,8 @@
 """SQL over the chain: DuckDB, with every dataset as a table.
 
-DuckDB hands columns and conditions of a query to the scan. Block ranges and addresses in them become those of the read,
-so a query of few blocks reads few blocks. The scan applies the whole condition: what the read ignores costs only time.
+DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit what
+is read, so a query over few blocks reads few blocks. The scan then applies the whole condition, so conditions that do
+not limit the read only cost time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FORMS: Final = Format(NUMBER_FORMS)
 
 
 class Bounds(Struct, frozen=True):
-    """Part of a condition that a scan can use."""
+    """The block range and addresses in a condition, which limit what is read."""
 
     first: int
     last: int
@@ -78,7 +79,7 @@ def connect(chain: ChainTables) -> Any:
 
 
 def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
-    """Return an object that DuckDB takes for an Arrow dataset."""
+    """Return an object that DuckDB accepts as an Arrow dataset."""
     arrow = require("pyarrow.dataset")
     whole = chain.dataset(dataset.name, numbers=NUMBER_FORMS).schema
 
@@ -88,7 +89,7 @@ def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
         wanted = None if columns is None else tuple(named.union(columns))
         return _scan(chain, dataset, wanted or None, columns, filter, text)
 
-    # Arrow's own datasets are made from files; DuckDB asks for `schema` and `scanner` only.
+    # Arrow can only make datasets from files, but DuckDB needs no more than `schema` and `scanner`.
     kind: Any = type("ChainDataset", (arrow.Dataset,), {"schema": property(lambda _: whole), "scanner": scanner})
     return kind.__new__(kind)
 

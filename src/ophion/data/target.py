@@ -30,10 +30,10 @@ class Written(Struct, frozen=True):
 
 
 class Target(Protocol):
-    """A place of files, by path relative to it."""
+    """A directory or URL whose files are named by relative paths."""
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Write a file; an error leaves nothing under its name."""
+        """Write a file completely, or not at all if an error occurs."""
 
     def read(self, path: str) -> bytes | None:
         """Return a small file; None when it is missing."""
@@ -67,7 +67,7 @@ def _checksum(file: IO[bytes]) -> Written:
 
 
 class DirectoryTarget:
-    """Files of a directory: written under another name, flushed to disk, renamed."""
+    """Files in a directory. Each is written under a temporary name, flushed to disk and renamed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -79,7 +79,7 @@ class DirectoryTarget:
             raise _refused(root, error) from error
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Write and rename; the directory is flushed as well."""
+        """Write and rename a temporary file, then flush the directory."""
         target = self.root / path
         temporary = target.with_name(f"{TEMPORARY_PREFIX}{target.name}")
         try:
@@ -215,7 +215,7 @@ class RemoteTarget:
         return f"{self._url}/{path}"
 
     def _guarded(self, path: str, work: Callable[[], Any]) -> Any:
-        """Turn errors of any file system into one line; a missing file stays `FileNotFoundError`."""
+        """Turn errors of any file system into one-line errors, except `FileNotFoundError`."""
         try:
             return work()
         except FileNotFoundError:

@@ -50,7 +50,7 @@ def _parquet(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: B
         if held_rows:
             writer.write_table(pa.Table.from_batches(held, schema), row_group_size=held_rows)
     finally:
-        # Buffers are returned to pyarrow before an error is handled.
+        # closed even after an error, so that pyarrow frees its buffers before the error is handled
         writer.close()
     return total + held_rows
 
@@ -67,7 +67,7 @@ def _arrow(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: Bat
 
 def _csv(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: Batches) -> int:
     pa, csv = require("pyarrow"), require("pyarrow.csv")
-    # decimals have no form of their own in CSV files
+    # CSV has no decimal type, so decimals are written as text
     text = pa.schema([field.with_type(pa.string()) if pa.types.is_decimal(field.type) else field for field in schema])
     total = 0
     with csv.CSVWriter(file, text) as writer:

@@ -11,7 +11,7 @@ checks no header and fills in the values that a test has set.
 State is addressed by its root:
 
     snapshot   head, edited root of the head, pending transactions, clock and settings. No state is copied.
-    revert     one row of the database (`Store.rewind`), at the same cost for one block and for a million. Rows of
+    revert     changes one database row (`Store.rewind`), at the same cost for one block and for a million. Rows of
                blocks above the head stay until new blocks replace them; queries do not look above the head.
     edit       a new root with the changes (`edit_state`), registered for the head (`Chain.edited_roots`). The
                state of `latest` shows it at once, and the next block builds on it. The header keeps its own root.

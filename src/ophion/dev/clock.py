@@ -87,6 +87,6 @@ class DevClock:
         return ClockState(self.offset, self._clock.now(), self.exact, self.interval)
 
     def restore(self, state: ClockState, last: int) -> None:
-        """Set the clock back to the time of the snapshot, from where it runs on."""
+        """Set the clock back to the time of the snapshot. It continues from there."""
         self.offset = state.offset + state.wall - self._clock.now()
         self.exact, self.interval, self.last = state.exact, state.interval, last

@@ -1,6 +1,7 @@
 """Finds the storage slot of a token balance or allowance, and sets it.
 
-An access list of the call names the slots that the call reads. The right slot is the one that changes the result.
+An access list of the call names the slots that the call reads. The right slot is the one whose value changes the call's
+result.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _HASH_BYTES = 32
 
 
 def restore_edit(chain: Chain) -> None:
-    """Restore the edit of the head that an earlier run has made."""
+    """Restore the edited state of the head that an earlier run has stored."""
     record, head = chain.store.meta(_EDIT_KEY), chain.head
     if record and record[:_HASH_BYTES] == head.hash:
         chain.edited_roots[head.number, head.header.state_root] = record[_HASH_BYTES:]
@@ -57,7 +57,7 @@ class HeadControl:
         return self._chain.edited_roots.get((header.number, header.state_root))
 
     async def run(self, job: Callable[[ImportCore], HeadChange | None]) -> None:
-        """Run a job in the write lane that replaces the chain; edits of the old one are forgotten."""
+        """Run a job that replaces the chain, in the write lane. Edits of the old chain are dropped."""
         self._edited.clear()
         await self._importer.run(job)
 
@@ -78,7 +78,7 @@ class HeadControl:
         chain.rewind(tip)
 
     def _store_edit(self, header: HashedHeader, root: Hash32 | None) -> None:
-        """Keep the edited state of the head for a restart; None forgets it."""
+        """Store the root of the head's edited state for a restart. None removes it."""
         if root is None and not self._has_stored_edit:
             return
         self._has_stored_edit = root is not None
@@ -144,7 +144,7 @@ class HeadControl:
         return built
 
     async def add_empty(self, count: int, wishes: BlockPreferences, interval: int) -> None:
-        """Add empty blocks, `interval` seconds apart, much faster than by making each block alone."""
+        """Add empty blocks, `interval` seconds apart, much faster than by building each block."""
         while count > 0:
             share = min(count, _BLOCKS_PER_COMMIT)
             await self._importer.run(partial(self._stage_empty, share, wishes, interval))

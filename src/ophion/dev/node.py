@@ -154,7 +154,7 @@ class DevNode:
     async def mine(self, count: int = 1, interval: int | None = None, is_first_normal: bool = False) -> None:
         """Mine `count` blocks, `interval` seconds apart. Pending transactions go into the first blocks.
 
-        The first block too is `interval` seconds after the current time, unless `is_first_normal`.
+        The first block also comes `interval` seconds after the current time, unless `is_first_normal` is set.
         """
         async with self.sealer.head_lock:
             made = 0
@@ -280,7 +280,7 @@ class DevNode:
             self.pool.readmit(waiting)
 
     async def reset(self, fork: Fork | None = None) -> None:
-        """Return to the first block and clear all settings; with a fork, to its block."""
+        """Return to the first block and clear all settings. With `fork`, continue from its block instead."""
         async with self.sealer.head_lock:
             if fork is not None:
                 await self._use_fork(fork)
@@ -296,7 +296,7 @@ class DevNode:
             await self.head.rewind(genesis, self.base_root)
 
     async def _use_fork(self, fork: Fork) -> None:
-        """Continue another chain, or the same one from another block."""
+        """Switch to a fork of another chain, or of another block of the same chain."""
         from ophion.dev.fork.start import start_fork
 
         chain, before = self.chain, self.fork

@@ -245,7 +245,7 @@ class EmbeddedEnclave:
     # --- requests of other enclaves --------------------------------------------------------------
 
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
-        """Store parcels that the holder of these keys pushes. Returns for each None if it is durable, or the refusal.
+        """Store parcels that the holder of these keys pushes. Returns None for each durable parcel, else the refusal.
 
         `is_peer` means that the sender is a peer of the node, which node permissions have admitted.
         """
@@ -356,7 +356,7 @@ class EmbeddedEnclave:
                 if refused > _MAX_REFUSED:
                     log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
-                if BUDGET_EXCEEDED in refusals:  # keep the cursor, so that a later catch-up asks for them again
+                if BUDGET_EXCEEDED in refusals:  # keep the cursor: a later catch-up requests the refused parcels again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
             # store a cursor only for peers with a payload of ours, because any peer can invent a listing

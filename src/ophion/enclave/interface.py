@@ -117,7 +117,7 @@ class Enclave(Protocol):
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
-        """Return payloads in the order of the keys. None where this node is no participant or has no such payload.
+        """Return the payload of each key, in order. None if this node is no participant or has no such payload.
 
         A local lookup in the embedded enclave. Raises `EnclaveAway` when a remote enclave cannot be reached.
         """

@@ -157,7 +157,7 @@ class Intake:
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
     async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
-        """Validate the member keys of new groups. The peer decides how many there are, so many run in a lane."""
+        """Validate the member keys of new groups. Many keys are validated in a lane: a peer chooses their number."""
         members: set[bytes] = set()
         for sealed in judged:
             if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
@@ -331,7 +331,7 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """Return the id of the group that a parcel is or belongs to. Empty if it cannot be read."""
+    """Return the group id of a parcel, which holds a group or a payload of one. Empty if it cannot be read."""
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

@@ -129,12 +129,12 @@ def numbered(key: bytes, number: int) -> bytes:
 
 
 def number_of(row_key: bytes) -> int:
-    """Return the number in the key of such a row."""
+    """Return the number in a row key that `numbered` has made."""
     return int.from_bytes(row_key[-8:], "big")
 
 
 def damaged_payloads(store: Store, most: int) -> list[bytes]:
-    """Return keys of at most `most` payloads whose content does not match the key, which is its hash."""
+    """Return the keys of at most `most` payloads whose hash differs from their key."""
     found: list[bytes] = []
     after = b""
     while len(found) < most and (rows := store.rows(PAYLOADS, b"", after, _CHECKED_AT_ONCE)):

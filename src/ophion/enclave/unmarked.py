@@ -115,7 +115,7 @@ class UnmarkedBudget:
         return False
 
     def admits_fetched(self, size: int, now: float) -> bool:
-        """Whether one more fetched payload is accepted. They count for a period, also across restarts."""
+        """Whether one more fetched payload is accepted. Fetched bytes count for a period, also across restarts."""
         if now - self._fetched_since > FETCHED_PERIOD_S:
             self._fetched, self._fetched_since = 0, int(now)
         return self._fetched + size <= MAX_FETCHED_BYTES

@@ -1,8 +1,9 @@
 """Connections to enclaves over HTTP: members whose nodes are no peers of this one (privacy.md 5.1, 15.2).
 
-This node asks every URL of `--privacy-enclave-peers` for its keys. The first response in the box of a key proves that
-key. Then the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and groups over it, and lists
-and fetches missed ones. A URL that does not answer is retried after 0.5 s; the pause doubles up to one minute.
+This node asks every URL of `--privacy-enclave-peers` for its keys. The first response sealed with a key proves that the
+enclave holds that key. Then the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and groups
+over it, and lists and fetches missed ones. A URL that does not answer is retried after 0.5 s; the pause doubles up to
+one minute.
 """
 
 from __future__ import annotations

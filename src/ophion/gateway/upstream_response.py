@@ -76,7 +76,7 @@ class LongBody:
         self._go_on()
 
     async def next(self) -> bytes | None:
-        """Return the next piece, or None after the last."""
+        """Return the next bytes of the body, or None at its end."""
         while not self._pieces:
             if self._error is not None:
                 raise self._error

@@ -238,7 +238,7 @@ class GraphqlApplication:
         return await self._resume(result) if isinstance(result, GraphqlRound) else _response(*result)
 
     async def _resume(self, waiting: GraphqlRound) -> Response:
-        """Resume a request after its node requests. The number is limited, because each holds a database snapshot."""
+        """Resume a request after its node requests. Few requests may wait, because each holds a database snapshot."""
         if self._open_rounds >= _MAX_ROUNDS:
             raise LaneFull("graphql", _MAX_ROUNDS)
         self._open_rounds += 1

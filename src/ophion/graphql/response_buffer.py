@@ -64,7 +64,7 @@ class ResponseBuffer:
         self._admit()
 
     def _is_gone(self, text: weakref.ref[GraphqlText]) -> None:
-        # the last reference may be dropped in a lane thread
+        # thread-safe, because the last reference may be dropped in a lane thread
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._give_back, text)
 

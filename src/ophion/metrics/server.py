@@ -34,7 +34,7 @@ class MetricsApplication:
         self._categories = frozenset(config.categories)
 
     def respond(self, request: Request) -> Result:
-        """Serve `/metrics`, with `?name[]=...` for some families, and `/` for load balancers."""
+        """Serve `/metrics` (`?name[]=...` selects families), and `/` for load balancers."""
         if request.method != b"GET":
             return Response(405, headers=b"Allow: GET\r\n")
         if request.path == b"/":

@@ -4,7 +4,7 @@
 <data-path>/database/                RocksDB; each segment is a column family with a name of one byte
 
 The segment BLOCKCHAIN (1) is the same for Forest and Bonsai. Its keys are a prefix byte and a hash or number. The hash
-of the head is in the segment VARIABLES (11) from 23.4.2 on, before in BLOCKCHAIN.
+of the head is in the segment VARIABLES (11) from 23.4.2 on; earlier versions store it in BLOCKCHAIN.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BesuSource:
         return self._head
 
     def hash_at(self, number: int) -> Hash32 | None:
-        """Return the canonical hash of a number."""
+        """Return the hash of the canonical block with this number."""
         return self._database.get(self._segment, _hash_key(number))
 
     def blocks(self, first: int, last: int) -> Iterator[bytes]:
@@ -84,7 +84,7 @@ class BesuSource:
         return self._database.get_many(self._segment, keys)
 
     def _find_head(self, path: Path) -> SourceHead:
-        """Find the head. Both places have one after a downgrade of Besu: the higher block is the head."""
+        """Find the head. After a downgrade of Besu both segments have one; the higher block counts."""
         stored = (self._database.get(_VARIABLES, _HEAD_KEY), self._database.get(self._segment, _OLD_HEAD_KEY))
         heads: list[SourceHead] = []
         for block_hash in stored:

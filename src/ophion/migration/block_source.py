@@ -34,7 +34,7 @@ class BlockSource(Protocol):
         ...
 
     def hash_at(self, number: int) -> Hash32 | None:
-        """Return the canonical hash of a number; None where the source has no such block."""
+        """Return the hash of the canonical block with this number, or None if the source has no such block."""
         ...
 
     def blocks(self, first: int, last: int) -> Iterator[bytes]:

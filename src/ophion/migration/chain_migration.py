@@ -18,7 +18,7 @@ from ophion.runtime.clock import Clock
 
 
 class Migrated(Struct, frozen=True):
-    """The end of a migration."""
+    """Result of a migration."""
 
     head: SourceHead
     """Equal in the source and in the new database."""
@@ -30,7 +30,7 @@ class Migrated(Struct, frozen=True):
 
 
 class ChainMigration:
-    """Moves one chain; `run` again after an interruption."""
+    """Moves one chain. After an interruption, a new `run` continues."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ChainMigration:
         self._on_commit = on_commit
 
     def run(self) -> Migrated:
-        """Import up to the source's head. A running node that makes blocks meanwhile is followed to its new head.
+        """Import up to the source's head. Also imports blocks that a running source adds meanwhile.
 
         Raises `CommandError` for a source of another chain or a head that differs, and the errors of the import.
         """

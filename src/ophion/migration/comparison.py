@@ -1,4 +1,4 @@
-"""Compares random answers of the old and the new node: blocks, transactions, receipts, logs, states and calls."""
+"""Compares answers of the old and the new node to random calls about blocks, transactions, logs and states."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Difference(Struct, frozen=True):
 
 
 class MethodResult(Struct):
-    """Answers of one method."""
+    """Result of comparing the answers of one method."""
 
     compared: int = 0
     equal: int = 0
@@ -49,7 +49,7 @@ class MethodResult(Struct):
 
 
 class Comparison:
-    """Draws calls and compares the answers of two nodes up to their lower head."""
+    """Makes random calls about blocks up to the lower head of two nodes, and compares the answers."""
 
     def __init__(self, old: RpcClient, new: RpcClient, draw: random.Random) -> None:
         self._old = old
@@ -63,7 +63,7 @@ class Comparison:
         self.height = 0
 
     def run(self, count: int, on_progress: Callable[[int], None] | None = None) -> bool:
-        """Compare `count` answers; whether all are equal. Raises `CommandError` where a node does not answer."""
+        """Compare `count` answers. Returns whether all are equal. Raises `CommandError` if a node does not answer."""
         self._learn()
         done = attempts = 0
         while done < count and attempts < 4 * count:
@@ -132,20 +132,20 @@ class Comparison:
         return "eth_getLogs", [{"fromBlock": hex(first), "toBlock": hex(last)}]
 
     def _replay(self) -> Call:
-        """Call what a transaction called, on the state of another block."""
+        """Return an eth_call with the input of a random transaction, at a random block."""
         chosen = self._draw.choice(self._transactions)
         call = {"from": chosen["from"], "data": chosen["input"]} | ({"to": chosen["to"]} if chosen.get("to") else {})
         return "eth_call", [call, hex(self._number())]
 
     def _has_state(self, number: str) -> bool:
-        """Whether the old node has the state of a block; a call may also fail for reasons of its own."""
+        """Whether the old node has the state of a block. If it has, a failed call has another cause."""
         if number not in self._states:
             balance = self._old.batch([("eth_getBalance", [f"0x{bytes(20).hex()}", number])])[0]
             self._states[number] = not isinstance(balance, Failure)
         return self._states[number]
 
     def _compare(self, call: Call, old: Any, new: Any) -> int:
-        """Record one pair of answers; returns 1 where it counts, 0 where the old node has no answer to compare."""
+        """Record one pair of answers. Returns 1, or 0 if the old node lacks the state, so nothing was compared."""
         method, params = call
         result = self.methods.setdefault(method, MethodResult())
         if isinstance(old, Failure) and method in _STATE_METHODS and not self._has_state(params[-1]):

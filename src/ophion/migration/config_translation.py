@@ -20,7 +20,7 @@ _OWN_FILES: Final = frozenset(("node-private-key-file", "static-nodes-file"))
 
 
 class ConfigLine(Struct, frozen=True):
-    """What becomes of one key."""
+    """How one key was translated."""
 
     key: str
     outcome: str
@@ -51,7 +51,7 @@ def translate_config(file: Path, data_path: Path) -> TranslatedConfig:
 
 
 def _translate(key: str, value: object, own: set[str], data_path: Path, result: TranslatedConfig) -> str:
-    """Return the line of the new file; adds to the report."""
+    """Return the line for the new file, and add the key to the report."""
     row = find_besu_option(key)
     comment = f"# {json.dumps(key)[1:-1]} = {_toml(value)}"
 
@@ -78,5 +78,5 @@ def _translate(key: str, value: object, own: set[str], data_path: Path, result: 
 
 
 def _toml(value: object) -> str:
-    """Write a value; JSON strings, numbers, booleans and lists are TOML as well."""
+    """Format a value as JSON: its strings, numbers, booleans and lists are also valid TOML."""
     return json.dumps(value, default=str, ensure_ascii=False)

@@ -38,7 +38,7 @@ class FreezerTable:
         self.count = self.first + index.stat().st_size // _ENTRY_BYTES - 1
 
     def get(self, number: int) -> bytes | None:
-        """Return an item; None where the table does not have it."""
+        """Return an item, or None if the table does not have it."""
         if self._index is None or not self.first <= number < self.count:
             return None
         place = number - self.first
@@ -46,9 +46,9 @@ class FreezerTable:
         entries = self._index.read(2 * _ENTRY_BYTES)
         start_file, start = int.from_bytes(entries[:2], "big"), int.from_bytes(entries[2:6], "big")
         end_file, end = int.from_bytes(entries[6:8], "big"), int.from_bytes(entries[8:], "big")
-        if not place:  # its offset counts removed items
+        if not place:  # entry 0 holds the number of removed items instead of an offset
             start_file, start = self._first_file, 0
-        if start_file != end_file:  # an item lies in one file
+        if start_file != end_file:  # items never span files, so this one begins its file
             start = 0
         try:
             file = self._files.get(end_file)

@@ -28,7 +28,7 @@ class GethSource:
     """Blocks of a stopped geth or GoQuorum node."""
 
     def __init__(self, path: Path, ancient: Path | None = None) -> None:
-        """`ancient` is the freezer, where it lies elsewhere (--datadir.ancient of geth)."""
+        """`ancient` is the directory of the freezer, if not the default (--datadir.ancient of geth)."""
         chaindata = next((path / place for place in _CHAINDATA if is_sorted_database(path / place)), None)
         if chaindata is None:
             raise CommandError(
@@ -53,7 +53,7 @@ class GethSource:
         return self._head
 
     def hash_at(self, number: int) -> Hash32 | None:
-        """Return the canonical hash of a number."""
+        """Return the hash of the canonical block with this number."""
         if number > self._head.number:
             return None
         frozen = self._hashes.get(number)

@@ -1,4 +1,4 @@
-"""Opens a RocksDB database of another client without a write to its directory."""
+"""Opens a RocksDB database of another client without writing to its directory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MAX_OPEN_FILES: Final = 256
 class RocksDatabase:
     """A read-only RocksDB database.
 
-    RocksDB writes a log, and its Python package a settings file, beside the database. So it opens a directory of
-    links to the files of the source.
+    RocksDB and its Python package write files next to the database they open. So this class opens a directory of links
+    to the files of the source.
     """
 
     def __init__(self, path: Path, links: Path, client: str) -> None:
-        """`links` is a directory for the links; it is replaced, and removed at the end."""
+        """`links` is the directory to create for the links. An existing one is replaced; `close` removes it."""
         package = optional_package("rocksdict", f"Reading the database of {client}")
         self._lock = SourceLock(path / "LOCK", client)
         self._links = links
@@ -54,7 +54,7 @@ class RocksDatabase:
         return frozenset(self._families)
 
     def get(self, family: str, key: bytes) -> bytes | None:
-        """Return a value; None where the key or the family is missing."""
+        """Return a value, or None if the key or the family is missing."""
         return self.get_many(family, [key])[0]
 
     def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:

@@ -44,7 +44,7 @@ def encode_json_header(block: Json) -> Header:
 
 
 def encode_json_block(block: Json, uncles: Sequence[Json]) -> bytes:
-    """Encode a JSON block with full transactions; the import compares its roots."""
+    """Encode a JSON block with full transactions. The import checks its roots later."""
     header = encode_json_header(block)
     transactions = [encode_json_transaction(transaction) for transaction in block.get("transactions") or ()]
     parts = [
@@ -58,7 +58,7 @@ def encode_json_block(block: Json, uncles: Sequence[Json]) -> bytes:
 
 
 def encode_json_transaction(transaction: Json) -> bytes:
-    """Encode a transaction as it stands in a block: a list, or the byte string of a typed transaction."""
+    """Encode a transaction in the form used in a block: a list, or a byte string for a typed transaction."""
     number, data = _number, _data
     kind = number(transaction, "type") if transaction.get("type") is not None else _LEGACY
     nonce, gas, value = (number(transaction, name) for name in ("nonce", "gas", "value"))

@@ -1,6 +1,7 @@
 """A running old node as the source, over JSON-RPC.
 
-debug_getRawBlock returns RLP. Where the node refuses it, eth_getBlockByNumber is encoded again and the hash compared.
+debug_getRawBlock returns RLP. If the node refuses it, the result of eth_getBlockByNumber is encoded as RLP and its hash
+is checked.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class RpcSource:
         return SourceHead(int(block["number"], 16), bytes.fromhex(block["hash"][2:]))
 
     def hash_at(self, number: int) -> Hash32 | None:
-        """Return the canonical hash of a number."""
+        """Return the hash of the canonical block with this number."""
         block = self._rpc.call("eth_getBlockByNumber", hex(number), False)
         return bytes.fromhex(block["hash"][2:]) if isinstance(block, dict) else None
 
@@ -65,7 +66,7 @@ class RpcSource:
                 executor.shutdown(wait=True, cancel_futures=True)
 
     def close(self) -> None:
-        """Connections close after each request."""
+        """Do nothing: connections close after each request."""
 
     def _raw_blocks(self, numbers: range) -> list[bytes]:
         found = self._rpc.batch([("debug_getRawBlock", [hex(number)]) for number in numbers])

@@ -18,12 +18,12 @@ _FLOCK: Final = "hhqqi4x"
 class SourceLock:
     """A shared lock on the lock file of a database.
 
-    RocksDB and Pebble lock it with `fcntl`, LevelDB of geth with `flock`: both kinds are taken. A shared lock needs
-    no right to write, and the client cannot start before it is released.
+    RocksDB and Pebble lock it with `fcntl`, LevelDB of geth with `flock`, so this class acquires both kinds. A shared
+    lock needs no write permission, and the client cannot start before it is released.
     """
 
     def __init__(self, file: Path, client: str) -> None:
-        """Raises `CommandError` where a process holds the lock. A missing file is an unused database."""
+        """Raises `CommandError` if a process holds the lock. Without a lock file, the database is not in use."""
         self._descriptor: int | None = None
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -47,7 +47,7 @@ class SourceLock:
                 " it is stopped and migrate the copy, or use --rpc=URL with the running node."
             ) from None
         except OSError:
-            return  # a file system without locks: nothing to find out
+            return  # without locks in the file system, use by a client cannot be detected
 
     def close(self) -> None:
         """Release the lock."""
@@ -57,7 +57,7 @@ class SourceLock:
 
 
 def _fcntl_owner(descriptor: int) -> int | None:
-    """Return the process with an exclusive `fcntl` lock on the file; 0 where it is on another machine."""
+    """Return the process with an exclusive `fcntl` lock on the file; 0 if it runs on another machine."""
     asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
     try:
         found = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))

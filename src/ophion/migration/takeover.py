@@ -25,7 +25,7 @@ _PLAIN: Final = 0o644
 
 
 class OldLayout(Struct, frozen=True):
-    """Where a client keeps its files, below its data directory; the first that exists counts."""
+    """Paths of a client's files below its data directory. Of several paths, the first that exists is used."""
 
     keys: tuple[str, ...]
     static_nodes: tuple[str, ...]
@@ -66,7 +66,7 @@ class TakenFile(Struct, frozen=True):
 
 
 class Takeover(Struct, frozen=True):
-    """What has been taken over, and what remains."""
+    """The copied files, the steps to do by hand, and the translated configuration."""
 
     files: list[TakenFile]
     by_hand: list[str]

@@ -73,7 +73,7 @@ _DEV_PREFIX: Final = "dev-"
 
 
 def compat_settings(given: Iterable[Given], specs: Iterable[OptionSpec]) -> Iterator[Given]:
-    """Yield the settings of the chosen profile; options of the dev network only where there is no genesis file."""
+    """Yield the settings of the chosen profile. Without a genesis file, includes options of the dev network."""
     chosen = _chosen(given)
     if chosen is None:
         return
@@ -90,5 +90,5 @@ def _chosen(given: Iterable[Given]) -> Compat | None:
     if not found:
         return None
     text = min(found, key=lambda item: item.source.value).texts
-    # the loader reports a name that is not known
+    # the loader reports an unknown name
     return next((one for one in Compat if text and one.value == text[0].lower()), None)

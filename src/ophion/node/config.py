@@ -138,7 +138,7 @@ class NodeConfig(Options):
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Return the accounts with funds and public keys; empty unless this is a development network."""
+        """Return the funded accounts with published private keys. Empty unless this is a development network."""
         own = self.dev.accounts if self.network.name is not None else None
         return self.network.accounts if own is None else own
 

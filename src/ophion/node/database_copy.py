@@ -146,7 +146,7 @@ def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
 
 
 def _forget_votes(folder: Path) -> None:
-    """Remove the durable votes from a copy. When the copy is used, the validator will have voted since.
+    """Remove the durable votes from a copy. They are outdated by the time the copy is used.
 
     A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
     """
@@ -239,7 +239,7 @@ def _remove(partial: Path) -> None:
 
 @contextmanager
 def _held(database: Path, kind: int) -> Iterator[None]:
-    """Hold the copy lock, because compaction would replace the file during a copy."""
+    """Hold the copy lock, so that compaction does not replace the file during a copy."""
     descriptor = os.open(database, os.O_RDONLY)
     try:
         try:

@@ -262,7 +262,7 @@ def _mark(metadata: Path) -> None:
     with temporary.open("w") as file:
         file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
         file.flush()
-        # after a power failure, an empty file would make the database unusable
+        # flushed, because an empty file after a power failure would make the database unusable
         os.fsync(file.fileno())
     temporary.replace(metadata)
 

@@ -11,12 +11,12 @@ from ophion.dev.fork.settings import ForkSettings
 
 @cache
 def opened_fork(settings: ForkSettings) -> Fork:
-    """Open a fork; genesis and chain of one node use the same."""
+    """Open a fork, once: genesis and chain of a node share it."""
     return Fork.open(settings)
 
 
 def fork_name(fork: Fork) -> str:
-    """Return the latest fork of the rules that can follow the forked block."""
+    """Return the name of the latest protocol fork that fits the header fields of the forked block."""
     header = fork.point.header.header
     if header.requests_hash is not None:
         return DEFAULT_DEV_FORK

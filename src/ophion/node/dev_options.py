@@ -161,7 +161,7 @@ class DevConfig(Options):
 
     @property
     def client_version(self) -> str | None:
-        """Return the client version that tools expect before they use cheat codes; None for Ophion's own."""
+        """Return the client version by which tools recognise a node with cheat codes, or None for Ophion's own."""
         if self.preset is None:
             return None
         name = _ANVIL_VERSION if self.preset is DevPreset.ANVIL else _HARDHAT_VERSION

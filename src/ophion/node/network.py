@@ -102,7 +102,7 @@ class NetworkConfig(Options):
 
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
-        """Return the funded accounts with public keys; empty unless this is the development network."""
+        """Return the funded accounts with published private keys. Empty unless this is the development network."""
         return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
 
     @property

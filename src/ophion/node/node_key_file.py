@@ -108,7 +108,7 @@ def _no_key(path: Path, reason: str) -> KeyFileError:
 def load_or_create_key(
     path: Path, entropy: Entropy | None = None, password_file: Path | None = None
 ) -> tuple[PrivateKey, bool]:
-    """Load the key of a file, or create it when the file is missing; the second value is whether it is new."""
+    """Load the key from a file, or create a key if the file is missing. Also returns whether the key is new."""
     # a dangling link is a key on an unmounted disk, not a missing key
     if path.exists() or path.is_symlink():
         return load_key(path, password_file), False

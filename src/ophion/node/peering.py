@@ -114,7 +114,7 @@ def _consensus(core: Core, sync: Synchroniser, clock: Clock) -> tuple[Subprotoco
 def _priv(
     enclave: Enclave | None, key: PrivateKey, clock: Clock, entropy: Entropy, eth: EthProtocol
 ) -> tuple[Subprotocol, ...]:
-    """Return the protocol of embedded enclaves, where there is one."""
+    """Return the protocol of embedded enclaves, if this node has such an enclave."""
     if enclave is None:
         return ()
     # imported here: most nodes have no enclave

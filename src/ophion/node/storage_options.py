@@ -52,7 +52,7 @@ class StorageConfig(Options):
 
     @property
     def states_kept(self) -> int | None:
-        """Return for how many blocks before the head the states are stored; None for all blocks."""
+        """Return the number of blocks before the head whose states are stored, or None for all blocks."""
         if self.state_history is None and self.pruning_enabled:
             return max(_MIN_HISTORY, self.pruning_blocks_retained)
         return self.state_history

@@ -1,8 +1,8 @@
 """`PeerLane`: shares the lane `peers` between peers, members first.
 
 The lane itself is first come, first served: twenty unknown peers with sixteen messages each would delay the block of a
-validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. The others wait here, in
-a queue for each peer. Members come first; unknown peers take turns.
+validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as it has threads. Further jobs wait here, in
+one queue per peer. Members come first; unknown peers take turns.
 """
 
 from __future__ import annotations

@@ -73,9 +73,9 @@ class PeerService:
         is_member: Callable[[Address], bool] = lambda address: False,
         host_names: HostNames | None = None,
     ) -> None:
-        """`rules`: the permitted nodes; None: all. `is_member`: whether an address is a validator.
+        """`rules` decide which nodes are permitted (None: all). `is_member` tells whether an address is a validator.
 
-        `host_names` resolves the names of static nodes and bootnodes; None: all have addresses.
+        `host_names` resolves the host names of static nodes and bootnodes (None: all have IP addresses).
         """
         self._settings = settings
         self._key = key
@@ -207,7 +207,7 @@ class PeerService:
             self._dialer.wake()
 
     def _readdress(self, name: str) -> None:
-        """Use the current addresses of host names."""
+        """Update static peers and bootnodes after the address of a host name has changed."""
         if self.host_names is None or not name:
             return
         self.plan.readdress(self.host_names.resolve, self._clock.monotonic())

@@ -1,8 +1,8 @@
 """Chooses message forms for peers of other client versions (consensus.md 0.6, 3.3).
 
 Besu 26.1 and later write a slot for block access lists into proposals and round changes. Earlier versions and Pantheon
-1.2 do not write it. Each of them rejects the other form. Ophion reads both forms. It writes the configured form, or the
-form that its peers use.
+1.2 do not write it. Clients of either kind reject the form of the other kind. Ophion reads both forms. It writes the
+configured form, or the form that its peers use.
 
 GoQuorum computes digests without the round of a block. It treats a block of a later round as another block unless its
 round is written as 0. All other clients use the block as sent.

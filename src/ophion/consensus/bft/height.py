@@ -222,7 +222,7 @@ class Height:
             self._accept(proposal)
 
     def _on_wrong_body(self, number: int, peer: Address | None) -> None:
-        """Record the sender of a wrong body and check the next copy of the proposal. Without one, unpin the round."""
+        """Note the sender of a wrong body and check the next copy of the proposal. Without a copy, unpin the round."""
         self.notes.append(f"a proposal of round {number} has the body of another block: sent by {_name(peer)}")
         self._wrong_body_peers.add(peer)
         offers = self._offers[number]
@@ -436,7 +436,7 @@ class Height:
         self._progress()
 
     def _progress(self) -> None:
-        """Commit once prepared, import once committed."""
+        """Send a commit once a quorum has prepared, and import the block once a quorum has committed."""
         round_ = self.round
         proposal = round_.proposal
         if proposal is None:

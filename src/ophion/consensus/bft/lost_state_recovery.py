@@ -8,7 +8,8 @@ new networks begin there. After its first vote its durable votes exist again.
 The other validators may lack a quorum without it, for example if a validator was voted in meanwhile. If only its vote
 is missing, it joins after a while, in a round that no other validator has reached. A vote in a round needs round
 changes of a quorum. That quorum shares a member with the validators whose messages have arrived. So none of its lost
-votes can be in that round or a later one. Their round changes carry the proof of the committed block.
+votes can be in the joined round or a later one. The round changes of those validators carry the proof of the committed
+block.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
 timeouts the validator joins the connected validators.
@@ -57,7 +58,7 @@ class LostStateRecovery:
         return head.timestamp > self._came_back_at + _CLOCKS_APART_S
 
     def holds(self, validator_set: ValidatorSet, head: Head) -> bool:
-        """Whether another validator may have an earlier vote of ours at this height."""
+        """Whether this validator may have voted at this height before it lost its votes."""
         return head.number > 0 and len(validator_set) > 1
 
     def heard(self, author: Address, height: int, round_number: int) -> None:

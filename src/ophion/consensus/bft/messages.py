@@ -175,7 +175,7 @@ class Proposal(_Signed):
 
     @property
     def fingerprint(self) -> bytes:
-        """Hash of the message data. Computed on demand: a large block takes milliseconds, own proposals need none."""
+        """Hash of the message data. Computed on demand: it takes milliseconds, and own proposals do not need it."""
         return self.known_as or keccak256(self.raw.data)
 
 

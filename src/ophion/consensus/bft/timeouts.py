@@ -37,7 +37,7 @@ class RoundTiming(Struct, frozen=True):
     def block_due(self, parent_timestamp: int, now: float) -> float:
         """Return the time at which the block after a parent with that timestamp may be proposed."""
         if self.period_s < 1.0:
-            # header timestamps are whole seconds, so a period below a second starts now
+            # header timestamps are whole seconds, so a period below a second is counted from now
             return now + self.period_s
         return parent_timestamp + self.period_s
 

@@ -4,7 +4,7 @@
     ForkSource     JSON-RPC client with batches and retries
     ForkCache      what the source has answered, on disk, by chain id and block hash
     ForkPoint      the forked block
-    Fork           fetches state as it is touched, and answers for blocks up to the forked one
+    Fork           fetches state on first access, and answers requests about blocks up to the fork
 
 Local changes are in the node's database, above the state of the fork (`ForkState`); the cache never contains them.
 """

@@ -3,8 +3,9 @@
     FOLDER/CHAIN-ID/BLOCK-HASH.jsonl   one record per line: state, code, block hashes, responses
     FOLDER/points.jsonl                hash and chain id of a block number, by a digest of the source's address
 
-Both files only grow, one line at a time. A line that a crash cut off is ignored. The digest of the address keeps keys
-in it off the disk. `Fork` checks the hash of a known point with the first request that it has to send.
+Both files only grow, one line at a time. A line that a crash cut off is ignored. Only a digest of the address is
+stored, because the address may contain an API key. With its first request, `Fork` checks that a stored block still has
+the same hash.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ForkCache:
         self._file: BinaryIO | None = None
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield what earlier runs have stored."""
+        """Yield the records that earlier runs have stored."""
         yield from _records(self._path)
 
     def add(self, record: dict[str, Any]) -> None:
@@ -51,7 +52,7 @@ class ForkCache:
 
 
 def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]] | None:
-    """Return chain id and block of a number that this source has answered for before."""
+    """Return chain id and block of a number, or None if this source was not asked for it before."""
     found = None
     for record in _records(folder / _POINTS):
         if record.get("source") == _digest(url) and record.get("number") == number:
@@ -60,7 +61,7 @@ def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]
 
 
 def keep_point(folder: Path, url: str, number: int, chain_id: int, block: dict[str, Any] | None) -> None:
-    """Store the block of a number; None forgets it."""
+    """Store the block of a number, or remove it if `block` is None."""
     record: dict[str, Any] = {"source": _digest(url), "number": number, "chainId": chain_id}
     if block is not None:
         record["block"] = block

@@ -1,7 +1,7 @@
-"""`Fork`: fetches the state of another chain as it is touched.
+"""`Fork`: fetches the state of another chain on first access.
 
-A read of something unknown calls `Fork` from Rust. Threads of the write and build lanes wait for the source. All other
-threads raise `NotFetched` and note the key; the request then fetches all noted keys in one batch and runs again
+Rust calls `Fork` to read a value that is not known yet. Threads of the write and build lanes wait for the source. All
+other threads raise `NotFetched` and note the key; the request then fetches all noted keys in one batch and runs again
 (rpc/services/fork_requests.py). A call is first run with zero for unknown values (`prefetch`), which shows many keys at
 once, and the source lists more of them with `eth_createAccessList`.
 """
@@ -115,13 +115,13 @@ class Fork:
         return True
 
     def load_wanted(self) -> None:
-        """Fetch the keys that readers have noted."""
+        """Fetch the keys that failed reads have noted."""
         self.load(())
 
     def load(self, keys: Iterable[Key], call: dict[str, Any] | None = None) -> None:
-        """Fetch keys, those that others have noted, and what the source lists for a call.
+        """Fetch `keys`, the keys that failed reads have noted, and the access list of `call`.
 
-        Requests that arrive while another is on its way share the next one.
+        Callers that arrive during a request to the source share the next request.
         """
         job = _Job([key for key in (*keys, *self._wanted) if not self.state.knows(*key)], call)
         if not job.keys:
@@ -167,7 +167,7 @@ class Fork:
             self._keep(self._calls.fetch(self.source, unknown, self.state, []))
 
     def _listed(self, answer: Any) -> list[Key]:
-        """Keys of an access list; none where the call fails on the source."""
+        """Return the keys of an access list. Empty if the call failed at the source."""
         if isinstance(answer, Failure):
             self._lists_access = answer.code not in METHOD_NOT_FOUND_CODES
             return []
@@ -179,7 +179,7 @@ class Fork:
         return keys
 
     def _verify(self, block: Any) -> None:
-        """Check a block that an earlier run has stored against the source."""
+        """Check that the source still has the block that an earlier run has stored."""
         point = self.point
         if not isinstance(block, dict) or block.get("hash") != data(point.header.hash):
             if self.settings.cache_path is not None:
@@ -197,7 +197,7 @@ class Fork:
             self._cache.add(record)
 
     def _apply(self, record: dict[str, Any]) -> None:
-        """Make a record of the cache known."""
+        """Load a cache record into memory."""
         state = self.state
         for code in record.get("codes", ()):
             state.add_code(bytes.fromhex(code[2:]))
@@ -222,7 +222,7 @@ class Fork:
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:
-        """Fetch what a call reads; `run` executes it, `call` is the call object for the source. Blocks."""
+        """Fetch the values that a call reads. `run` executes it; `call` is its JSON for the source. Blocks."""
         for round in range(MAX_ROUNDS):
             keys = list(dict.fromkeys(self.state.collect(run)))
             if not keys:
@@ -238,7 +238,7 @@ class Fork:
     # --- blocks and receipts --------------------------------------------------------------------
 
     async def ask(self, method: str, params: list[Any]) -> Any:
-        """Return the response of the source for a block up to the forked one; it is kept, since it cannot change."""
+        """Return the source's response about a block up to the forked one. It is cached, because it cannot change."""
         key = orjson.dumps([method, params])
         if key in self._responses:
             return self._responses[key]

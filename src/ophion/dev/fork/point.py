@@ -49,7 +49,7 @@ def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
 
 
 def header_of(block: dict[str, Any]) -> HashedHeader:
-    """Read the header of a JSON-RPC block; its hash is that of the source, whose rules may differ."""
+    """Read the header of a JSON-RPC block. Keeps the source's hash, because its hashing rules may differ."""
     try:
         header = Header(
             parent_hash=_data(block, "parentHash"),

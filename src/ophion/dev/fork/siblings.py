@@ -1,7 +1,8 @@
 """`Siblings`: contracts that are probably touched next, because scripts go through contracts in the order of creation.
 
-The address of a contract follows from its creator and the creator's nonce. Two neighbours in a row start the guess; it
-doubles with every further hit. A wrong guess costs bytes in a request that is sent anyway.
+The address of a contract follows from its creator and the creator's nonce. After two consecutive contracts of one
+creator, the next few are guessed. Their number doubles with every further hit. A wrong guess only adds bytes to a
+request that is sent anyway.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _MAX_GUESS = 128
 
 
 class Siblings:
-    """Creations of the accounts that are known."""
+    """Contracts that known accounts have created."""
 
     def __init__(self) -> None:
         self._fresh: dict[bytes, int] = {}
@@ -27,13 +28,13 @@ class Siblings:
         self._guess = 0
 
     def add(self, creator: bytes, nonce: int) -> None:
-        """Note an account that has sent so many transactions or, as a contract, created so many."""
+        """Record an account with its nonce, which bounds the contracts that it has created."""
         if nonce and creator not in self._known:
             self._known.add(creator)
             self._fresh[creator] = nonce
 
     def following(self, address: bytes) -> list[bytes]:
-        """Return the contracts that probably follow this one."""
+        """Return the contracts that are probably accessed after this one."""
         self._compute()
         found = self._creations.get(address)
         if found is None:

@@ -37,7 +37,7 @@ class Failure(Struct, frozen=True):
 
 
 class _Retry(Exception):
-    """An attempt that may succeed later."""
+    """Raised when an attempt fails but may succeed later."""
 
 
 class ForkSource:
@@ -86,7 +86,7 @@ class ForkSource:
             return [self._answer(self._post(_message(call, 0)), 1)[0] for call in calls]
         body = self._post([_message(call, number) for number, call in enumerate(calls)])
         if not isinstance(body, list):
-            # a node without batches answers with one error
+            # a node that does not support batches answers with a single error
             self._takes_batches = False
             return self._share(calls)
         return self._answer(body, len(calls))

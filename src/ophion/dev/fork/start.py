@@ -12,7 +12,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 def start_fork(chain: Chain, fork: Fork, balances: Iterable[tuple[Address, int]]) -> Hash32:
-    """Make the forked block the first one, with the balances of the development accounts; returns its root here."""
+    """Start the chain at the forked block, with funded development accounts. Returns the local state root."""
     funded = list(balances)
     fork.load((address, None, None) for address, _ in funded)
     accounts = [(address, fork.nonce(address), balance, b"", ()) for address, balance in funded]

@@ -1,7 +1,7 @@
 """`StateCalls`: reads accounts, slots, code and block hashes from the source of a fork in few calls.
 
-`eth_getProof` gives nonce, balance, code hash and any number of slots of an account in one call. Equal code is asked
-for once. A node without `eth_getProof` is asked for each part.
+`eth_getProof` gives nonce, balance, code hash and any number of slots of an account in one call. Identical code is
+requested once. If the node lacks `eth_getProof`, each part is requested separately.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Answers:
         return {name: part for name, part in parts.items() if part}
 
     def add_account(self, address: str, nonce: int, balance: str, code_hash: str | None) -> None:
-        """Add an account; an empty one does not exist."""
+        """Add an account. An empty account counts as missing."""
         code_hash = _EMPTY_CODE_HASH if code_hash in _NO_CODE_HASHES else code_hash
         is_empty = nonce == 0 and int(balance, 16) == 0 and code_hash == _EMPTY_CODE_HASH
         self.accounts[address] = None if is_empty else [nonce, balance, code_hash]
@@ -62,7 +62,7 @@ class StateCalls:
         state: ForkState,
         extra: list[Call],
     ) -> Answers:
-        """Fetch keys; `extra` calls travel in the same request."""
+        """Fetch keys. The `extra` calls are sent in the same request."""
         owners: dict[str, list[str]] = {}
         numbers = []
         for address, slot, number in keys:
@@ -129,7 +129,7 @@ class StateCalls:
             self._fetch_parts(source, refused, found)
 
     def _fetch_parts(self, source: ForkSource, owners: dict[str, list[str]], found: Answers) -> None:
-        """Ask for each part of an account by itself."""
+        """Request each part of an account separately."""
         calls: list[Call] = []
         for owner, slots in owners.items():
             calls += [

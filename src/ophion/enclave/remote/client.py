@@ -153,7 +153,7 @@ class RemoteEnclave:
             log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
-        """Return a payload, or None if this node is no participant. All members must agree on that.
+        """Return a payload, or None if this node is no participant. All members must get the same result.
 
         An unparsable response therefore counts as no response, and the request is repeated.
         """

@@ -42,7 +42,7 @@ class PrivateComparison:
         """Markers of transactions in which neither node takes part."""
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
-        """Compare everything; whether all answers are equal. Raises `CommandError` where a node does not answer."""
+        """Compare all markers. Returns whether all answers agree. Raises `CommandError` if a node does not answer."""
         head = min(int(str(client.call("eth_blockNumber")), 16) for client in (self._old, self._new))
         pending: list[str] = []
         for number, found in self._markers(head):
@@ -57,7 +57,7 @@ class PrivateComparison:
         return all(result.equal == result.compared for result in self.groups.values())
 
     def _markers(self, head: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield the last number and the hashes of markers of some blocks at a time."""
+        """Yield marker hashes in batches of blocks, each with the number of the last block in the batch."""
         precompile = str(self._new.call("priv_getPrivacyPrecompileAddress")).lower()
         for start in range(0, head + 1, _BATCH_CALLS):
             numbers = range(start, min(start + _BATCH_CALLS, head + 1))
@@ -96,7 +96,7 @@ class PrivateComparison:
 
     def _compare(self, group: GroupResult, call: Call, old: Any, new: Any) -> None:
         group.compared += 1
-        # a refusal proves nothing about private state, even where both nodes refuse
+        # a refusal proves nothing about private state, even if both nodes refuse
         is_refused = isinstance(old, Failure) or isinstance(new, Failure)
         found = ("", str(old), str(new)) if is_refused else find_difference(old, new, "", MethodResult())
         if found is None:

@@ -33,7 +33,7 @@ _GROUPS: Final = "SELECT ID, DATA FROM PRIVACY_GROUP"
 
 
 class OldEnclave:
-    """Content of an old enclave, read whole: payloads by key, and groups."""
+    """The whole content of an old enclave: payloads by key, and groups."""
 
     def __init__(
         self, payloads: list[tuple[bytes, OldPayload | DecodeError]], groups: list[GroupRecord], unread: int

@@ -72,7 +72,7 @@ def decode_tessera_payload(data: bytes) -> OldPayload:
     fields = _Fields(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
-    # fields that follow say what GoQuorum needs
+    # only GoQuorum uses the fields after the recipients
     recipients = () if fields.is_at_end() else fields.fields()
     return _checked(OldPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 

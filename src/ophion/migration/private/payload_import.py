@@ -41,7 +41,7 @@ class PayloadImport:
     """Imports payloads that one of our keys opens."""
 
     def __init__(self, store: Store, keyring: EnclaveKeyring, groups: Iterable[GroupRecord]) -> None:
-        """`groups`: those that the old enclave has stored."""
+        """`groups` are the groups that the old enclave has stored."""
         self._store = store
         self._keyring = keyring
         self._registry = GroupRegistry(store, keyring.public_keys)
@@ -49,7 +49,7 @@ class PayloadImport:
         self.report = ImportedPayloads()
 
     def run(self, payloads: Iterable[tuple[bytes, OldPayload | DecodeError]]) -> ImportedPayloads:
-        """Write the payloads, given with their keys, in batches. A killed run is repeated from the start."""
+        """Write the payloads, given with their keys, in batches. After a kill, the next run starts over."""
         changes: list[Change] = []
         for key, old in payloads:
             try:
@@ -90,7 +90,7 @@ class PayloadImport:
         yield PAYLOADS, key, record
 
     def _opened(self, old: OldPayload) -> tuple[bytes, bytes, bytes]:
-        """Return our key, its box and the text. Owners of boxes are unknown where Orion stored the payload."""
+        """Return our key, its box and the plain text. Tries all boxes, because Orion does not store their owners."""
         for own in self._keyring.public_keys:
             for box in old.boxes:
                 text = self._keyring.open(encode_record(old, bytes(32), {own: box}))

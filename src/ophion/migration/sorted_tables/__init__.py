@@ -1,4 +1,4 @@
-"""Reads databases of LevelDB and Pebble without a library of theirs.
+"""Reads databases of LevelDB and Pebble without their libraries.
 
     varints       numbers and byte strings of the formats
     log_records   records of logs and manifests; write batches

@@ -38,7 +38,7 @@ class SortedDatabase:
             raise self._unreadable(error) from error
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key; None where it has none."""
+        """Return the value of a key, or None."""
         if key in self._recent:
             return self._recent[key]
         try:
@@ -81,7 +81,7 @@ class SortedDatabase:
         self._lock.close()
 
     def _logged(self, first: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield the writes of the logs that are not in tables, oldest first."""
+        """Yield the logged writes that are not in tables yet, oldest first."""
         logs = sorted((int(log.stem), log) for log in self._path.glob("*.log") if log.stem.isdecimal())
         for number, log in logs:
             if number >= first:
@@ -95,7 +95,7 @@ class SortedDatabase:
                 self._tables.pop(next(iter(self._tables))).close()
             names = [self._path / f"{file.number:06}{suffix}" for suffix in _SUFFIXES]
             table = SortedTable(next((name for name in names if name.exists()), names[0]))
-        self._tables[file.number] = table  # last used, last closed
+        self._tables[file.number] = table  # at the end, because the least recently used table is closed first
         return table
 
     def _unreadable(self, error: Exception) -> CommandError:

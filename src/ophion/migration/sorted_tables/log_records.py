@@ -27,7 +27,7 @@ DELETIONS: Final = frozenset((DELETE, SINGLE_DELETE, DELETE_SIZED))
 
 
 def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
-    """Yield the records of a file. Ends at a record that was not written whole, or that an earlier log left."""
+    """Yield the records of a file. Ends at an incomplete record, or at one left over from an earlier log."""
     position, parts = 0, list[bytes]()
     while position + _HEADER_BYTES <= len(data):
         left = _BLOCK_BYTES - position % _BLOCK_BYTES
@@ -59,7 +59,7 @@ def read_records(data: bytes, log_number: int = 0) -> Iterator[bytes]:
 
 
 def read_batch(record: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield key and value of each write, None for a deletion; `DecodeError` for a batch of another form."""
+    """Yield key and value of each write, None for a deletion; `DecodeError` for an unknown format."""
     if len(record) < _BATCH_HEADER_BYTES:
         return
     fields = FieldReader(record, _BATCH_HEADER_BYTES)

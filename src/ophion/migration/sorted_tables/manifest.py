@@ -30,7 +30,7 @@ MARKER: Final = "marker.manifest."
 
 
 class TableFile(Struct, frozen=True):
-    """A live table; bounds are user keys."""
+    """A live table, with its lowest and highest user key."""
 
     number: int
     smallest: bytes
@@ -38,7 +38,7 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The last version in a manifest."""
+    """The latest version that a manifest describes."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0
@@ -46,7 +46,7 @@ class Manifest(Struct):
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the current manifest of a database; `OSError` where it has none."""
+    """Return the path of the current manifest. Raises `OSError` if the database has none."""
     markers = sorted(path.glob(f"{MARKER}*"), key=lambda marker: int(marker.name.split(".")[2]))
     if markers:
         return path / markers[-1].name.split(".", 3)[3]

@@ -1,7 +1,7 @@
 """One sorted table: data blocks, an index of one or two levels, a footer.
 
-A block is a list of entries whose keys share prefixes with the key before, followed by restart points, the compression
-(1 byte) and a checksum (4). Keys end with 8 bytes: the kind of the entry and its sequence number.
+A block is a list of entries whose keys share prefixes with the previous key, followed by restart points, the
+compression (1 byte) and a checksum (4). Keys end with 8 bytes: the kind of the entry and its sequence number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CACHED_BLOCKS: Final = 64
 
 
 class _Block:
-    """The entries of a block, with user keys apart for the search."""
+    """The entries of a block, with a separate list of user keys for binary search."""
 
     __slots__ = ("keys", "trailers", "values")
 
@@ -73,7 +73,7 @@ class SortedTable:
         self._block = lru_cache(_CACHED_BLOCKS)(self._load)
 
     def get(self, key: bytes) -> tuple[int, bytes | None] | None:
-        """Return sequence number and value of a key, the value None for a deletion; None where it has no entry."""
+        """Return sequence number and value of a key (value None: deleted), or None if the table has no entry."""
         index = self._index
         if self._has_two_levels:
             place = bisect_left(index.keys, key)
@@ -81,7 +81,7 @@ class SortedTable:
                 return None
             index = self._block(_handle(index.values[place]))
         place = bisect_left(index.keys, key)
-        # a key that equals the end of a block may begin in the next one
+        # if the key equals a block's index key, its entries may only begin in the next block
         while place < len(index.keys):
             block = self._block(_handle(index.values[place]))
             found = bisect_left(block.keys, key)
@@ -105,7 +105,7 @@ class SortedTable:
         self._file.close()
 
     def _footer(self, path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return the places of the meta index and of the index."""
+        """Return the positions of the meta index and of the index."""
         size = self._file.seek(0, 2)
         self._file.seek(max(0, size - _FOOTER_BYTES))
         footer = self._file.read()

@@ -8,7 +8,7 @@ _MAX_VARINT_BYTES = 10
 
 
 class FieldReader:
-    """Reads fields of a byte string in order; `DecodeError` where it ends too early."""
+    """Reads the fields of a byte string in order. Raises `DecodeError` if it ends too early."""
 
     __slots__ = ("data", "end", "position")
 
@@ -46,5 +46,5 @@ class FieldReader:
         return self.data[start : self.position]
 
     def text(self) -> bytes:
-        """Read a byte string with its length before it."""
+        """Read a length-prefixed byte string."""
         return self.take(self.number())

@@ -1,7 +1,7 @@
 """Log settings of a Log4j 2 file, which `LOG4J_CONFIGURATION_FILE` names for Besu.
 
 Understood: the level of the root logger, a JSON pattern or layout, and a file in place of the console. One warning
-names what is not understood. Options and variables for logging come first.
+names what is not understood. Options and variables for logging take precedence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Handles values that Besu accepts and Ophion lacks, of options that both have."""
+"""Handles values that only Besu accepts, for options that both clients have."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _note_membership(self) -> None:
-        """Look up whether the peer is a member. Not at each message: it costs a hash, and changes rarely."""
+        """Look up whether the peer is a member. Not done per message, because it costs a hash and rarely changes."""
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_place(node_id)
 
@@ -444,7 +444,7 @@ class Connection(asyncio.Protocol):
         self._note_membership()
         timing, now = self._context.timing, self._context.clock.monotonic()
         if self.peer is not None and self._ending is None and now - self._due_at > _OVERSLEPT_S:
-            # this process was stalled: received bytes may be unread, so the peer gets one more idle period
+            # this process was stalled and may have unread bytes of the peer, so the peer gets one more idle period
             self._heard_at = self._message_at = max(self._heard_at, now - timing.idle)
             self._is_pinged = True
             self._say(PING_ID)

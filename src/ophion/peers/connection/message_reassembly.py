@@ -1,7 +1,8 @@
 """`MessageReassembly`: bounds the bytes of partly received large messages, for all connections together.
 
-A message may have 16 MiB, so 25 peers that withhold its last bytes would make this node hold 400 MiB. Messages of
-honest peers complete quickly, so the limit evicts the connection whose message has been incomplete for longest.
+A message may have 16 MiB. So 25 peers that each withhold the last bytes of one would make this node hold 400 MiB.
+Messages of honest peers complete quickly, so the limit evicts the connection whose message has been incomplete for
+longest.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # an open Ping in reply to the node's own Ping now counts against `_MAX_OPEN`
+        # the open Ping may be a reply to the node's own Ping; from now on it counts against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
@@ -384,7 +384,7 @@ class Discovery:
                 self._on_record(packet, node_id, ip)
 
     def _has_expired(self, expiration: int) -> bool:
-        """Whether a packet has expired, also for values above 2**63 - 1: other clients read a signed number."""
+        """Whether a packet has expired. Values above 2**63 - 1 have, because other clients read a signed number."""
         return expiration < self._clock.now() or expiration > _MAX_EXPIRATION
 
     def _on_ping(self, ping: Ping, digest: bytes, node_id: bytes, ip: str, port: int) -> None:

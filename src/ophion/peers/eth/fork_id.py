@@ -32,7 +32,7 @@ class ForkId(Struct, frozen=True):
     """Block number or timestamp of the next known fork; 0 for none."""
 
     def items(self) -> tuple[bytes, int]:
-        """The fields in the form that `rlp.encode` accepts."""
+        """The fields as a tuple that `rlp.encode` accepts."""
         return self.hash, self.next
 
     @classmethod

@@ -239,7 +239,7 @@ def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
 
 
 class EncodedBlock(NamedTuple):
-    """A block inside a NewBlock message. The message is not copied: it may have megabytes."""
+    """A block inside a NewBlock message. The message is not copied, because it may be megabytes long."""
 
     message: bytes
     start: int
@@ -258,7 +258,7 @@ class EncodedBlock(NamedTuple):
 
 
 def decode_new_block(payload: bytes) -> tuple[EncodedBlock, int]:
-    """(encoded block, total difficulty including this block) of a NewBlock."""
+    """Decode NewBlock into the encoded block and the total difficulty including this block."""
     what = "new block"
     is_list, start, end = rlp.head(payload, 0)
     if not is_list or end != len(payload):

@@ -123,7 +123,7 @@ class EthProtocol:
         return self.is_member_node(peer.peer)
 
     def is_member_node(self, peer: Peer) -> bool:
-        """The same for a peer of any sub-protocol."""
+        """Like `is_member`, for a peer of any sub-protocol."""
         return peer.is_static or peer.is_permitted or peer.address in self.makers
 
     def status(self, version: EthVersion) -> Status:

@@ -1,7 +1,7 @@
 """The request queue of one peer.
 
 Reads run in a lane, one at a time per peer, so a peer that floods requests delays only its own responses. After the
-deadline, the response is sent empty, because other clients treat a late response as unsolicited.
+deadline, an empty response is sent, because other clients treat a late response as unsolicited.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Serving:
         """Respond to a request at once, or queue it."""
         request_id, body = decode_get(payload, code)
         if code is Code.GET_POOLED_TRANSACTIONS:
-            # the event loop owns the pool
+            # read here, because the event loop owns the pool
             hashes = [] if self._peer.waiting_bytes > MAX_UNREAD_BYTES else list_of_hashes(body, code.label)
             self._send(code, request_id, self._answers.pooled(hashes))
             return
         if code is Code.GET_NODE_DATA:
-            # this node does not store trie nodes by hash
+            # always empty, because this node does not store trie nodes by hash
             self._send(code, request_id, rlp.EMPTY_LIST)
             return
         read, is_short = self._reader(code, body)

@@ -204,7 +204,7 @@ class TransactionFetcher:
         """Compare type and size with the announcement. A wrong type, or a wrong size of blobs, is a breach."""
         pending = self._pending.get(hash)
         if pending is None or not pending.size or len(pending.announcers) > 1:
-            return  # without an announced size, or if it is unclear which peer announced the wrong one
+            return  # no size was announced, or it is unclear which peer announced a wrong one
         kind = 0 if raw[0] >= _FIRST_OF_LISTS else raw[0]
         if pending.kind != kind:
             raise PeerMisbehaved(

@@ -45,7 +45,7 @@ _MAX_UNREAD: Final = 256
 
 
 class IntakeShare:
-    """What all unknown peers share: the bytes that wait, and their turns in the pool."""
+    """Limits that all unknown peers share: waiting bytes, and batches in the pool at the same time."""
 
     def __init__(self, max_bytes: int = MAX_UNKNOWN_BYTES, max_batches: int = MAX_UNKNOWN_BATCHES) -> None:
         self._max_bytes = max_bytes
@@ -55,11 +55,11 @@ class IntakeShare:
         """Bytes that wait."""
 
     def has_space(self, size: int) -> bool:
-        """Whether a message may wait. The first one always may."""
+        """Whether a message of this size may wait. Always True if no other bytes wait."""
         return not self.held or self.held + size <= self._max_bytes
 
     def enter(self, intake: TransactionIntake) -> bool:
-        """Take a turn in the pool. Without a free one, `leave` calls `submit` of the intake later."""
+        """Take a turn in the pool. Returns False if none is free; `leave` then calls `intake.submit` later."""
         if not self._free:
             self._waiting[intake] = None
             return False
@@ -67,7 +67,7 @@ class IntakeShare:
         return True
 
     def leave(self) -> None:
-        """End a turn and start the next one. An intake with nothing left to submit takes none."""
+        """End a turn and give it to the next waiting intake that still has something to submit."""
         self._free += 1
         while self._free and self._waiting:
             following = next(iter(self._waiting))
@@ -90,7 +90,7 @@ class TransactionIntake:
         """`seen` is shared by all peers.
 
         `came` is called for each transaction that arrives, so that the fetcher stops tracking it.
-        `share` returns what the peer shares with other unknown peers; None for a member.
+        `share` returns the limits that unknown peers share, or None for a member.
         """
         self._peer = peer
         self._pool = pool
@@ -127,7 +127,7 @@ class TransactionIntake:
         return True
 
     def _hold(self, size: int) -> None:
-        """Count waiting bytes, at the shared limit too while the peer is unknown."""
+        """Count waiting bytes, also towards the shared limit if the peer is unknown."""
         if not self._bytes:
             self._shared_bytes = self._share()
         self._bytes += size

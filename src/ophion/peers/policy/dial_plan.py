@@ -72,7 +72,7 @@ class DialPlan:
         return True
 
     def readdress(self, address: Callable[[Enode], Enode], now: float) -> None:
-        """Give static peers with host names their addresses; one with a new address is due at once."""
+        """Update the addresses of static peers with host names. A peer with a new address is due at once."""
         for enode, aim in self._static.items():
             current = address(enode) if enode.host else enode
             if current != aim.enode:

@@ -1,6 +1,7 @@
 """Reads static-nodes.json, the list of static peers (networking.md 2.7).
 
-A JSON array of enode URLs, read once at start. `admin_addPeer` and `admin_removePeer` do not write it.
+The file is a JSON array of enode URLs. It is read once at start; `admin_addPeer` and `admin_removePeer` do not change
+it.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject partial headers: only a complete stretch links to its post and shows whether the helper is honest
+            # reject a partial range: only a complete one links to its known last header, which shows an honest helper
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -201,7 +201,7 @@ class Download:
             self._headers_ahead -= len(linked)
 
     async def _request_stretch(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
-        """Request the headers of a stretch. A helper may need several responses to complete it."""
+        """Request the headers of one range. A helper may send them in several responses."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers
@@ -306,7 +306,7 @@ class Download:
 
 
 def _verdict(failure: OphionError) -> OphionError:
-    """Blame the target for an invalid block, unless the error is transient."""
+    """Turn an invalid block into misbehaviour of the target, unless the error is transient."""
     if isinstance(failure, InvalidBlock) and not failure.transient:
         return PeerMisbehaved(DisconnectReason.BREACH, str(failure))
     return RequestFailed(_WHAT, str(failure))

@@ -29,7 +29,7 @@ class Stretch(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """The first block number after the stretch."""
+        """The first block number after the range."""
         return self.first + self.count
 
 
@@ -62,12 +62,12 @@ class HeaderPlan:
 
     @property
     def posts_from(self) -> int:
-        """Number of the next post to request."""
+        """Number of the first skeleton header to request next."""
         return self._next + STRETCH - 1
 
     @property
     def waits_for_posts(self) -> bool:
-        """Whether the next stretch has no post at its end."""
+        """Whether the next header range cannot be requested yet, because its last header is unknown."""
         return not self._failed and not self._posts
 
     def set_posts(self, posts: list[HashedHeader]) -> None:
@@ -75,7 +75,7 @@ class HeaderPlan:
         self._posts = list(posts)
 
     def next_stretch(self, horizon: int) -> Stretch | None:
-        """Return the next stretch to request, up to the goal and the horizon. None when no stretch is left."""
+        """Return the next header range to request, up to the goal and the horizon. None when no range is left."""
         if self._failed:
             return self._failed.pop(0)
         count = min(STRETCH, self.goal + 1 - self._next)
@@ -87,14 +87,14 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: Stretch) -> None:
-        """Queue a failed stretch again, in front of all others."""
+        """Queue a failed header range again, in front of all others."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 
     def came(self, stretch: Stretch, headers: list[HashedHeader]) -> list[HashedHeader]:
-        """Add the headers of a stretch. Returns the headers that extend the linked chain now, in order.
+        """Add the headers of a range. Returns the headers that extend the linked chain now, in order.
 
-        Raises `DoesNotLink` when headers do not link to the previous ones or to the post.
+        Raises `DoesNotLink` when headers do not link to the previous ones or to the skeleton.
         """
         if len(headers) < stretch.count:
             # a short response: request the rest again
