@@ -57,7 +57,7 @@ class Enode(Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str, *, host_names: bool = False) -> Enode:
-        """Parse a URL, with `host_names` also one with a host name. Raises `EnodeError`."""
+        """Parse a URL. With `host_names`, it may have a host name instead of an IP address. Raises `EnodeError`."""
         scheme, separator, rest = url.partition("://")
         if not separator or scheme.lower() != "enode":
             raise EnodeError("The scheme must be enode://.")
@@ -95,7 +95,7 @@ class Enode(Struct, frozen=True):
 
 
 def is_host_name(host: str) -> bool:
-    """Whether a text can be a host name; addresses are not."""
+    """Whether a text can be a host name. IP addresses do not count."""
     return _HOST_NAME.fullmatch(host) is not None
 
 

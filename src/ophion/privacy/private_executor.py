@@ -166,7 +166,7 @@ class PrivateExecutor:
             tasks.create_task(self._follow(), name="private transactions")
 
     async def _warn_of_missed_markers(self) -> None:
-        """Warn when markers may have been missed, because later payloads do not bring them back."""
+        """Warn if changed options mean that earlier markers were skipped; they are not executed later by themselves."""
         store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
         known = store.meta(_MARKERS_KEY)
         if known == taken:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Account(str):
-    """An address of a chain. It is text with a checksum, so that every library takes it.
+    """An address of a chain. It is a `str` with a checksum, so that every library accepts it.
 
     >>> from ophion import Chain
     >>> chain = Chain()

@@ -56,7 +56,7 @@ def decoded_event(log: Mapping[str, Any], contracts: Mapping[bytes, tuple[str, A
     known = contracts.get(address)
     decoded = None if known is None else known[1].decode_log(topics, data)
     if decoded is None:
-        # an event may come from a contract that another one has created
+        # the contract may be unknown, for example created by another one: try the ABIs of all known contracts
         found = (abi.decode_log(topics, data) for _, abi in contracts.values())
         decoded = next((one for one in found if one is not None), None)
     name, args = (None, {}) if decoded is None else decoded
@@ -108,12 +108,12 @@ class Receipt:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is not in a block yet."""
+        """Whether the transaction is not mined yet."""
         return self._sent.succeeded is None and self._find() is None
 
     @property
     def succeeded(self) -> bool:
-        """Whether the transaction had its effect."""
+        """Whether the transaction was executed without failure."""
         if self._sent.succeeded is not None:
             return self._sent.succeeded
         return bool(int(self.fields.get("status", "0x0"), 16))
@@ -154,7 +154,7 @@ class Receipt:
 
     @property
     def return_value(self) -> Any:
-        """What the called function has returned, from a trace."""
+        """Return value of the called function, read from a trace."""
         return self.trace().result
 
     def __repr__(self) -> str:

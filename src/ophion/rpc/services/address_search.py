@@ -79,7 +79,7 @@ def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
 async def _search(
     ctx: RpcContext, address: Address, numbers: range, size: int
 ) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return the hashes of each block that touches the address, and whether the range ended before the page did."""
+    """Return blocks with the hashes of their transactions that touch the address, and whether there are no more."""
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0

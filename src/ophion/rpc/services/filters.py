@@ -145,7 +145,7 @@ class Filters:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
     def note(self, change: ChainChange) -> None:
-        """Record a block that joined or left the canonical chain, when another component than the chain reports it."""
+        """Record a block that joined or left the canonical chain, reported by a component other than the chain."""
         self._expire()
         if self._filters:
             self._chain.append(change)

@@ -94,7 +94,7 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 
 
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
-    """Return the logs of blocks that joined or left the chain, in that order.
+    """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
     Consecutive canonical blocks are searched as one range. Nearly always, these are all the blocks.
     """

@@ -121,7 +121,7 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, in messages to its audience only. Other votes of the member do not matter."""
+        """Vote for a digest, whatever this member voted before. Only members that were sent its block get the votes."""
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
             return

@@ -1,6 +1,6 @@
 """Parses the requests of one HTTP client with httptools: partial reads, chunked bodies, pipelining, expectations.
 
-Most requests are refused by their head: by host, origin or size, or because two servers could read the head
+Most reasons to refuse a request are in its head: host, origin, size, or a form that two servers could read
 differently. A body is stored only if the client may call a method, and only until it is used.
 """
 
