@@ -1,7 +1,7 @@
 """`Branch`: a block of a chain as a `Backend`, read-only or with blocks of its own on top.
 
-State is addressed by its root, so that a branch copies nothing: it holds a state and a header. Blocks on top are
-executed in memory and never committed. Each block adds a layer, which makes reads slower: 3 µs for each.
+A branch copies nothing, because states are addressed by their root: it holds a state and a header. Blocks on top are
+executed in memory and never committed. Each of them adds a layer, which makes every read 3 µs slower.
 """
 
 from __future__ import annotations

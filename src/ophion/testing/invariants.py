@@ -215,7 +215,8 @@ def check_invariants(
     """Search for a sequence of calls that breaks an invariant.
 
     Runs `runs` sequences of `depth` calls from the current state and restores it afterwards. `functions` are the names
-    of the functions to call, by default all. The result has the shortest sequence found; `raise_failure` makes it a test failure.
+    of the functions to call, by default all. The result has the shortest sequence found; `raise_failure` makes it a
+    test failure.
     """
     from ophion.sdk.account import raw_address
 

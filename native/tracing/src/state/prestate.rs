@@ -179,7 +179,7 @@ impl Tracer for PrestateTracer<'_> {
     }
 }
 
-/// Account fields in one of the two states.
+/// Fields of an account to show, before or after the transaction.
 #[derive(Default)]
 struct Shown {
     balance: Option<U256>,
@@ -190,7 +190,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Write as a member of an object.
+    /// Write the account as a member of a JSON object, with its address as the name.
     fn write(&self, out: &mut Vec<u8>, address: &Address) {
         data(out, if matches!(out.last(), None | Some(b'{')) { "" } else { "," }, address);
         raw(out, ":{");

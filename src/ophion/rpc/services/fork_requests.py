@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ophion.dev.fork.fork import Fork
 
 _MAX_ATTEMPTS: Final = 256
-"""Each attempt fetches at least one more key; a request that reads more one by one fails."""
+"""Each attempt fetches at least one missing key. A request that needs more attempts fails."""
 _TRIAL_GAS: Final = 30_000_000
 _TRIAL_S: Final = 5.0
 _CALLS: Final = ("eth_call", "eth_estimateGas", "eth_createAccessList", "debug_traceCall", "trace_call")
