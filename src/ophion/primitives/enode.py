@@ -81,7 +81,7 @@ class Enode(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """The URL in its canonical spelling, with the host name where there is one."""
+        """The URL in its canonical spelling, with the host name if there is one."""
         host = self.host or (f"[{self.ip}]" if ":" in self.ip else self.ip)
         query = "" if self.udp_port == self.tcp_port else f"?discport={self.udp_port}"
         return f"enode://{self.node_id.hex()}@{host}:{self.tcp_port}{query}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A log, decoded where the contract is known: `event.args["value"]` or `event.value`."""
+    """A log, decoded if the contract is known: `event.args["value"]` or `event.value`."""
 
     def __init__(
         self, address: str, name: str | None, args: Mapping[str, Any], topics: Sequence[bytes], data: bytes, index: int

@@ -201,7 +201,7 @@ class Filters:
         return [entry.hash for entry in entries if not entry.is_removed]
 
     def delivered(self, changes: LogChanges, count: int) -> None:
-        """Record that the logs of the first `count` blocks were found. The next poll returns the other blocks again."""
+        """Record that the logs of the first `count` blocks were returned. The next poll starts after these blocks."""
         found = self._filters.get(changes.filter_id)
         if found is None:
             return

@@ -47,7 +47,7 @@ _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine members: their indexes, and the block sent to each honest member."""
+    """Shared knowledge of the Byzantine members: their indexes, and which members were sent which block."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members

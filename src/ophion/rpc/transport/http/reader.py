@@ -101,7 +101,7 @@ class RequestReader:
         return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
     def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
-        """Return how many bytes to parse next. Many, if they are the rest of a body, which needs no parsing.
+        """Return how many bytes to parse next. A piece of a body may be large, because bodies need no parsing.
 
         A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
         take milliseconds. A piece that begins in a body ends with the body, so that the next head can take the fast
