@@ -70,7 +70,7 @@ class Account(str):
         return f"<Account {self.address}>"
 
     def __eq__(self, other: object) -> bool:
-        """Addresses are equal whatever the case of their letters."""
+        """Compare addresses without regard to case."""
         if isinstance(other, str):
             return self.lower() == other.lower()
         return isinstance(other, bytes) and other == self.raw

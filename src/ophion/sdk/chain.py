@@ -326,7 +326,7 @@ class Chain(AccountAccess):
         return made
 
     def attach(self, contract: Contract) -> Contract:
-        """Return a contract of another chain or branch as one of this chain."""
+        """Return the contract at the same address on this chain, for a contract of another chain or branch."""
         return self.contract(contract.address, contract.abi, contract.contract_name)
 
     # --- other interfaces -----------------------------------------------------------------------

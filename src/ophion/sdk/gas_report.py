@@ -1,4 +1,4 @@
-"""`GasReport`: gas by contract and function, and the file that continuous integration compares."""
+"""`GasReport`: gas by contract and function, and a file to compare with in continuous integration."""
 
 from __future__ import annotations
 

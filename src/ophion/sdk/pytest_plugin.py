@@ -114,7 +114,7 @@ def w3(chain: Chain) -> Web3:
 
 
 def _arguments(lines: list[str]) -> dict[str, Any]:
-    """Read `name=value` lines; numbers are numbers, everything else is text."""
+    """Read `name=value` lines. A value that looks like a number is read as one, any other as text."""
     found: dict[str, Any] = {}
     for line in lines:
         name, equals, value = (part.strip() for part in line.partition("="))

@@ -70,7 +70,7 @@ class Events(Sequence[Event]):
         self._events = tuple(events)
 
     def __getitem__(self, position: Any) -> Any:
-        """Return the event at a position, or all events of a name."""
+        """Return the event at a position, or all events with a name."""
         if isinstance(position, str):
             return Events([one for one in self._events if one.name == position])
         return self._events[position]
@@ -85,7 +85,7 @@ class Events(Sequence[Event]):
         return f"[{', '.join(map(repr, self._events))}]"
 
     def one(self, name: str) -> Event:
-        """Return the only event of this name. Raises `ChainError` for none and for several."""
+        """Return the only event of this name. Raises `ChainError` if there is none or more than one."""
         found = [one for one in self._events if one.name == name]
         if len(found) != 1:
             raise ChainError(f"{len(found)} events are named {name}; there are {self!r}")

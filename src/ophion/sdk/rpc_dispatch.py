@@ -81,7 +81,7 @@ class RpcDispatch:
         return done.result()
 
     def close(self) -> None:
-        """Cancel requests that wait."""
+        """Cancel all waiting requests."""
         self._dispatcher.close()
 
 

@@ -49,7 +49,7 @@ class Step(Struct, frozen=True):
 
 
 class InvariantResult(Struct, frozen=True):
-    """What a search has found."""
+    """Result of a search."""
 
     calls: int
     """Calls, without those of shortening."""

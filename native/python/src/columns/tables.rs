@@ -97,7 +97,7 @@ impl RowFilter {
     }
 }
 
-/// Stops the replay of other threads.
+/// Stops a replay that runs in another thread.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct ReplayStop {
     flag: Arc<AtomicBool>,
