@@ -16,7 +16,7 @@ def main() -> int:
     end_at_once()
     while_starting()
     load_later(_LATER)
-    # if it is installed, msgspec imports it, although the standard library has the same features
+    # msgspec would import typing_extensions if it is installed, but works without it and starts faster
     with left_out("typing_extensions"):
         import msgspec  # noqa: F401
     try:

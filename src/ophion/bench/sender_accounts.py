@@ -41,7 +41,7 @@ class Senders:
     def __init__(
         self, keys: list[PrivateKey], chain_id: int, gas_price: int, spare: Sequence[list[PrivateKey]] = ()
     ) -> None:
-        """`spare` are more accounts, used when some are stuck."""
+        """`spare` are further accounts, which replace accounts whose transactions are stuck."""
         self._keys = keys
         self._spare = deque(spare)
         self._nonces = [0] * len(keys)

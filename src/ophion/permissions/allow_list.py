@@ -70,7 +70,7 @@ class AllowList(Generic[T]):
     def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
         """Write the file, in any thread. The returned function applies the change, on the event loop.
 
-        A file that another program has changed is not overwritten. The change then holds until the next start.
+        A file that another program has changed is not overwritten. The change then applies in memory, until a restart.
         """
         self.check(added, removed)
         problem: RulesError | None = None

@@ -88,7 +88,7 @@ def _problem(permissions: Permissions, change: Change) -> str | None:
 
 
 class _ConnectionCheck:
-    """Whether the change would close a connection. Computes common values once for all connections."""
+    """Decides whether the change would close a connection. Computes common values once for all connections."""
 
     def __init__(self, permissions: Permissions, change: Change) -> None:
         self._rules = permissions.node_rules
@@ -119,7 +119,7 @@ class _ConnectionCheck:
 
 
 def _may_send(permissions: Permissions, sender: Address, head: HashedHeader, state: State) -> bool:
-    """Whether the rules that the change affects permit the sender now."""
+    """Whether the list or contract that the change affects permits the sender now."""
     if permissions.listed_accounts is not None:
         return permissions.account_refusal(sender) is None
     contract = permissions.account_contract

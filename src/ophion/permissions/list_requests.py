@@ -27,7 +27,7 @@ def read_account(text: str) -> Address:
 
 
 def read_node(text: str, *, host_names: bool = False) -> Enode:
-    """Read an enode URL, with `host_names` also one with a host name."""
+    """Read an enode URL. With `host_names`, it may have a host name instead of an IP address."""
     try:
         return Enode.parse(text, host_names=host_names)
     except DecodeError as error:
@@ -43,7 +43,7 @@ NAMED_NODES: Final = replace(NODES, read=partial(read_node, host_names=True))
 
 
 def requested_accounts(texts: Sequence[str]) -> list[Address]:
-    """Read the accounts of a request. They must be valid and distinct in any case, and not empty."""
+    """Read the accounts of a request. There must be at least one, and all must be valid and distinct."""
     if not texts:
         raise RulesError("Request contains an empty list of accounts")
     accounts = _read(texts, ACCOUNTS)
@@ -53,7 +53,7 @@ def requested_accounts(texts: Sequence[str]) -> list[Address]:
 
 
 def requested_nodes(texts: Sequence[str], vocabulary: EntryCodec[Enode] = NODES) -> list[Enode]:
-    """Read the nodes of a request: not empty, no repeated text, valid enode URLs."""
+    """Read the nodes of a request. There must be at least one, and all must be valid and distinct enode URLs."""
     if not texts:
         raise RulesError("Request contains an empty list of nodes")
     if len(set(texts)) < len(texts):

@@ -174,5 +174,5 @@ def _before_in_sync(is_with_bootnode: bool, action: Action) -> str | None:
 
 
 def listener(enode: Enode) -> Listener:
-    """Return what identifies a listener: the discovery port does not count. An unresolved node has its host name."""
+    """Return node id, address and TCP port. A host name stands for the address until it is resolved."""
     return enode.node_id, enode.ip or enode.host, enode.tcp_port

@@ -166,7 +166,7 @@ def undecodable(reason: str) -> PoolRejected:
 
 
 def blobs_are_there(transaction: Transaction, raw: bytes) -> PoolRejected | None:
-    """Check that a client sends a blob transaction with its blobs. Only blocks contain the form without (EIP-4844)."""
+    """Check that a client sends a blob transaction with its blobs. Without blobs it is valid only inside a block."""
     if raw[0] == BLOB_TYPE and len(raw) == len(transaction.raw):
         return PoolRejected("malformed", "the blobs of a blob transaction are missing")
     return None
@@ -263,7 +263,7 @@ def nonce_is_possible(applicant: Applicant, context: AdmissionContext) -> PoolRe
 
 def init_code_fits(applicant: Applicant, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # a byte of creation code costs more than one gas, so code above the limit needs a gas limit above it
+    # creation code costs more than 1 gas per byte, so with less gas than `limit` it cannot exceed the limit
     if limit is None or applicant.gas_limit < limit or applicant.transaction.to is not None:
         return None
     if len(applicant.transaction.input) > limit:

@@ -1,8 +1,8 @@
 """Blobs of pooled transactions, for gossip (EIP-4844).
 
 A block contains a blob transaction without its blobs, but other nodes need the blobs before that. The store has a size
-limit and evicts the oldest blobs first. Their transactions stay in the pool and can be built here, but are no longer
-sent to peers.
+limit and evicts the oldest blobs first. Their transactions stay in the pool. This node can still include them in its
+blocks, but no longer sends them to peers.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Journal:
         self._is_dirty, self._is_torn = True, False
 
     def is_wasteful(self, live_bytes: int) -> bool:
-        """Whether enough lines belong to gone transactions to rewrite the file."""
+        """Whether so many lines belong to removed transactions that the file should be rewritten."""
         return not self._is_beside and self._size > 4 * live_bytes + _SLACK_BYTES
 
     def rewrite(self, entries: Sequence[Entry]) -> None:
@@ -134,7 +134,7 @@ class Journal:
             self._file = None
 
     def _merge(self) -> None:
-        """Append the new file that a killed process left to the old one."""
+        """Append the new file, which a killed process left behind, to the old one."""
         if not self._beside.exists():
             return
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

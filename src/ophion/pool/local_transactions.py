@@ -31,7 +31,7 @@ class LocalTransactions:
         """Transactions of the last run that the pool refuses now; the journal keeps them."""
 
     def append(self, entered: list[PooledTransaction], now: float) -> None:
-        """Write the local ones of these transactions, before their senders get a response."""
+        """Write the local transactions among `entered` to the journal, before their senders get a response."""
         local = [item.transaction for item in entered if item.is_local]
         if local:
             self.journal.append(journal_lines(local, int(now * 1000)))

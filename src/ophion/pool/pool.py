@@ -275,7 +275,7 @@ class TxPool:
         self._announce(batch)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
-        """Remove transactions that no block can include now. `details` has more about some of them."""
+        """Remove transactions that no block can include now. `details` may explain why, by hash."""
         dropped = tuple(item for item in map(self._queue.by_hash.get, hashes) if item is not None)
         for item in dropped:
             self._queue.remove(item)

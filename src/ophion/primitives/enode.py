@@ -57,7 +57,7 @@ class Enode(Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str, *, host_names: bool = False) -> Enode:
-        """Parse a URL, with `host_names` also one with a host name. Raises `EnodeError`."""
+        """Parse a URL. With `host_names`, it may have a host name instead of an IP address. Raises `EnodeError`."""
         scheme, separator, rest = url.partition("://")
         if not separator or scheme.lower() != "enode":
             raise EnodeError("The scheme must be enode://.")
@@ -81,7 +81,7 @@ class Enode(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """The URL in its canonical spelling, with the host name where there is one."""
+        """The URL in its canonical spelling, with the host name if there is one."""
         host = self.host or (f"[{self.ip}]" if ":" in self.ip else self.ip)
         query = "" if self.udp_port == self.tcp_port else f"?discport={self.udp_port}"
         return f"enode://{self.node_id.hex()}@{host}:{self.tcp_port}{query}"
@@ -95,7 +95,7 @@ class Enode(Struct, frozen=True):
 
 
 def is_host_name(host: str) -> bool:
-    """Whether a text can be a host name; addresses are not."""
+    """Whether a text can be a host name. IP addresses do not count."""
     return _HOST_NAME.fullmatch(host) is not None
 
 

@@ -147,7 +147,7 @@ class Backlog:
         self.wake()
 
     def next(self, reached: int, is_established: bool) -> tuple[bytes, BehindGroup] | None:
-        """Return the established (or new) group to run next, up to the block `reached`, or None."""
+        """Return the established (or new) group to run next, or None. Ignores work in blocks after `reached`."""
         ready = [
             (group, behind)
             for group, behind in self.groups.items()

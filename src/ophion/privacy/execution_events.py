@@ -9,7 +9,7 @@ from ophion.privacy.payloads import MarkerPlace
 
 
 class Executed(Struct, frozen=True):
-    """A private transaction that was executed or undone, by its marker."""
+    """A private transaction that was executed, or undone (`is_removed`). Its marker identifies it."""
 
     group: bytes
     place: MarkerPlace

@@ -119,7 +119,7 @@ class FlexibleGroups:
         members = () if known is None else known.members
         new = [key for key in _added(transaction) or () if key not in members]
         version = bytes(KEY_SIZE) if known is None else known.version
-        # sent before the transaction itself, so that an offline member gets them in this order
+        # send the earlier transactions first, so that a member that is offline now gets everything in order
         handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
         recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
         payload = encode_versioned(transaction.raw, version)

@@ -90,7 +90,7 @@ class Markers:
         if known is None:
             known = self._account_nonce(address)
         nonce = known if self._next is None else max(known, self._next)
-        # a refused marker may have left a gap: never replace a marker that the pool has accepted
+        # after a refusal, the next nonces may belong to accepted markers: skip these, so that none is replaced
         while self._pool.by_sender_nonce(address, nonce) is not None:
             nonce += 1
         self._next = nonce + 1

@@ -166,7 +166,7 @@ class PrivateExecutor:
             tasks.create_task(self._follow(), name="private transactions")
 
     async def _warn_of_missed_markers(self) -> None:
-        """Warn when markers may have been missed, because later payloads do not bring them back."""
+        """Warn if the options for markers have changed: markers that were skipped before are not executed now."""
         store, taken = self._chain.store, self._precompile + bytes([self.payloads.is_flexible])
         known = store.meta(_MARKERS_KEY)
         if known == taken:
@@ -292,7 +292,7 @@ class PrivateExecutor:
     async def _run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
     ) -> list[Executed]:
-        """Run the payloads of a block that this node can read. With `only`, run the payloads of that group."""
+        """Run the payloads of a block that this node can read. With `only`, run only those of that group."""
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}

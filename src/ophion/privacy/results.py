@@ -41,7 +41,7 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
 def log_objects(
     logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPlace, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the logs of a private transaction as JSON, with own log indexes and the position of the marker."""
+    """Return the logs of a private transaction as JSON. They have the block and index of the marker."""
     return [
         {
             "address": data(address),

@@ -212,7 +212,7 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer; raise `DecodeError` if it is invalid. `malformed` reports a large invalid one.
+        """Handle a message of a peer. Raises `DecodeError` if it is invalid; if it was queued, calls `malformed`.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """
@@ -230,7 +230,7 @@ class BftDriver:
             self._hand_on(message, peer)
 
     def _take_later(self, raw: RawMessage, peer: Address | None) -> None:
-        """Take a message that has waited: its sender cannot be told by an exception any more."""
+        """Handle a queued message. If it is invalid, call `malformed`, because `received` can no longer raise."""
         try:
             self._take(raw, peer)
         except DecodeError:

@@ -123,7 +123,7 @@ class IncrementalBuilder:
         clock: Clock,
         first: PooledTransaction | None = None,
     ) -> None:
-        """`first` did not finish in the previous block and gets the whole build time of this one."""
+        """`first` is a transaction that did not finish in the previous block. It gets the whole build time here."""
         self.plan = plan
         self.unfinished: PooledTransaction | None = None
         """The transaction that was still running when the block was due."""
@@ -347,7 +347,7 @@ class IncrementalBuilder:
         return self._lowest is not None and self._left_out > self._lowest
 
     def _is_outbid(self) -> bool:
-        """Whether an excluded transaction pays more, exactly. Ignores those after a cheaper one of their sender."""
+        """Whether an excluded transaction, not behind a cheaper one of its sender, pays more than an included one."""
         if not self._is_contested:
             return False
         ahead = 0

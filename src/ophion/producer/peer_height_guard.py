@@ -37,8 +37,8 @@ class PeerHeightGuard:
     def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
         """Return the wall time before which nothing may be signed on `head`, or 0 if it may be signed now.
 
-        `needed` is the number of other validators whose heads must be known after the start. During that time all peers
-        count. Later only validators count, because node ids are free and each could delay one block.
+        After the start, the heads of `needed` other validators must become known. Until then, all peers are checked.
+        Later only validators are: anyone can create node ids, and each new id could delay one block.
         """
         if self._reported is None or len(validators) < 2 or self._me not in validators:
             return 0.0

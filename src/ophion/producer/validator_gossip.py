@@ -22,7 +22,7 @@ class Gossip(Protocol):
         """Relay a received message, byte for byte, to validators that are not in `exclude`."""
 
     def catch_up(self, peer: Address | None, height: int) -> None:
-        """Request synchronisation: a peer sends messages of later heights, so its chain has at least this block."""
+        """Synchronise up to `height`, which `peer` must have reached, because it sends messages of later heights."""
 
     def connected(self) -> Collection[Address]:
         """Addresses of connected validators."""

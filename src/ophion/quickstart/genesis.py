@@ -59,7 +59,7 @@ def genesis_document(
 
 
 def _alloc(plan: NetworkPlan, markers: Sequence[Address]) -> dict[str, Any]:
-    """Return funded accounts with public keys, and the permission contracts if enabled."""
+    """Return the funded accounts, whose keys are publicly known, and the permission contracts if enabled."""
     alloc: dict[str, Any] = {account.address.hex(): {"balance": hex(account.balance)} for account in DEV_ACCOUNTS}
     alloc |= {address.hex(): {"balance": hex(_MARKER_FUNDS)} for address in markers}
     if plan.has_permissions:

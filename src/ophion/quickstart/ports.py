@@ -91,9 +91,9 @@ class Layout(Struct, frozen=True):
 
 
 class Claims:
-    """Claims of ports, from the choice to the end of the network. A context manager.
+    """Claims ports from the moment they are chosen until the network ends. A context manager.
 
-    A node may start to listen seconds after its port was chosen, and a killed node frees its port. Meanwhile a claim
+    A node may start to listen seconds after its port was chosen, and a killed node frees its port. In that time a claim
     keeps other quickstarts off the port. It is an abstract Unix socket name, which the kernel releases when the process
     ends. Other systems than Linux have no such names, so another quickstart may choose the same port there.
     """

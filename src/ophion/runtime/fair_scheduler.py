@@ -138,8 +138,9 @@ class FairScheduler:
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether new work may still start after `ends_at`. `ends_at` may be outdated, because idle steps do not
-        set it.
+        """Return whether new work may start although `ends_at` has passed: True if that was the end of an earlier step.
+
+        Steps without work do not set `ends_at`.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()

@@ -1,4 +1,4 @@
-"""`HostNames`: addresses of host names in enode URLs, resolved beside the event loop.
+"""`HostNames`: addresses of host names in enode URLs, resolved in threads.
 
 A lookup may block for half a minute, so each one runs in a thread of its own, which does not delay the end of the
 process. A name that does not resolve keeps its last address.

@@ -6,7 +6,7 @@
       │        └──> LoopRunner               runs the node's coroutines for synchronous callers
       ├──> web3_provider, http_server        the same chain for web3.py and for other programs
       ├──> branch                            read-only views and copy-on-write branches of any block
-      └──> call_tree, receipt, html          what happened, as text and for notebooks
+      └──> call_tree, receipt, html          results of transactions, as text and for notebooks
 
     pytest_plugin                            fixtures, gas report, call trees of failed tests
 

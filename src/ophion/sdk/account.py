@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Account(str):
-    """An address of a chain. It is text with a checksum, so that every library takes it.
+    """An address of a chain. It is a `str` with a checksum, so that every library accepts it.
 
     >>> from ophion import Chain
     >>> chain = Chain()
@@ -70,7 +70,7 @@ class Account(str):
         return f"<Account {self.address}>"
 
     def __eq__(self, other: object) -> bool:
-        """Addresses are equal whatever the case of their letters."""
+        """Compare addresses without regard to case."""
         if isinstance(other, str):
             return self.lower() == other.lower()
         return isinstance(other, bytes) and other == self.raw

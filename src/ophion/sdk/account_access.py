@@ -1,4 +1,4 @@
-"""`AccountAccess`: the accounts of a chain, their state and its edits."""
+"""`AccountAccess`: reads and changes the accounts of a chain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AccountAccess:
 
     @property
     def default_account(self) -> Account:
-        """The sender of calls and transactions that name none: the first account."""
+        """The default sender of calls and transactions: the first account."""
         if self._default is None:
             self._default = self.accounts[0].raw if self.accounts else bytes(20)
         return Account(self._own, self._default)
@@ -42,7 +42,7 @@ class AccountAccess:
         self._default = raw_address(account)
 
     def sender_of(self, sender: Any) -> bytes:
-        """Return the address of a sender; None is the default account."""
+        """Return the address of a sender; None means the default account."""
         if sender is None:
             return self._default if self._default is not None else self.default_account.raw
         return raw_address(sender)

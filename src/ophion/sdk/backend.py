@@ -1,4 +1,4 @@
-"""`Backend`: what a chain can do, whether it runs in this process, in memory, or behind a URL."""
+"""`Backend`: the operations of a chain in this process, of a branch in memory, or of a node behind a URL."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class AccountEdit(Struct, frozen=True):
 
 
 class Backend(Protocol):
-    """The operations under `Chain`."""
+    """The operations on which `Chain` is built."""
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
         """Return the result of a JSON-RPC method; raises `RpcError`."""

@@ -79,7 +79,7 @@ class Branch:
         self._impersonated: set[bytes] = set(accounts)
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
-        """Return a branch at a block of this one, the latest by default; it shares everything below."""
+        """Return a branch that starts at a block of this one (default: the latest) and shares the blocks up to it."""
         position = self._position
         number = position.header.number if block is None else block
         if number <= self._first:
@@ -172,7 +172,7 @@ class Branch:
             max_fee_per_gas=2 * (base_fee or 0) + _PRIORITY_FEE,
             max_priority_fee_per_gas=_PRIORITY_FEE,
         )
-        # no signature: the address of the sender makes hashes differ
+        # not a real signature: it contains the sender, so that transactions of different senders have different hashes
         signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
         return Transaction.impersonated(unsigned.with_signature(signature), sender)
 
@@ -213,7 +213,7 @@ class Branch:
     # --- JSON-RPC -------------------------------------------------------------------------------
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
-        """Answer the few methods that a branch needs; others go to the chain below, where there is one."""
+        """Answer the few methods that a branch needs; others go to the chain below, if there is one."""
         if method == "debug_traceTransaction" and (found := self._find(params[0])) is not None:
             return self._traced(found)
         if method == "eth_blockNumber":
@@ -350,10 +350,10 @@ class Branch:
 
 
 def _collect_logs(frame: Mapping[str, Any], logs: list[Mapping[str, Any]]) -> None:
-    """Collect the logs of a call tree; calls that failed have none."""
+    """Append the logs of a call tree in order; failed calls have none."""
     if frame.get("error"):
         return
-    # logs and calls are listed apart: the position tells after how many calls a log comes
+    # logs and calls are separate lists; `position` of a log is the number of calls before it
     own = list(frame.get("logs") or ())
     for place, inner in enumerate(frame.get("calls") or ()):
         while own and int(str(own[0].get("position") or "0x0"), 16) <= place:

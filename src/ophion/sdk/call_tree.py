@@ -43,7 +43,7 @@ class CallTree:
 
     @property
     def function(self) -> str | None:
-        """Name of the called function, where the contract is known."""
+        """Name of the called function; None if the contract is unknown."""
         return None if self._function is None else self._function.name
 
     @property
@@ -60,7 +60,7 @@ class CallTree:
 
     @property
     def result(self) -> Any:
-        """What the call has returned: decoded where the function is known, otherwise bytes."""
+        """Output of the call: decoded if the function is known, otherwise bytes."""
         if self._function is None or self.error is not None:
             return self.output
         try:
@@ -70,7 +70,7 @@ class CallTree:
 
     @property
     def reason(self) -> str | None:
-        """Why the call failed; None when it did not."""
+        """Reason of the failure; None if the call succeeded."""
         if self.error is None:
             return None
         if self.output:
@@ -79,7 +79,7 @@ class CallTree:
 
     @property
     def console(self) -> list[str]:
-        """Output of `console.log` in this call and inside of it."""
+        """Output of `console.log` in this call and in the calls inside of it."""
         from ophion.sdk.console_log import console_text
 
         lines = []

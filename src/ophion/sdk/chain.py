@@ -102,7 +102,7 @@ class Chain(AccountAccess):
 
     @classmethod
     def connect(cls, url: str) -> Chain:
-        """Return a running node as a chain; cheat codes work where the node has them."""
+        """Return a chain that uses a running node. Cheat codes work if the node supports them."""
         # imported here: few programs need it
         from ophion.sdk.remote_node import RemoteNode
 
@@ -116,9 +116,9 @@ class Chain(AccountAccess):
         genesis: Mapping[str, Any] | str | os.PathLike[str] | None = None,
         at: int | None = None,
     ) -> Chain:
-        """Return a branch of the database in a data directory, which a node may use; the database is not changed.
+        """Return a branch of the chain in a data directory, even while a node uses it. The database does not change.
 
-        `genesis` is that of the node; a development network needs none. `at` is a block, the latest by default.
+        `genesis` is the genesis of the node; a development network needs none. `at` is a block, by default the latest.
         """
         from ophion.sdk.stored_chain import stored_branch
 
@@ -135,7 +135,7 @@ class Chain(AccountAccess):
         gas: int | None = None,
         **named: Any,
     ) -> Contract:
-        """Deploy a contract and return it. The artifact is what a compiler writes, or the path of its file."""
+        """Deploy a contract and return it. The artifact is the output of a compiler, or the path of a file with it."""
         compiled = Artifact.of(artifact)
         constructor = compiled.abi.constructor
         data = compiled.bytecode + constructor.inputs.encode(constructor.inputs.bind(args, named))
@@ -148,7 +148,7 @@ class Chain(AccountAccess):
         return contract
 
     def contract(self, address: Any, abi: Abi | Sequence[Any] | Artifact, name: str = "Contract") -> Contract:
-        """Return a contract that exists; the ABI may be a list of signatures, such as `f(uint256) view`."""
+        """Return an existing contract; the ABI may be a list of signatures, such as `f(uint256) view`."""
         if isinstance(abi, Artifact):
             name, interface = abi.name, abi.abi
         else:
@@ -166,7 +166,7 @@ class Chain(AccountAccess):
         return dict(self._contracts)
 
     def forget_contracts(self, kept: Mapping[bytes, tuple[str, Abi]]) -> None:
-        """Forget all contracts but these, after a return to an earlier state."""
+        """Forget all contracts except `kept`, after the chain was reset to an earlier state."""
         self._contracts = dict(kept)
 
     # --- transactions ---------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Chain(AccountAccess):
         return outcome.output
 
     def call_error(self, outcome: CallResult, what: str = "", receipt: Receipt | None = None) -> Reverted:
-        """Return the error of a call that did not return."""
+        """Return the error of a failed call."""
         reason = "reverted" if outcome.kind == "reverted" else outcome.reason or outcome.kind
         decoded = decode_error(outcome.output, (abi for _, abi in self._contracts.values()))
         return Reverted(reason, decoded, what, receipt, outcome.gas_used)
@@ -226,7 +226,7 @@ class Chain(AccountAccess):
     def _failure(self, spec: CallSpec, receipt: Receipt, output: bytes, what: str) -> Reverted:
         outcome: CallResult = PlainResult("reverted", output, receipt.gas_used)
         if not output:
-            # a halt leaves no data: a call on the state before it tells the reason
+            # a halt has no revert data: repeat the transaction as a call on the previous block to get the reason
             again = self.backend.call(spec, receipt.block_number - 1)
             if again.kind == "halted":
                 outcome = again
@@ -258,7 +258,7 @@ class Chain(AccountAccess):
 
     @property
     def time(self) -> int:
-        """Timestamp of the next block. Set it, or add to it, to travel forward."""
+        """Timestamp of the next block. Assign a later one to move the chain's time forward."""
         return self.backend.next_timestamp()
 
     @time.setter
@@ -271,7 +271,7 @@ class Chain(AccountAccess):
 
     @contextmanager
     def paused_mining(self) -> Iterator[None]:
-        """Collect transactions inside; they are mined together in one block at the end."""
+        """Pause mining in a `with` block; its transactions are mined in one block at the end."""
         self.backend.set_automine(False)
         try:
             yield
@@ -281,7 +281,7 @@ class Chain(AccountAccess):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Return to the present state at the end: blocks, accounts, time and pending transactions."""
+        """Undo at the end of a `with` block what happened inside: blocks, accounts, time and pending transactions."""
         saved = self.backend.snapshot()
         try:
             yield
@@ -289,7 +289,7 @@ class Chain(AccountAccess):
             self.backend.revert(saved)
 
     def save(self) -> int:
-        """Save the present state; `restore` returns to it, once."""
+        """Save the current state and return its id, which `restore` accepts once."""
         return self.backend.snapshot()
 
     def restore(self, saved: int) -> None:
@@ -338,7 +338,7 @@ class Chain(AccountAccess):
         return replayed(self, transaction, code or {}, storage or {}, balances or {}, gas)
 
     def attach(self, contract: Contract) -> Contract:
-        """Return a contract of another chain or branch as one of this chain."""
+        """Return the contract at the same address on this chain, for a contract of another chain or branch."""
         return self.contract(contract.address, contract.abi, contract.contract_name)
 
     # --- other interfaces -----------------------------------------------------------------------

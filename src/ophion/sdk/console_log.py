@@ -1,6 +1,6 @@
 """Text of `console.log` calls of Solidity contracts.
 
-The selector names the types of the arguments. All combinations of up to four basic types exist; their selectors are
+The selector defines the types of the arguments. All combinations of up to four basic types exist; their selectors are
 computed at first use.
 """
 

@@ -39,7 +39,7 @@ class ContractMethod:
         block: Block = None,
         **named: Any,
     ) -> Any:
-        """Call a function that changes nothing, or send a transaction, and return its result or its receipt."""
+        """Call a `view` or `pure` function and return its result, or send a transaction and return its receipt."""
         function = self._select(args, named)
         if not function.is_view:
             if block is not None:
@@ -72,7 +72,7 @@ class ContractMethod:
         return self._transact(self._select(args, named), args, named, sender, value, gas, nonce)
 
     def estimate_gas(self, *args: Any, sender: Any = None, value: int = 0, **named: Any) -> int:
-        """Return gas that suffices for a transaction."""
+        """Return a gas limit that is enough for a transaction."""
         spec = CallSpec(self._chain.sender_of(sender), self._to, self.encode(*args, **named), value)
         return self._chain.backend.estimate_gas(spec)
 
@@ -83,7 +83,7 @@ class ContractMethod:
 
     @property
     def signature(self) -> str:
-        """Name and types; of an overloaded function all of them."""
+        """Name and types of the function; for an overloaded function, all variants."""
         return ", ".join(one.signature for one in self._overloads)
 
     def _call(
@@ -158,14 +158,14 @@ class Contract:
         """None for a contract that was there already."""
         for name in abi.functions:
             if hasattr(Contract, name):
-                # a function of the contract wins over a helper of this class
+                # if names are equal, the function of the contract hides the attribute of this class
                 self.__dict__[name] = self._method(name)
 
     def __getattr__(self, name: str) -> ContractMethod:
         if name.startswith("__"):
             raise AttributeError(name)
         method = self._method(name)
-        # the next access finds it at once
+        # cached, so that the next access does not call `__getattr__`
         self.__dict__[name] = method
         return method
 

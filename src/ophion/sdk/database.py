@@ -15,7 +15,7 @@ _MEMORY_FOLDER = "/dev/shm"
 
 
 def open_database(path: Path | None) -> tuple[Store, Any]:
-    """Open the database, and return what releases it."""
+    """Open the database. Returns it and a function that releases its directory."""
     if path is None:
         return _memory_store(), _nothing
     from ophion.node.datadir import DataDirectory
@@ -35,7 +35,7 @@ def open_database(path: Path | None) -> tuple[Store, Any]:
 
 
 def _memory_store() -> Store:
-    """Open a database in memory. Its files have no name once it is open, so that nothing remains after a crash."""
+    """Open a database in memory. Its files are deleted while they are open, so that a crash leaves nothing behind."""
     base = Path(_MEMORY_FOLDER)
     if not os.access(base, os.W_OK | os.X_OK):
         base = Path(os.environ.get("TMPDIR") or "/tmp")
@@ -52,7 +52,7 @@ def _nothing() -> None:
 
 
 def close_database(runner: LoopRunner, store: Store, release: Any) -> None:
-    """Close what a chain holds; a forked process leaves it to its parent."""
+    """Close event loop and database. A forked process does not close the database, which belongs to its parent."""
     is_owner = runner.is_owner
     runner.close()
     if is_owner:

@@ -45,7 +45,7 @@ def embedded_node(
     base_fee: int | None,
     gas_limit: int | None,
 ) -> EmbeddedNode:
-    """Build a node for these arguments. Raises `ChainError` for values that no node takes."""
+    """Build a node for these arguments. Raises `ChainError` for invalid values."""
     overrides = () if chain_id is None else (("chainId", chain_id),)
     config = NodeConfig(
         network=NetworkConfig(network="dev", dev_fork=hardfork, dev_unlocked=True, overrides=overrides),
@@ -89,6 +89,6 @@ def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: t
             raise ChainError(f"{source} is not JSON: {error}") from None
     config = document.get("config") if isinstance(document, dict) else None
     if isinstance(config, dict) and not _ENGINES & config.keys():
-        # all blocks are this chain's own, whatever the consensus
+        # the file names no consensus; any is valid, because this chain makes all blocks itself
         document = {**document, "config": {**config, "ethash": {}}}
     return parse_genesis(orjson.dumps(document).decode(), is_dev=True, overrides=overrides)

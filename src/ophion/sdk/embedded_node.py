@@ -47,7 +47,7 @@ _SHARES_OF_FAILING = 16
 
 
 class ChainClock:
-    """Wall time that stands still; durations are real."""
+    """A clock whose wall time stands still. Monotonic time is real."""
 
     def __init__(self, wall: float) -> None:
         self._wall = wall
@@ -138,7 +138,7 @@ class EmbeddedNode:
                 return SentTransaction(
                     transaction.hash, created, succeeded, gas_used, output, position, head.header.number
                 )
-        # the pool explains what is wrong, or keeps it
+        # the transaction was not mined: add it to the pool, which stores it or raises the reason
         try:
             await pool.send_decoded(transaction)
         except PoolRejected as error:
@@ -187,7 +187,7 @@ class EmbeddedNode:
         )
         key = self._keys.get(sender)
         if key is not None:
-            # signed here: the sender needs no recovery
+            # signed here, so the sender is known and need not be recovered
             return Transaction.impersonated(unsigned.signed_by(key), sender)
         if self.dev.impersonates(sender):
             return self.dev.unsigned(unsigned, sender)
@@ -196,7 +196,7 @@ class EmbeddedNode:
         )
 
     def _gas_of(self, spec: CallSpec, block_limit: int) -> int:
-        """Return the whole block for a transaction that is mined alone; otherwise what it needs, and a reserve."""
+        """Return a gas limit: that of the block if the transaction is mined alone, otherwise twice the estimate."""
         if self.dev.sealer.is_automatic:
             return block_limit
         state, env = self._state_and_env("pending")
@@ -221,7 +221,7 @@ class EmbeddedNode:
     def dispatch(self) -> RpcDispatch:
         """The methods of the node; created at first use."""
         self.runner.check()
-        # not the lock of the runner: inside of another loop, a helper thread runs what is awaited here
+        # a lock of its own: the runner's lock may be needed by the helper thread that this thread waits for
         with self._creation:
             if self._dispatch is None:
                 # imported here: a chain that is used by its own methods starts faster
@@ -335,7 +335,7 @@ class EmbeddedNode:
             self._dispatch.close()
         self._dispatch = None
         self._finalizer()
-        # states hold the database open, and the parts of a node refer to each other
+        # break the reference cycle now; otherwise states keep the database open until the garbage collector runs
         for part in ("core", "dev", "lanes"):
             self.__dict__.pop(part, None)
         if self._is_on_disk:

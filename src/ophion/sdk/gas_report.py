@@ -1,4 +1,4 @@
-"""`GasReport`: gas by contract and function, and the file that continuous integration compares."""
+"""`GasReport`: gas by contract and function, and a file to compare with in continuous integration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GasUse(Struct):
         return self.total // self.calls
 
     def merged(self, other: GasUse) -> GasUse:
-        """Return the gas of both."""
+        """Return the combined numbers of both."""
         return GasUse(
             self.calls + other.calls, min(self.min, other.min), max(self.max, other.max), self.total + other.total
         )
@@ -52,7 +52,7 @@ class GasReport:
         self.merge(f"{contract}.{function}", GasUse(1, gas, gas, gas))
 
     def merge(self, name: str, use: GasUse) -> None:
-        """Add what another report has noted."""
+        """Add the gas of a function from another report."""
         known = self.uses.get(name)
         self.uses[name] = use if known is None else known.merged(use)
 
@@ -72,11 +72,11 @@ class GasReport:
         }
 
     def write(self, path: Path) -> None:
-        """Write the file to compare later runs with."""
+        """Write a file with which later runs are compared."""
         path.write_bytes(orjson.dumps(self.as_json(), option=orjson.OPT_INDENT_2) + b"\n")
 
     def differences(self, path: Path) -> list[str]:
-        """Return the functions whose mean differs from that in a file, as lines; [] when the file is missing."""
+        """Return a line for each function whose mean differs from the file. Empty if the file is missing."""
         if not path.exists():
             return []
         try:

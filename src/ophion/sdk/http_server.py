@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ChainServer:
-    """A chain that listens. A thread runs the event loop of the chain until `close`; a context manager."""
+    """Serves a chain. A thread runs the event loop of the chain until `close`. A context manager."""
 
     def __init__(self, node: EmbeddedNode, host: str, port: int) -> None:
         interface = node.dispatch.interface

@@ -91,7 +91,7 @@ class LoopRunner:
                 self._thread = None
 
     def close(self) -> None:
-        """Cancel what still runs and close the loop."""
+        """Cancel all running tasks and close the loop."""
         if self._is_closed or not self.is_owner:
             self._is_closed = True
             return

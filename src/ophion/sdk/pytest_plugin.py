@@ -97,7 +97,7 @@ def contracts(pytestconfig: pytest.Config) -> ArtifactFolder:
 
 @pytest.fixture
 def deploy(chain: Chain, contracts: ArtifactFolder) -> Callable[..., Contract]:
-    """Deploy a contract: `deploy("Token", *args)` by name, by path, or an artifact itself."""
+    """Deploy a contract: `deploy("Token", *args)`. The first argument is a name, a path or an artifact."""
 
     def deployed(artifact: Any, *args: Any, **options: Any) -> Contract:
         if isinstance(artifact, str) and artifact in contracts:
@@ -114,7 +114,7 @@ def w3(chain: Chain) -> Web3:
 
 
 def _arguments(lines: list[str]) -> dict[str, Any]:
-    """Read `name=value` lines; numbers are numbers, everything else is text."""
+    """Read `name=value` lines. A value that looks like a number is read as one, any other as text."""
     found: dict[str, Any] = {}
     for line in lines:
         name, equals, value = (part.strip() for part in line.partition("="))
@@ -167,7 +167,7 @@ def _report_of(config: pytest.Config) -> GasReport:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Send the gas of a worker to the controller; compare it in a session without workers."""
+    """Send the gas report of a worker to the controller. Without workers, fail the session if gas has changed."""
     config = session.config
     if not config.getoption("--ophion-gas"):
         return
@@ -180,7 +180,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Merge the gas of a worker of pytest-xdist."""
+    """Add the gas report of a pytest-xdist worker to that of the controller."""
     output: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
     uses = output.get(_GAS_KEY)
     if uses:
@@ -196,7 +196,7 @@ def _gas_file(config: pytest.Config) -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """Show the gas, and compare it with the file of an earlier run."""
+    """Show the gas report and its differences from the file of an earlier run."""
     if not config.getoption("--ophion-gas") or hasattr(config, "workeroutput"):
         return
     report, path = _report_of(config), _gas_file(config)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A log, decoded where the contract is known: `event.args["value"]` or `event.value`."""
+    """A log, decoded if the contract is known: `event.args["value"]` or `event.value`."""
 
     def __init__(
         self, address: str, name: str | None, args: Mapping[str, Any], topics: Sequence[bytes], data: bytes, index: int
@@ -56,7 +56,7 @@ def decoded_event(log: Mapping[str, Any], contracts: Mapping[bytes, tuple[str, A
     known = contracts.get(address)
     decoded = None if known is None else known[1].decode_log(topics, data)
     if decoded is None:
-        # an event may come from a contract that another one has created
+        # the contract may be unknown, for example created by another one: try the ABIs of all known contracts
         found = (abi.decode_log(topics, data) for _, abi in contracts.values())
         decoded = next((one for one in found if one is not None), None)
     name, args = (None, {}) if decoded is None else decoded
@@ -70,7 +70,7 @@ class Events(Sequence[Event]):
         self._events = tuple(events)
 
     def __getitem__(self, position: Any) -> Any:
-        """Return the event at a position, or all events of a name."""
+        """Return the event at a position, or all events with a name."""
         if isinstance(position, str):
             return Events([one for one in self._events if one.name == position])
         return self._events[position]
@@ -85,7 +85,7 @@ class Events(Sequence[Event]):
         return f"[{', '.join(map(repr, self._events))}]"
 
     def one(self, name: str) -> Event:
-        """Return the only event of this name. Raises `ChainError` for none and for several."""
+        """Return the only event of this name. Raises `ChainError` if there is none or more than one."""
         found = [one for one in self._events if one.name == name]
         if len(found) != 1:
             raise ChainError(f"{len(found)} events are named {name}; there are {self!r}")
@@ -108,12 +108,12 @@ class Receipt:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is not in a block yet."""
+        """Whether the transaction is not mined yet."""
         return self._sent.succeeded is None and self._find() is None
 
     @property
     def succeeded(self) -> bool:
-        """Whether the transaction had its effect."""
+        """Whether the transaction was executed without failure."""
         if self._sent.succeeded is not None:
             return self._sent.succeeded
         return bool(int(self.fields.get("status", "0x0"), 16))
@@ -154,7 +154,7 @@ class Receipt:
 
     @property
     def return_value(self) -> Any:
-        """What the called function has returned, from a trace."""
+        """Return value of the called function, read from a trace."""
         return self.trace().result
 
     def __repr__(self) -> str:

@@ -45,7 +45,7 @@ class RemoteNode:
         return reply.get("result")
 
     def _post(self, body: bytes) -> bytes:
-        """Send a message over the connection of this thread; connect again once, because servers close idle ones."""
+        """Send a message over this thread's connection. Reconnects once, because servers close idle connections."""
         for is_last in (False, True):
             connection = getattr(self._local, "connection", None)
             if connection is None:
@@ -78,7 +78,7 @@ class RemoteNode:
 
     def send(self, spec: CallSpec) -> SentTransaction:
         fields = _call_object(spec)
-        # a gas limit avoids the estimate, which would hide the failed transaction
+        # set a gas limit: otherwise the node estimates gas and refuses a transaction that would fail
         fields.setdefault("gas", self.request("eth_getBlockByNumber", ["latest", False])["gasLimit"])
         try:
             sent = _bytes(self.request("eth_sendTransaction", [fields]))

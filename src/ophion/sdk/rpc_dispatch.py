@@ -1,7 +1,7 @@
 """`RpcDispatch`: JSON-RPC of an embedded node, without a socket.
 
-A request passes the same dispatcher as over HTTP, so that results and errors are those of the node. Transactions that
-it sends are mined before it returns: no sealer runs in the background.
+A request goes through the same dispatcher as over HTTP, so results and errors are the same. No sealer runs in the
+background: the transactions of a request are mined before the request returns.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RpcDispatch:
         return self._runner.run(self._answer(body))
 
     async def answer_async(self, body: bytes) -> bytes:
-        """As `answer`, without blocking the event loop of the caller."""
+        """Do the same as `answer`, without blocking the event loop of the caller."""
         return await asyncio.get_running_loop().run_in_executor(None, self.answer, body)
 
     async def _answer(self, body: bytes) -> bytes:
@@ -71,7 +71,7 @@ class RpcDispatch:
     async def _resolved(self, pending: Pending[Complete]) -> Complete:
         done: asyncio.Future[Complete] = self._runner.loop.create_future()
         pending.deliver = done.set_result
-        # a transaction may reach the pool only after other steps of its request
+        # check repeatedly, because a request may add its transaction to the pool only after other steps
         while not done.done():
             await self._node.dev.mine_pending()
             await asyncio.sleep(0)
@@ -81,12 +81,12 @@ class RpcDispatch:
         return done.result()
 
     def close(self) -> None:
-        """Cancel requests that wait."""
+        """Cancel all waiting requests."""
         self._dispatcher.close()
 
 
 def _as_json(value: object) -> object:
-    """Encode values that JSON-RPC has as text: bytes, and numbers beyond 64 bits."""
+    """Encode values that JSON-RPC represents as text: bytes, and numbers beyond 64 bits."""
     if isinstance(value, bytes | bytearray):
         return "0x" + value.hex()
     if isinstance(value, int):

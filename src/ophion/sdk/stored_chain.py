@@ -27,7 +27,7 @@ from ophion.sdk.errors import ChainError
 
 
 def stored_branch(path: Path, genesis: Mapping[str, Any] | str | os.PathLike[str] | None, block: int | None) -> Branch:
-    """Return a branch of the chain in a data directory. Raises `ChainError` where the genesis does not match."""
+    """Return a branch of the chain in a data directory. Raises `ChainError` if the genesis does not match."""
     directory = DataDirectory.beside_a_node(path)
     store = directory.store(read_only=True)
     try:
@@ -52,14 +52,14 @@ def _opened(store: Store, candidates: Any) -> tuple[StoredChain, bool]:
             chain = StoredChain.open(store, genesis, DevEngine(genesis.spec, False, is_merged))
         except GenesisError:
             continue
-        # branches are development chains
+        # a branch is a development chain, so relaxed rules apply
         chain.rules, chain.is_relaxed = chain_rules(chain.spec, is_relaxed=True), True
         return chain, is_merged
     raise ChainError("The database has another genesis. Give that of its node with genesis=...")
 
 
 def _dev_geneses(store: Store) -> Iterator[tuple[Genesis, bool]]:
-    """Yield the development networks that may have made a database, newest forks first."""
+    """Yield the genesis of each development network that may have created the database, newest forks first."""
     stored = store.canonical_hash(0)
     raw = None if stored is None else store.header(stored)
     if raw is None:

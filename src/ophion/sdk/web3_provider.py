@@ -3,7 +3,7 @@
     w3 = chain.web3                                     Web3(ChainProvider(chain))
     w3 = AsyncWeb3(AsyncChainProvider(chain))
 
-web3.py is not a dependency of Ophion; install it beside.
+web3.py is not a dependency of Ophion and must be installed separately.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _MAX_BYTES = 100
 
 
 def abi_values(type_name: str | Codec, addresses: Sequence[bytes] = ()) -> st.SearchStrategy[Any]:
-    """Return values of an ABI type; addresses are drawn from `addresses`, where some are given."""
+    """Return a strategy for values of an ABI type. Addresses are drawn from `addresses`, if any are given."""
     codec = parse_type(type_name) if isinstance(type_name, str) else type_name
     if codec.components:
         return st.tuples(*(abi_values(one, addresses) for one in codec.components))
@@ -49,5 +49,5 @@ def _elementary(name: str, addresses: Sequence[bytes]) -> st.SearchStrategy[Any]
 
 
 def arguments_of(function: Function, addresses: Sequence[bytes] = ()) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Return arguments of a function."""
+    """Return a strategy for the arguments of a function."""
     return st.tuples(*(abi_values(codec, addresses) for codec in function.inputs.codecs))

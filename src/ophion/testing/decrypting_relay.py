@@ -1,4 +1,4 @@
-"""A relay that decrypts RLPx between two nodes. It has the keys of both and acts towards each node as the other.
+"""A relay that decrypts RLPx between two nodes. It has both private keys, so each node takes it for the other one.
 
 Tests can search every decrypted and decompressed message that a node has received.
 """

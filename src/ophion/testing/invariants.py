@@ -49,7 +49,7 @@ class Step(Struct, frozen=True):
 
 
 class InvariantResult(Struct, frozen=True):
-    """What a search has found."""
+    """Result of a search."""
 
     calls: int
     """Calls, without those of shortening."""
@@ -149,7 +149,7 @@ class _Search:
             self.reverts += not sent.succeeded
 
     def broken(self) -> str | None:
-        """Return the first invariant that does not hold; one that raises does not hold."""
+        """Return the first broken invariant. An invariant that raises counts as broken."""
         for name, check in self.invariants.items():
             try:
                 if not check():
@@ -159,14 +159,14 @@ class _Search:
         return None
 
     def breaks(self, steps: Sequence[Step], name: str) -> bool:
-        """Whether a sequence breaks an invariant, from the state of the start."""
+        """Whether a sequence breaks an invariant when it starts from the initial state."""
         with self.chain.snapshot():
             for step in steps:
                 self.apply(step)
             return self.broken() == name
 
     def shortest(self, steps: list[Step], name: str) -> list[Step]:
-        """Leave out calls in shrinking groups, then make arguments smaller."""
+        """Shorten a failing sequence: remove groups of calls, large groups first, then make arguments smaller."""
         size = max(1, len(steps) // 2)
         while size:
             start = 0
@@ -214,8 +214,9 @@ def check_invariants(
 ) -> InvariantResult:
     """Search for a sequence of calls that breaks an invariant.
 
-    `runs` sequences of `depth` calls start from the present state, which is restored. `functions` limits the names that
-    are called. The result has the shortest sequence found; `raise_failure` makes it a test failure.
+    Runs `runs` sequences of `depth` calls from the current state and restores it afterwards. `functions` are the names
+    of the functions to call, by default all. The result has the shortest sequence found; `raise_failure` makes it a
+    test failure.
     """
     from ophion.sdk.account import raw_address
 

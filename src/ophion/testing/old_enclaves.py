@@ -1,6 +1,6 @@
 """Writes sealed payloads as Tessera and Orion store them, for tests of the migration.
 
-The layouts follow the public sources of Tessera 21.7 and Orion 21.1; neither program wrote them.
+The layouts follow the public sources of Tessera 21.7 and Orion 21.1. This module, not the programs, writes the data.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _outcome(file: str, name: str, case: dict[str, Any]) -> Outcome:
 
 
 def _block(case: dict[str, Any]) -> bytes:
-    """Return the genesis block of a document of 2014: balances are named `wei`, without an engine."""
+    """Return the genesis block of a case in the format of 2014: balances are named `wei`, no engine is set."""
     alloc = {
         address: {("balance" if key == "wei" else key): value for key, value in account.items()}
         for address, account in case["alloc"].items()

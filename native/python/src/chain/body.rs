@@ -254,7 +254,7 @@ impl Bounds {
     }
 }
 
-/// Journal lines of the pool: arrival time in milliseconds, and bytes.
+/// Encode lines of the pool journal: arrival time in milliseconds, a space, the raw transaction as hex.
 #[pyfunction]
 #[pyo3(signature = (transactions, arrived_ms, /))]
 fn journal_lines<'py>(py: Python<'py>, transactions: Vec<Py<Transaction>>, arrived_ms: u64) -> Bound<'py, PyBytes> {
@@ -318,7 +318,7 @@ impl Decoder {
         self.desk.start();
     }
 
-    /// Submissions with their transactions.
+    /// Return up to `max` decoded submissions, and the transactions of all of them in one list.
     #[pyo3(signature = (max, /))]
     fn collect<'py>(&self, py: Python<'py>, max: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
         let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(max).into_iter().unzip();

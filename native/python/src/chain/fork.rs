@@ -34,7 +34,8 @@ pub struct ForkState {
 
 #[pymethods]
 impl ForkState {
-    /// `fetch(address, slot, number)` adds a missing key and returns true; false fails with `NotFetched`.
+    /// `fetch(address, slot, number)` adds the value of a missing key and returns true. If it returns false, the read
+    /// fails with `NotFetched`.
     #[new]
     #[pyo3(signature = (number, fetch, /))]
     fn new(number: u64, fetch: Py<PyAny>) -> Self {
@@ -51,7 +52,7 @@ impl ForkState {
         ForkState { inner: Arc::new(Fork::new(number, Box::new(fetch))) }
     }
 
-    /// Put this state below that of a database.
+    /// Let the database read from this state whatever it does not have itself.
     #[pyo3(signature = (store, /))]
     fn attach(&self, store: &Bound<'_, Store>) -> Answer<()> {
         store.get().inner()?.set_fork(Some(self.inner.clone()));
@@ -94,7 +95,8 @@ impl ForkState {
         self.inner.knows_code(&hash.0)
     }
 
-    /// Call `work` with zero for every missing key; returns these keys. Its result and its errors do not count.
+    /// Call `work`, in which every missing key reads as zero, and return the missing keys. The result and the errors of
+    /// `work` are ignored.
     #[pyo3(signature = (work, /))]
     fn collect<'py>(&self, py: Python<'py>, work: &Bound<'py, PyAny>) -> Vec<PyMissing<'py>> {
         let (_, keys) = fork::collecting(|| work.call0());

@@ -97,7 +97,7 @@ impl RowFilter {
     }
 }
 
-/// Stops the replay of other threads.
+/// Stops a replay that runs in another thread.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct ReplayStop {
     flag: Arc<AtomicBool>,
@@ -119,7 +119,7 @@ fn dataset_of(name: &str) -> PyResult<Dataset> {
     Dataset::named(name).ok_or_else(|| PyValueError::new_err(format!("no dataset is named {name}")))
 }
 
-/// Rows and wanted columns, in the dataset's order.
+/// Number of rows, and the requested columns in the order of the dataset.
 fn finished(table: Table, hex: bool) -> (usize, Vec<Column>) {
     let wanted = table.columns.into_iter().filter(|column| column.is_wanted);
     (table.rows, wanted.map(|column| if hex { column.into_hex() } else { column }).collect())

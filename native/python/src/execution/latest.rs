@@ -154,7 +154,7 @@ impl LatestRead {
 }
 
 impl LatestRead {
-    /// Append the result. Returns None, perhaps after partial output, if the handler has to reply.
+    /// Append the result. Returns None, perhaps after partial output, if the Python handler has to reply instead.
     pub fn answer(&self, py: Python<'_>, params: &[Param<'_>], out: &mut Vec<u8>) -> Option<()> {
         let Some(tally) = &self.tally else { return self.uncounted(params, out) };
         let untimed = pyo3::intern!(py, "untimed");

@@ -108,7 +108,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Payload keys of markers without a result, from a key on, and the key to continue from.
+    /// Return up to `most` payload keys of markers without a result, from `start` on, and the key to continue from.
     #[pyo3(signature = (start, most, /))]
     #[allow(clippy::type_complexity)]
     fn unread<'py>(
@@ -176,7 +176,7 @@ impl PrivateLedger {
         Ok(found.iter().map(|(marker, root)| (to_bytes(py, marker), to_bytes(py, root))).collect())
     }
 
-    /// Canonical blocks from a number on in which a group has transactions.
+    /// Return up to `most` canonical blocks, from number `first` on, in which a group has transactions.
     #[pyo3(signature = (group, first, most, /))]
     fn blocks<'py>(
         &self,

@@ -93,7 +93,7 @@ impl PrivateReceiptRecord {
         self.receipt.logs.len()
     }
 
-    /// Matching logs from a position on, each with its position.
+    /// Return up to `most` matching logs from position `start` on, each with its position.
     #[pyo3(signature = (addresses, topics, start, most, /))]
     fn matching(&self, addresses: Vec<Addr>, topics: PyTopics, start: usize, most: usize) -> Vec<PyLog<'_>> {
         let filter = log_filter(addresses, topics);

@@ -31,7 +31,8 @@ create_exception!(
     "A key of a forked chain is not fetched, and this thread may not wait."
 );
 
-/// Error of a Python-visible function. Converts from our error type and from PyO3's, which the orphan rule keeps apart.
+/// Error of a Python-visible function. Our errors and PyO3's convert to it; the orphan rule forbids converting ours
+/// to PyO3's directly.
 pub struct Raised(PyErr);
 
 pub type Answer<T> = std::result::Result<T, Raised>;

@@ -19,7 +19,7 @@ struct Payload {
 // SAFETY: `start` points into `bytes`, which this object owns alone, so one thread at a time writes there.
 unsafe impl Send for Payload {}
 
-/// Allocates the bytes object; without memory for it, a `Vec` that grows with what arrives.
+/// Allocate the bytes object. If there is not enough memory, return a `Vec` that grows as data arrives.
 pub fn allocate(size: usize) -> Box<dyn Output> {
     let payload = Python::attach(|py| {
         // SAFETY: without a source the call returns a new bytes object of `size` bytes, or null with an exception. No

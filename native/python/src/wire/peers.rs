@@ -169,7 +169,8 @@ impl Session {
     }
 }
 
-/// Objects made before the GIL is released: a message may hold tens of thousands of items.
+/// Number of Python objects after which the GIL is released once, because a message may hold tens of thousands of
+/// items.
 const MADE_AT_ONCE: usize = 1024;
 
 fn pieces<'py>(py: Python<'py>, data: &[u8], found: Vec<Range<usize>>) -> PyResult<Bound<'py, PyList>> {

@@ -96,8 +96,8 @@ impl Entry {
     }
 }
 
-/// Write an entry of trace_*. With `names_method`, a creation names its method, as for mined transactions but not for
-/// calls.
+/// Write an entry of trace_*. With `names_method`, a creation has a `creationMethod`. Mined transactions show it, calls
+/// do not.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, place: Option<&Place>, names_method: bool) {
     write_action(out, entry, names_method);
     match (&entry.error, &entry.outcome) {

@@ -1,4 +1,4 @@
-//! Re-executes a block and passes what its transactions do to a function, without text.
+//! Re-executes a block and passes the traces or changes of each transaction to a function, without writing JSON.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ impl<F: FnMut(&Ran, &[Entry])> Report for EntryVisitor<F> {
     }
 }
 
-/// Visit each transaction with its flat trace, that of trace_block.
+/// Visit each transaction with its flat trace, as in trace_block.
 pub fn visit_entries(block: &Block<'_>, is_stopped: &Arc<AtomicBool>, see: impl FnMut(&Ran, &[Entry])) -> Result<()> {
     let mut sink = Sink::without_reader(is_stopped.clone());
     let tracer = Recording::new(&mut sink, CallEvents::default(), EntryVisitor(see));
@@ -54,7 +54,7 @@ impl<F: FnMut(&Ran, &mut ExecDb, &AccountDiff<'_>) -> Result<()>> Tracer for Cha
     }
 }
 
-/// Visit the accounts that each transaction changes, those of stateDiff in trace_replayBlockTransactions.
+/// Visit the accounts that each transaction changes, as in the stateDiff of trace_replayBlockTransactions.
 pub fn visit_changes(
     block: &Block<'_>,
     is_stopped: &Arc<AtomicBool>,

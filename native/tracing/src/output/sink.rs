@@ -20,7 +20,7 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Steps between two clock checks.
 const STEPS_PER_LOOK: u32 = 4096;
-/// Number of steps for which a transaction without code counts.
+/// Number of steps that a transaction without code counts as.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message of the channel.

@@ -9,8 +9,8 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::sink::{Message, Sink};
 
-/// Maximum number of chunks in the channel. The reader takes all of them at once, because a call takes longer than a
-/// chunk.
+/// Maximum number of chunks in the channel. `next` returns all of them at once, because a call of `next` takes longer
+/// than filling a chunk.
 const MAX_CHUNKS: usize = 4;
 /// Stack size of the thread. revm has its frames on the heap, but the default stack is too small.
 const STACK_BYTES: usize = 8 * 1024 * 1024;

@@ -10,7 +10,7 @@ use revm::state::{Account, AccountInfo, EvmState};
 
 use crate::output::sink::Sink;
 
-/// An account that a transaction has changed; None where it does not exist.
+/// An account that a transaction has changed. `before` and `after` are None if it does not exist at that time.
 pub struct AccountDiff<'a> {
     pub address: &'a Address,
     pub before: Option<AccountInfo>,

@@ -151,7 +151,7 @@ impl VmWriter {
         self.rewind();
     }
 
-    /// Start the written run; `init` is the code of a creation.
+    /// Start the second run, which writes the trace; `init` is the init code of a creation.
     pub fn begin(&mut self, sink: &mut Sink, init: Option<&Bytes>) {
         self.is_surveying = false;
         self.survey.count = self.index;
@@ -167,7 +167,7 @@ impl VmWriter {
         self.continuation = None;
     }
 
-    /// End the written run.
+    /// End the second run and complete the JSON text.
     pub fn finish(&mut self, sink: &mut Sink) {
         while self.open.len() > 1 {
             self.close(sink);

@@ -1,4 +1,4 @@
-//! prestateTracer: accounts and slots that a transaction accesses, before it, and its changes (json-rpc.md 7.3).
+//! prestateTracer: accessed accounts and slots as before the transaction, and their changes (json-rpc.md 7.3).
 //!
 //! As in geth, an account or slot is included when an instruction names it, not when the EVM loads it. For example, a
 //! failed creation still names an address.
@@ -179,7 +179,7 @@ impl Tracer for PrestateTracer<'_> {
     }
 }
 
-/// Account fields in one of the two states.
+/// Fields of an account to show, before or after the transaction.
 #[derive(Default)]
 struct Shown {
     balance: Option<U256>,
@@ -190,7 +190,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Write as a member of an object.
+    /// Write the account as a member of a JSON object, with its address as the name.
     fn write(&self, out: &mut Vec<u8>, address: &Address) {
         data(out, if matches!(out.last(), None | Some(b'{')) { "" } else { "," }, address);
         raw(out, ":{");
@@ -234,7 +234,7 @@ impl PrestateTracer<'_> {
             balance: Some(info.balance),
             nonce: info.nonce,
             code: if has_code && self.options.with_code { Some(db.code_of(info)?) } else { None },
-            // the code hash is shown even for accounts without code
+            // shown even if the option `with_code` is off
             code_hash: has_code.then_some(info.code_hash),
             storage: BTreeMap::new(),
         })

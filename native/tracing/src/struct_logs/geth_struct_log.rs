@@ -66,7 +66,7 @@ pub struct StandardTracer<'s> {
     frames: Vec<Frame>,
     /// Slots read or written so far, by account. A failed frame does not restore them.
     storage: AddressMap<BTreeMap<U256, U256>>,
-    /// Whether the previous row was selected. If so, the next row shows its effect.
+    /// Whether the previous instruction was selected. If so, the next one gets a row too, which shows the effect.
     was_selected: bool,
     /// Opcode of the current instruction.
     opcode: u8,

@@ -78,7 +78,7 @@ class LoginApplication:
 
 
 def check(settings: AuthSettings) -> None:
-    """Check the files before the node starts. The `OphionError` says in one line what is wrong."""
+    """Check the files before the node starts. Raises `OphionError` with a one-line reason."""
     if settings.public_key_file is not None:
         reader_from_file(settings.public_key_file, settings.algorithm)
     elif settings.credentials_file is not None:

@@ -44,7 +44,7 @@ class User(Struct, frozen=True):
 
 
 def read_users(path: Path) -> dict[str, User]:
-    """Return the users in a file. The `CredentialsError` says in one line what is wrong."""
+    """Return the users in a file. Raises `CredentialsError` with a one-line reason."""
     try:
         content = table_of(path)
     except OSError as error:

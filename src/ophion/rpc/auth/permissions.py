@@ -25,15 +25,15 @@ def allows(permissions: Collection[str], method: str) -> bool:
 def permitted_table(table: MethodTable, permissions: Collection[str], exempt: Iterable[str] = ()) -> MethodTable:
     """Return the table with `Unauthorized` in place of methods that are not permitted.
 
-    An alias is permitted if the method's own name is permitted. A method that is not enabled always answers so,
-    permitted or not (json-rpc.md 1.11). `exempt` methods need no permission.
+    An alias is permitted if the method's own name is permitted. A method that is not enabled keeps its
+    own error, permitted or not (json-rpc.md 1.11). `exempt` methods need no permission.
     """
     free = frozenset(exempt)
     return table.map(lambda name, bound: bound if _is_open(name, bound, permissions, free) else _REFUSED)
 
 
 class RefusingTable(dict[str, BoundMethod]):
-    """Method table for requests without a valid token. All other names get the same error, known or unknown."""
+    """Method table for requests without a valid token. All names except exempt methods get the same error."""
 
     def __missing__(self, name: object) -> BoundMethod:
         if type(name) is not str:

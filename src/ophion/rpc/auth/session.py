@@ -44,7 +44,7 @@ class Bearer(HttpSession, Protocol):
 
 
 class UnauthenticatedSession:
-    """The session of a request without a valid token. It remembers no request heads, since a token may become valid."""
+    """The session of a request without a valid token. It stores no request heads: their token may become valid."""
 
     __slots__ = ("handle", "heads", "may_call")
 

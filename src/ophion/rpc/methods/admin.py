@@ -37,7 +37,7 @@ def add_peer(ctx: RpcContext, enode: TextParam) -> Boolean:
     peers = require_p2p(ctx)
     remote = _remote(enode, peers)
     rules = ctx.permissions.node_rules
-    # a name without an address is judged before each dial
+    # a host name that is not resolved yet is checked later, before each dial
     is_known = bool(rules.resolve(remote).ip)
     refusal = rules.refusal_of(remote, Action.DIAL) if is_known else None
     if refusal is not None:

@@ -122,7 +122,7 @@ def _index(groups: Mapping[str, Sequence[MethodSpec]]) -> str:
 
 
 def table(registry: Registry, folder: str) -> str:
-    """Return Markdown pages by file name: an index of all methods, and a page for each group."""
+    """Return a Markdown table of the groups, with links to their pages in `folder`."""
     rows = ["| Group | Methods | |", "| --- | --- | --- |"]
     for group, specs in group_names(registry.specs).items():
         rows.append(f"| [{group}]({folder}/{group}.md) | {len(specs)} | {_GROUPS[group]} |")

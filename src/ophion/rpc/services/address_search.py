@@ -34,14 +34,14 @@ class AddressPage(Struct, frozen=True):
 
 
 async def transactions_before(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
-    """Return at least `size` transactions below a block (0: from the head down), in whole blocks."""
+    """Search down from below `block` (0: from the head), in whole blocks, for at least `size` transactions."""
     numbers = range((block or ctx.queries.head_number + 1) - 1, 0, -1)
     found, is_end = await _search(ctx, address, numbers, size)
     return AddressPage([one for _, hashes in found for one in reversed(hashes)], block == 0, is_end)
 
 
 async def transactions_after(ctx: RpcContext, address: Address, block: int, size: int) -> AddressPage:
-    """Return at least `size` transactions above a block (0: from the first block up), in whole blocks."""
+    """Search up from above `block` (0: from the first block), in whole blocks, for at least `size` transactions."""
     found, is_end = await _search(ctx, address, range(block + 1, ctx.queries.head_number + 1), size)
     newest_first = [one for _, hashes in reversed(found) for one in reversed(hashes)]
     return AddressPage(newest_first, is_end, block == 0)
@@ -79,7 +79,7 @@ def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
 async def _search(
     ctx: RpcContext, address: Address, numbers: range, size: int
 ) -> tuple[list[tuple[int, list[str]]], bool]:
-    """Return the hashes of each block that touches the address, and whether the range ended before the page did."""
+    """Return blocks with the hashes of their transactions that touch the address, and whether there are no more."""
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0
@@ -107,7 +107,7 @@ async def _search(
 
 
 def _with_transactions(ctx: RpcContext, numbers: range) -> Iterator[list[int]]:
-    """Yield parts of the range, without empty blocks."""
+    """Yield the non-empty blocks of a range, in groups that are traced together."""
     part: list[int] = []
     for number in numbers:
         header = ctx.queries.chain.canonical(number)

@@ -145,7 +145,7 @@ class Filters:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
     def note(self, change: ChainChange) -> None:
-        """Record a block that joined or left the canonical chain, when another component than the chain reports it."""
+        """Record a block that joined or left the canonical chain, reported by a component other than the chain."""
         self._expire()
         if self._filters:
             self._chain.append(change)
@@ -201,7 +201,7 @@ class Filters:
         return [entry.hash for entry in entries if not entry.is_removed]
 
     def delivered(self, changes: LogChanges, count: int) -> None:
-        """Record that the logs of the first `count` blocks were found. The next poll returns the other blocks again."""
+        """Record that the logs of the first `count` blocks were returned. The next poll starts after these blocks."""
         found = self._filters.get(changes.filter_id)
         if found is None:
             return

@@ -1,6 +1,6 @@
-"""Requests to a node that forks another chain: what the source answers, and state that is fetched on the way.
+"""Requests to a node that forks the chain of another node, the source: fetches blocks and state from the source.
 
-- Blocks, receipts, traces and states before the forked block come from the source. Its answers are kept.
+- Blocks, receipts, traces and states before the forked block come from the source. Its answers are cached.
 - Everything else runs here. A read of unknown state ends the attempt, the missing keys are fetched in one batch, and
   the request runs again. Transactions are tried before they enter the pool, so that blocks are built without waiting.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ophion.dev.fork.fork import Fork
 
 _MAX_ATTEMPTS: Final = 256
-"""Each attempt fetches at least one more key; a request that reads more one by one fails."""
+"""Each attempt fetches at least one missing key. A request that needs more attempts fails."""
 _TRIAL_GAS: Final = 30_000_000
 _TRIAL_S: Final = 5.0
 _CALLS: Final = ("eth_call", "eth_estimateGas", "eth_createAccessList", "debug_traceCall", "trace_call")
@@ -51,7 +51,7 @@ class _Encoded:
 
 
 def forkable(table: MethodTable, ctx: RpcContext) -> MethodTable:
-    """Return a table whose methods fetch from the source while the node forks another chain."""
+    """Return a table whose methods fetch missing data from the source while the node is forked."""
     return table.map(lambda name, bound: _wrapped(name, bound, ctx))
 
 
@@ -114,7 +114,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
 
 
 async def _with_older(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any], value: bytes) -> Any:
-    """Add what the source has to an answer of this node: logs up to the forked block."""
+    """For `eth_getLogs`, prepend the logs of the source, up to the forked block, to those of this node."""
     if name != "eth_getLogs":
         return value
     from ophion.rpc.services.fork_routes import older_logs
@@ -128,7 +128,7 @@ async def _value(value: Any) -> Any:
 
 
 async def _prefetch(ctx: RpcContext, fork: Fork, params: Sequence[Any]) -> None:
-    """Fetch what a call or a transaction reads; the request itself reports what is wrong with it."""
+    """Fetch the state that a call or transaction reads. Errors are ignored here; the request itself reports them."""
     requested = _call_of(params)
     if requested is None:
         return

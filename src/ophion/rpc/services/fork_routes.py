@@ -105,7 +105,7 @@ async def _transaction(ctx: RpcContext, fork: Fork, name: str, given: list[Any])
 
 
 def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
-    """Whether the source has mined a transaction after the fork."""
+    """Whether the answer is a transaction that the source mined after the forked block, or has not mined yet."""
     if "blockNumber" not in answer:
         return False
     number = answer["blockNumber"]
@@ -138,7 +138,7 @@ def _number(ctx: RpcContext, block: str) -> int | None:
 
 
 def _plain(fork: Fork, block: Any) -> Any:
-    """The block as the source knows it: its own head has moved on."""
+    """Replace a tag such as `latest` by the number of the forked block, because the source's head has moved on."""
     return hex(fork.point.number) if isinstance(block, str) and block in _LATEST else block
 
 

@@ -18,7 +18,7 @@ MAX_QUERIES: Final = 64
 
 
 def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[LogQuery]) -> list[bytes]:
-    """Run queries until a limit is reached; return a JSON list for each one that ran. The caller repeats the rest."""
+    """Run queries until a limit is reached; return a JSON list for each. The caller passes the other queries again."""
     texts, left = list[bytes](), MAX_BYTES
     for query in queries:
         text = store.block_logs_json(block, query.addresses, query.topics, is_removed)

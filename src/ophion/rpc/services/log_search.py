@@ -24,7 +24,7 @@ _FEW_BLOCKS: Final = 16
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
-    """Return the logs of a range that ends at the head at the latest, or of one block (json-rpc.md 5.6)."""
+    """Return the logs of one block, or of a range, which is cut off at the head (json-rpc.md 5.6)."""
     if query.block_hash is not None:
         return await _in_block(ctx, query)
     blocks = block_range(ctx, query.from_block, query.to_block)
@@ -94,7 +94,7 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 
 
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
-    """Return the logs of blocks that joined or left the chain, in that order.
+    """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
     Consecutive canonical blocks are searched as one range. Nearly always, these are all the blocks.
     """

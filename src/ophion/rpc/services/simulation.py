@@ -300,7 +300,7 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """Return a call for the extension, with gas, nonce and fee type as far as the request gives them."""
+    """Return a call for the extension: request, gas and nonce (None if not given), and whether it has a gas price."""
     gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
 

@@ -236,7 +236,7 @@ class Subscriptions:
 
     def drop(self, caller: Caller) -> None:
         """Remove the subscriptions of a closed connection."""
-        # connections without subscriptions cost nothing here, because thousands may close together
+        # thousands of connections may close together, so this must be cheap for those without subscriptions
         for found in list(self._of_caller.get(caller, {}).values()):  # type: ignore[call-overload]
             self._remove(found)
 

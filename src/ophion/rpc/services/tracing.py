@@ -156,7 +156,7 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
 
 
 def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
-    """Choose the struct log format: Pantheon 1.2's, or today's with a newer option (json-rpc.md 9, line 20)."""
+    """Choose the struct log format: geth's if a newer option is given, else Pantheon 1.2's (json-rpc.md 9, line 20)."""
     storage, stack = not _flag(members, "disableStorage"), not _flag(members, "disableStack")
     if all(members.get(name) is None for name in _STANDARD_OPTIONS):
         return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)

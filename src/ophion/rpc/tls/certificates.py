@@ -34,7 +34,7 @@ class TlsSettings(Struct, frozen=True):
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a listening socket. The `ConfigError` says in one line what is wrong."""
+    """Return the context of a listening socket. Raises `ConfigError` with a one-line reason."""
     import ssl
 
     if settings.keystore_file is None:

@@ -144,7 +144,7 @@ class Listener(ABC, Generic[ConnectionT]):
     async def _bind(
         self, loop: asyncio.AbstractEventLoop, factory: Callable[[], asyncio.BaseProtocol]
     ) -> list[asyncio.Server]:
-        """Bind the port without accepting clients. The `ListenError` says in one line what is wrong."""
+        """Bind the port without accepting clients. Raises `ListenError` with a one-line reason."""
         try:
             if self._tls is not None:
                 # imports the ssl module, which services without TLS do not need

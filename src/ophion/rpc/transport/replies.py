@@ -30,7 +30,7 @@ LARGE: Final = 64 * 1024
 
 
 class Answer(Struct, frozen=True):
-    """A reply with another status or with several parts."""
+    """A reply with a status other than 200, or with several parts."""
 
     status: int
     parts: tuple[bytes, ...]

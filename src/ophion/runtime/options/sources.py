@@ -103,7 +103,7 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
 
 
 def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
-    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable empties a list, else it is ignored."""
+    """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; other options ignore it."""
     found: list[Given] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found

@@ -35,7 +35,7 @@ Decode = Callable[[bytes, int], Any]
 
 
 class AbiError(OphionError):
-    """A value that does not fit its ABI type, or data that is not an encoding of it."""
+    """A value that does not fit its ABI type, or data that is not a valid encoding."""
 
 
 class Codec:

@@ -39,7 +39,7 @@ class Parameters:
         return len(self.codecs)
 
     def bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-        """Return the values in order, given by position and by name. Raises `TypeError`."""
+        """Return positional and named arguments in declared order. Raises `TypeError` for missing or unknown ones."""
         if not named:
             if len(args) != len(self.codecs):
                 raise TypeError(f"{len(self.codecs)} arguments are expected, not {len(args)}: {self.codec.name}")
@@ -53,7 +53,7 @@ class Parameters:
         return [values[one] for one in self.names]
 
     def encode(self, values: Sequence[Any]) -> bytes:
-        """Encode values; an error names the argument."""
+        """Encode values. If one does not fit its type, the `AbiError` names the argument."""
         try:
             return self.codec.encode(values)
         except AbiError as error:
@@ -204,7 +204,7 @@ class Abi:
         raise AbiError(f"'{name}' is ambiguous: name one of {', '.join(one.signature for one in several)}")
 
     def decode_log(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]] | None:
-        """Return name and arguments of a log; None when it is not of this interface."""
+        """Return name and arguments of a log; None if this interface has no such event."""
         if not topics:
             return None
         event = self.by_topic.get((topics[0], len(topics) - 1))
@@ -246,7 +246,7 @@ _BUILT_IN = {one.selector: one for one in (_ERROR, _PANIC)}
 
 
 def decode_error(data: bytes, known: Iterable[Abi] = ()) -> DecodedError:
-    """Decode revert data with the errors of some interfaces, and those that compilers make."""
+    """Decode revert data with the errors of these interfaces and the built-in errors of Solidity."""
     selector = data[:SELECTOR_BYTES]
     for table in (_BUILT_IN, *(one.errors for one in known)):
         error = table.get(selector)

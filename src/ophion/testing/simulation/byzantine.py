@@ -47,7 +47,7 @@ _FAR_AHEAD: Final = (1, 2, 5, 1000, 2**31 - 1)
 
 
 class LiarCoalition:
-    """Shared knowledge of the Byzantine members: their indexes, and the block sent to each honest member."""
+    """Shared knowledge of the Byzantine members: their indexes, and which members were sent which block."""
 
     def __init__(self, members: frozenset[int]) -> None:
         self.members = members
@@ -121,7 +121,7 @@ class Liar:
             self._announce_forgery(message)
 
     def support(self, height: int, round_number: int, digest: bytes) -> None:
-        """Vote for a digest, in messages to its audience only. Other votes of the member do not matter."""
+        """Vote for a digest, whatever this member voted before. Only members that were sent its block get the votes."""
         mark = digest + round_number.to_bytes(8, "big")
         if mark in self._voted:
             return

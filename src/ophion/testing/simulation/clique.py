@@ -229,7 +229,7 @@ class SimulatedCliqueNetwork:
         return block
 
     def _misbehave(self, member: SimulatedSigner, header: Header) -> None:
-        """Seal two blocks at one height, a false difficulty, a block far ahead of time, or a block sent to few."""
+        """Misbehave: seal two blocks at one height, a false difficulty or an early block, or send a block to few."""
         trick = self.rng.randrange(4)
         half = [other for other in self.members if self.rng.random() < 0.5]
         block = self._sealed(member, header)

@@ -196,7 +196,7 @@ class Driver:
         self._later(member, ProposalChecked(block.height, proposal.round, block.digest, problem, is_body_wrong))
 
     def _problem(self, member: SimulatedMember, content: Content) -> str | None:
-        """Return why a block is invalid, by those header rules and execution results that fake blocks have."""
+        """Return why a fake block is invalid, or None. Checks those rules that apply to fake blocks."""
         head = member.head
         if content.parent != head.hash:
             return "wrong parent"

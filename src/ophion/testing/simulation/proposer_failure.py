@@ -43,7 +43,7 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
-        # a proposer that crashed after its proposal may still get that block
+        # the block of a proposer that crashed after its proposal may still be decided
         if is_its_turn and witness.head.builder != victim.address:
             count += 1
             if count > 1:

@@ -140,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
-        if self.answers and not self.answers.is_streaming:  # the next write ends a stream
+        if self.answers and not self.answers.is_streaming:  # if the client is gone, the next write of a stream fails
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -259,7 +259,7 @@ class HttpConnection(asyncio.Protocol):
         self._settle()
 
     def spend(self, seconds: float) -> None:
-        """Charge processor time to this client that its requests cost in other components."""
+        """Charge this client for the processor time that its requests used in other components."""
         self.scheduler.spend(seconds)
         self._share.note(seconds, perf_counter())
 
@@ -357,7 +357,7 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # the state is all that changes while a request waits
+                self.state = OPEN  # nothing can be sent before the request is answered
         else:
             self._flush()
             if begun and type(reply) is Response:  # count its time: an immediate response can take much work
@@ -426,8 +426,8 @@ class HttpConnection(asyncio.Protocol):
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
         """Let the fast path remember the head of the request that begins at `position`.
 
-        The first request of a token is not remembered: `session` is the session before the request. A gateway remembers
-        it too, since its sessions hold no token.
+        `session` is the session before the request. If the request changed it, because it is the first one with its
+        token, its head is not stored. A gateway stores the head anyway, since its sessions hold no token.
         """
         size = self.heads.learnable_bytes
         if size < 0 or self.is_ending:

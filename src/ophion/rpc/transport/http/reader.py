@@ -1,6 +1,6 @@
 """Parses the requests of one HTTP client with httptools: partial reads, chunked bodies, pipelining, expectations.
 
-Most requests are refused by their head: by host, origin or size, or because two servers could read the head
+Most reasons to refuse a request are in its head: host, origin, size, or a form that two servers could read
 differently. A body is stored only if the client may call a method, and only until it is used.
 """
 
@@ -101,7 +101,7 @@ class RequestReader:
         return self._fed_bytes if self._in_head else len(self._body) + len(self._target) + self._head_bytes
 
     def piece(self, data: bytes, position: int, has_many_waiting: bool) -> int:
-        """Return how many bytes to parse next. Many, if they are the rest of a body, which needs no parsing.
+        """Return how many bytes to parse next. A piece of a body may be large, because bodies need no parsing.
 
         A piece contains the end of at most one head, because the last byte of a request triggers its answer, which may
         take milliseconds. A piece that begins in a body ends with the body, so that the next head can take the fast
