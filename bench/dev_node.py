@@ -53,7 +53,7 @@ def resident_mib(pid: int) -> float:
 
 
 def pairs(client: Client, count: int) -> tuple[float, float]:
-    """Return the milliseconds of a snapshot and of a revert, for one client that waits for each."""
+    """Return the average milliseconds of a snapshot and of a revert. The client waits for each answer."""
     taken = reverted = 0.0
     for _ in range(count):
         begun = time.perf_counter()

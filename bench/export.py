@@ -1,4 +1,4 @@
-"""Compare `ophion export` with cryo over JSON-RPC: equal rows, column by column, and time.
+"""Compare `ophion export` with cryo over JSON-RPC: whether the rows are equal, column by column, and the time.
 
     python bench/export.py --cryo=/path/to/python [--chains=DIR] CHAIN…
 
@@ -43,7 +43,7 @@ print(json.dumps(time.perf_counter() - began))
 
 
 def run(*command: Any) -> tuple[str, float, float]:
-    """Run a command; returns its output, the seconds and the peak memory in MB."""
+    """Run a command; returns its output, its duration in seconds and its peak memory in MB."""
     began = time.perf_counter()
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen([str(one) for one in command], stdout=out, stderr=out)
@@ -58,7 +58,7 @@ def run(*command: Any) -> tuple[str, float, float]:
 
 
 def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
-    """All rows of a folder of Parquet files in a fixed order."""
+    """Return all rows of a folder of Parquet files, in a fixed order."""
     table = arrow_dataset.dataset(sorted(path.rglob("*.parquet")), format="parquet").to_table(columns=names)
     rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
     at = [names.index(key) for key in KEYS if key in names]
@@ -66,7 +66,7 @@ def rows_of(path: Path, names: list[str]) -> list[tuple[Any, ...]]:
 
 
 def differences(ours: Path, theirs: Path) -> dict[str, Any]:
-    """Columns of both sides whose values differ, with the first example."""
+    """Return the common columns whose values differ, each with the first difference."""
     mine, other = (set(parquet.read_schema(next(path.rglob("*.parquet"))).names) for path in (ours, theirs))
     names = sorted(mine & other)
     left, right = rows_of(ours, names), rows_of(theirs, names)

@@ -116,8 +116,8 @@ class Browser:
     def cost(self) -> tuple[float, int]:
         """Return CPU seconds and memory bytes of the process that runs the page (Linux).
 
-        Chromium has several renderer processes, of which the others are idle: seconds are the sum, bytes those of the
-        largest.
+        Chromium has several renderer processes, but only one runs the page. So seconds are the sum over all, and bytes
+        are those of the largest.
         """
         parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
         found = [(0.0, 0)]

@@ -432,7 +432,7 @@ def test_too_many_requests_for_one_node_are_refused(monkeypatch: pytest.MonkeyPa
         wait_for(lambda: node.connections == 1)
         for client in others:
             client.request("POST", "/jsonrpc", b"{}")
-        # one client waits; the connection that the system accepted next is closed
+        # one of the two requests waits and the other is refused; which one depends on the order of acceptance
         [[sent_away], _, _] = select.select([client.sock for client in others], [], [], 60)
         others.sort(key=lambda client: client.sock is sent_away)
         refused = others[1].getresponse()

@@ -150,7 +150,9 @@ def test_the_terminal_does_it_too(story: Story, tmp_path: Path) -> None:
 
 
 def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
-    """A uses the remote enclave of X; B has an embedded one. X is killed and restarted."""
+    """Private transactions also work if A uses the remote enclave of X and B an embedded one. X is killed and
+    restarted.
+    """
     (port,) = free_ports(1)
     served = (f"--privacy-enclave-http-port={port}",)
     outside = (

@@ -270,7 +270,7 @@ def assert_nothing_runs(processes: list[int], ports: list[int]) -> None:
 
 
 def test_a_network_is_up_when_its_address_answers(tmp_path: Path) -> None:
-    """The gateway is frozen before it listens. Blocks on every node are not enough."""
+    """The start waits for the gateway too: while the gateway is frozen, blocks on every node are not enough."""
     path = tmp_path / "network"
     words = ("up", "--detach", "--port=0", "--validators=1", "--block-period=1", f"--directory={path}")
     starting = subprocess.Popen([*COMMAND, "quickstart", *words], env=environment(), stdout=subprocess.DEVNULL)

@@ -4,13 +4,13 @@
 | --- | --- |
 | 1 two nodes meet, by hand, by file, by discovery | test_peers_nodes.py; with geth test_sync_geth.py |
 | 2 both dial each other at once | here |
-| 3 5,000 blocks come over | test_sync_nodes.py; with geth test_sync_geth.py |
+| 3 5,000 blocks are synchronised | test_sync_nodes.py; with geth test_sync_geth.py |
 | 4 either side is killed and comes back | test_peers_nodes.py |
 | 5 another genesis, another fork schedule | here; another network id in test_peers_nodes.py |
-| 6 signers are divided and come together | test_network_clique.py |
-| 7 a peer is taken off the list and put on it again | test_permissions_nodes.py |
-| 8 a server that is slow | here |
-| 9 a storm of transactions through a line of nodes | here |
+| 6 signers are partitioned and reconnected | test_network_clique.py |
+| 7 a peer is removed from the allowlist and added again | test_permissions_nodes.py |
+| 8 a slow serving node | here |
+| 9 a flood of transactions through a chain of nodes | here |
 | 10 many peers and large blocks | here, at full length with OPHION_FAULTS=long |
 """
 

@@ -225,7 +225,9 @@ def test_c_12_a_header_that_breaks_a_rule_is_refused_though_it_is_signed(
 
 
 def test_c_12_what_is_refused_changes_nothing() -> None:
-    """After a recent signer, an unknown signer and a wrong difficulty are refused, the right block is accepted."""
+    """Blocks of a recent signer, of an unknown signer and with a wrong difficulty are refused; then the right one is
+    accepted.
+    """
     story = CliqueStory("ABC")
     story.play("A B")
     head = story.chain.head

@@ -317,7 +317,7 @@ def test_simultaneous_dials_leave_exactly_one_connection(attempt: int) -> None:
         b.service.add_static(a.enode)
 
         def is_settled() -> bool:
-            """Return whether neither dials any more and both have the same connection."""
+            """Return whether neither side dials any more and both use the same connection."""
             if a.service.dialling or b.service.dialling or not a.count == b.count == 1:
                 return False
             [seen_by_a], [seen_by_b] = a.service.peers, b.service.peers
@@ -902,7 +902,7 @@ def test_many_connections_later_everything_is_as_it_was() -> None:
 
 
 def test_the_wire_is_what_it_promises() -> None:
-    """A peer of version 4 gets uncompressed messages, over sockets too."""
+    """A peer of p2p version 4 exchanges uncompressed messages, over real sockets too."""
 
     async def story(town: Town) -> None:
         a = await town.node(1)

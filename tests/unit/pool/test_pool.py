@@ -649,7 +649,7 @@ def test_a_sender_is_asked_about_once_until_rules_change(world: Callable[..., St
 
 
 def test_senders_are_remembered_within_bounds(world: Callable[..., State]) -> None:
-    """Transactions of unknown senders, each with its own key, are refused and leave nothing in memory."""
+    """Transactions of unknown senders, each with its own key, are refused. They must leave nothing in memory."""
 
     async def story(bench: Bench) -> None:
         strangers = [PrivateKey(bytes([number]) * 32) for number in range(1, 30)]

@@ -265,7 +265,7 @@ def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: P
     prepared: list[bytes] = []
 
     async def before(nodes: list[TestCore], clock: ManualClock) -> None:
-        """All prepare block 1, and no commit arrives."""
+        """Let all prepare block 1, but drop every commit."""
         for wire in wired(nodes):
             said = wire.multicast
 
@@ -697,7 +697,9 @@ def test_blocks_of_rounds_that_came_to_nothing_are_let_go(tmp_path: Path, engine
 
 @BOTH
 def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, engine: str) -> None:
-    """A Byzantine validator proposes a prepared block again, with its hash but an additional transaction."""
+    """A Byzantine validator proposes a prepared block again, with the same hash but an additional transaction. It is
+    checked.
+    """
 
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wires = wired(nodes)
@@ -734,7 +736,8 @@ def test_a_known_block_with_another_body_is_not_taken_for_known(tmp_path: Path, 
 
 @BOTH
 def test_i_24_transitions_take_effect_at_their_blocks(tmp_path: Path, engine: str) -> None:
-    """From block 1 on, another validator than in genesis; later another period, reward, beneficiary and number."""
+    """Transitions change the validators at blocks 1 and 5, and later the block period, the reward and the beneficiary.
+    """
     friend = bytes([9]) * 20
     listed = ["0x" + key.address.hex() for key in KEYS[:2]]
     transitions = [

@@ -62,7 +62,7 @@ def _all(layout: Layout) -> list[int]:
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
-    """No port of the first is in use yet when the second checks."""
+    """The second start gets other ports, although no port of the first is in use yet."""
     with Claims() as first, Claims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))

@@ -135,7 +135,7 @@ impl Run {
         Run::on(db, parent, env, keep_revert_data)
     }
 
-    /// Same as `start`, but on a prepared database. Simulated blocks start with overrides.
+    /// Same as `start`, but on a database that the caller has prepared: simulated blocks apply overrides first.
     pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let progress = Progress {
             env: env.clone(),
@@ -375,7 +375,7 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Otherwise blocks built on each other in memory would hold every node.
+        // Evict written nodes; otherwise a chain of blocks built on each other in memory would hold every node.
         trie.evict(written);
         weight = own;
     }

@@ -15,7 +15,7 @@ use crate::evm::overrides::AccountOverride;
 
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
-/// Return the estimated gas and the outcome with the maximum gas; 0 if the maximum is not enough.
+/// Return the estimated gas, and the outcome with the maximum gas. The estimate is 0 if the call fails even with that.
 pub fn estimate_gas(
     state: &StateData,
     env: &BlockEnv,

@@ -22,8 +22,8 @@ use crate::values::binding::{self, BadValue};
 use crate::values::sources::{self, Texts, Variables};
 use crate::values::value::Value;
 
-/// Maximum number of cached documents, their maximum text length, and the maximum estimated memory of the cache, which
-/// is cleared above it.
+/// Limits of the cache: number of documents, text length of a document, and estimated memory. Above the memory limit,
+/// the cache is cleared.
 const MAX_CACHED_DOCUMENTS: usize = 512;
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
 const MAX_CACHED_BYTES: usize = 32 << 20;

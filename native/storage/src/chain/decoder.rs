@@ -5,7 +5,8 @@
 //! submit ──▶ held ──start──▶ channel ──▶ worker: decode, recover ──▶ finished ──▶ one byte wakes the loop ──▶ collect
 //! ```
 //!
-//! With a Python thread, the event loop would wait as long as for the recovery itself. Here a submission is a push to a
+//! With a Python thread instead, the event loop would be blocked for as long as by the recovery itself. Here a
+//! submission is a push to a
 //! list, and one wake-up collects all finished results. One worker preserves the order of arrival and distributes long
 //! lists over all cores. Blobs have a second worker: each takes milliseconds, and the first one loads the trusted
 //! setup, which takes seconds.

@@ -9,7 +9,8 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
-/// Virtual size of the memory map. Larger for large files; halved while the system refuses it. Only used pages take
+/// Virtual size of the memory map. It is larger for large files, and halved until the system accepts it. Only used
+/// pages take
 /// memory or disk.
 const MAP_SIZE: usize = 1 << 38;
 const MAP_GROWTH_FACTOR: usize = 4;

@@ -24,7 +24,8 @@ use super::tables::meta;
 /// A key greater than every root and every id.
 const END: &[u8] = &[0xff; 33];
 
-/// Repack a range only if that frees at least one in this many bytes; otherwise a later round does. Most deleted nodes
+/// Repack a range only if that frees at least one of this many bytes; otherwise leave it to a later round. Most deleted
+/// nodes
 /// are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 

@@ -580,7 +580,7 @@ def test_q_08_a_block_with_transactions_is_proposed_at_once() -> None:
 
 
 def silent_turn(stage: Stage) -> None:
-    """Let round 0 end without a message of its proposer, and the height without its block."""
+    """Let the timeout of round 0 expire without a message of its proposer."""
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
 

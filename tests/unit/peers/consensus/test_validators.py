@@ -39,7 +39,9 @@ def test_connections_are_known_by_address_and_client(tmp_path: Path, engine: str
 
 @BOTH
 def test_who_is_not_connected_directly_hears_by_others(tmp_path: Path, engine: str) -> None:
-    """A ring: each validator has two neighbours, and consensus needs three of four."""
+    """In a ring, each validator is connected to only two others. Consensus needs three of four, so messages must be
+    relayed.
+    """
 
     async def story(parties: list[Party]) -> None:
         from ophion.testing.memory_connection import MemoryConnection
