@@ -182,9 +182,7 @@ def test_a_call_that_runs_too_long_is_stopped(world: World) -> None:
 
 
 def test_calls_with_many_inputs_are_each_as_if_alone(world: World) -> None:
-    """Each of many calls gives the same result as alone. One returns a slot's value and changes it, others fail in all
-    ways.
-    """
+    """Each of many calls gives the same result as alone. One changes a slot after reading it, others fail."""
     state, env = world.store.latest(), world.env(1, world.genesis.hash)
     stores = bytes.fromhex("5f5460015f555f5260205ff3")
     inputs = [stores, stores, bytes.fromhex("5f5ffd"), ENDLESS, b"\xfe", stores, stores]

@@ -92,8 +92,8 @@ def new_file_4(level: int, number: int, smallest: bytes, largest: bytes) -> byte
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A database with two overlapping tables in level 0, a table in level 1, and a log. Its manifest is named as in
-    Pebble.
+    """A database with two overlapping tables in level 0, a table in level 1, and a log. As in Pebble, a marker file
+    names its manifest.
     """
     write_table(tmp_path / "000004.ldb", [[(internal(b"a", 0), b"old a"), (internal(b"b", 0), b"old b")]])
     write_table(
