@@ -189,7 +189,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
 
 
 def test_pantheon_error_texts_are_not_recognised(tmp_path: Path) -> None:
-    """With the texts of Pantheon 1.2, the libraries do not recognise the errors. That is why the option exists."""
+    """The libraries do not recognise the error texts of Pantheon 1.2, so an option selects the texts of geth."""
     said = told("viem-errors.mjs", tmp_path, "--rpc-error-wording=original")
     assert said["insufficient funds"] != "InsufficientFundsError"
     assert said["waiting"] == "taken"

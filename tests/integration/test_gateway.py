@@ -193,8 +193,8 @@ def test_connections_are_kept_on_both_sides() -> None:
 
 
 def test_a_newcomer_with_a_head_that_others_have_sent_is_served_like_them() -> None:
-    """A new client with a known request head takes the fast path. It must reach the same service, and only if the whole
-    head is the same.
+    """A new client that sends a known request head takes the fast path to the same service. The whole head must be
+    equal.
     """
     seen: list[tuple[bytes, bytes]] = []
 

@@ -164,7 +164,7 @@ def test_low_order_points(story: Story) -> None:
 
 
 def test_replayed_payloads_under_another_group(story: Story) -> None:
-    """A member sends a transaction of A under its own name, and for another group than the transaction names."""
+    """A member sends a transaction of A under its own name, then for a group that the transaction does not name."""
     evil = story.evil
     stolen = sign_private_transaction(
         PrivateKey(b"\x31" * 32).secret(),

@@ -199,7 +199,9 @@ def test_the_same_with_an_enclave_outside(tmp_path: Path) -> None:
 
 
 def test_members_that_are_no_peers_reach_each_other_over_http(tmp_path: Path) -> None:
-    """A and B are peers only of C, which has no privacy and relays blocks. Payloads go from enclave to enclave."""
+    """A and B are not peers; C, which has no privacy, relays blocks between them. Payloads go directly between the
+    enclaves.
+    """
     ports = free_ports(2)
     own: dict[int, Sequence[str]] = {
         index: (

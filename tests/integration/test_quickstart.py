@@ -412,7 +412,9 @@ main(sys.argv[2:])
 
 @pytest.mark.parametrize("writes", range(1, 6))
 def test_one_that_was_killed_while_it_was_made_is_made_anew_or_removed(tmp_path: Path, writes: int) -> None:
-    """Kill before each file gets its final name: the configuration, two keys, the genesis, and the completion mark."""
+    """The start is killed before each file gets its final name: the configuration, two keys, the genesis, the
+    completion mark.
+    """
     path = tmp_path / "network"
     begin = ["quickstart", "up", "--print-commands", "--validators=1", "--port=0", f"--directory={path}"]
     for goes_on in (True, False):

@@ -253,7 +253,9 @@ def test_c_23_turns_follow_addresses_whatever_the_order_in_genesis() -> None:
 
 
 def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() -> None:
-    """Several epochs with changing signers. `C19_BLOCKS=100000` runs the full scenario (a minute)."""
+    """A node that joins after several epochs with changing signers computes the same signers. `C19_BLOCKS=100000` runs
+    the full scenario (a minute).
+    """
     blocks = int(os.environ.get("C19_BLOCKS", "4000"))
     story = CliqueStory("ABCD", epoch=500)
     listed: list[tuple[bytes, ...]] = []

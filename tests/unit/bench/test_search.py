@@ -53,7 +53,9 @@ def test_the_search_ends_in_time() -> None:
 
 
 def test_what_was_kept_is_not_forgotten_when_a_network_does_not_recover() -> None:
-    """After an overload no rate is sustained any more. The result is the last sustained rate, marked as unconfirmed."""
+    """After an overload, the network sustains no rate any more. The result is the last sustained rate, marked as
+    unconfirmed.
+    """
     clock, is_spoilt = ManualClock(), False
 
     async def run(rate: float, seconds: float, used: Shape) -> Step:

@@ -58,7 +58,7 @@ def test_shared_scenarios(members: str, blocks: str, expected: str) -> None:
     ],
 )
 def test_votes_without_effect_are_counted_as_besu_counts_them(members: str, blocks: str, expected: str) -> None:
-    """Chains on which geth's counting of Clique would decide differently (consensus.md 1.6)."""
+    """On these chains, the counting rule of geth's Clique would give another result (consensus.md 1.6)."""
     assert play(members, blocks) == expected
 
 

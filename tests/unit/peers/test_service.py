@@ -691,7 +691,9 @@ def test_parts_of_large_messages_are_bounded_for_all_peers_together() -> None:
 
 
 def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() -> None:
-    """Closing a socket with unread bytes sends a reset, which could destroy the Disconnect."""
+    """Unread bytes are read before the socket is closed. Otherwise the system sends a reset, which could destroy the
+    Disconnect.
+    """
 
     async def story(town: Town) -> None:
         a = await town.node(1, timing=Timing())

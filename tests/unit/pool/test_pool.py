@@ -607,7 +607,7 @@ def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:
 
 
 def test_an_authorization_of_an_unlisted_account_is_refused(world: Callable[..., State]) -> None:
-    """EIP-7702: a permitted sender must not change the account of an unpermitted one."""
+    """With an EIP-7702 authorization, a permitted sender could change the account of an unpermitted one."""
 
     async def story(bench: Bench) -> None:
         pool = TxPool(

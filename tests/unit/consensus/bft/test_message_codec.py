@@ -82,7 +82,7 @@ def test_a_prepared_block_with_another_body_is_refused(protocol: Ibft2 | Qbft) -
 
 @both
 def test_every_changed_byte_of_a_message_is_noticed(protocol: Ibft2 | Qbft) -> None:
-    """A changed byte gives another author, another content or an error, never the same statement."""
+    """A message with a changed byte has another author or another content, or cannot be decoded."""
     message = KeyMessageFactory(protocol, K2).prepare(1, 0, message_block(protocol).digest)
     for position in range(len(message.raw.data)):
         data = bytearray(message.raw.data)

@@ -105,7 +105,7 @@ def test_endless_announcements_disconnect(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
-    """A peer claims b's key and cannot answer the challenge."""
+    """A peer claims b's key but cannot answer the challenge, so it gets no payloads."""
     a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:

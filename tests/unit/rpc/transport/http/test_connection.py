@@ -319,7 +319,7 @@ def test_requests_are_answered_the_same_however_they_are_cut(requests: list[byte
 
 
 def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> None:
-    """Answers may be long and garbage collections are rare, so it must be freed at once."""
+    """A late answer is freed as soon as it is written, because answers may be long and garbage collections are rare."""
 
     class Long(bytearray):
         """Bytes whose release can be observed."""
