@@ -177,7 +177,7 @@ def test_refusals_are_what_they_are_with_geth(library: str, tmp_path: Path) -> N
 def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None:
     """Transactions of every type give the same results as with geth. Types 3 and 4 are included if this geth has them.
     """
-    # geth 1.15 estimates a type 4 transaction to an address without code as if it had no authorization
+    # geth 1.15 ignores the authorization when it estimates a type 4 transaction to an address without code
     new = {"gas": "100000", "blob": blob()} if IS_THERE and has_prague() else {"delegates": False}
     theirs = told_by_geth(f"{library}-types.mjs", tmp_path, {**new, "fills": False})
     ours = told(f"{library}-types.mjs", tmp_path, "--dev-fork=prague", given={"blob": blob()})
@@ -189,7 +189,7 @@ def test_types_are_what_they_are_with_geth(library: str, tmp_path: Path) -> None
 
 
 def test_pantheon_error_texts_are_not_recognised(tmp_path: Path) -> None:
-    """The libraries do not recognise the error texts of Pantheon 1.2, so an option selects the texts of geth."""
+    """The libraries do not recognise the error texts of Pantheon 1.2, which `--rpc-error-wording=original` selects."""
     said = told("viem-errors.mjs", tmp_path, "--rpc-error-wording=original")
     assert said["insufficient funds"] != "InsufficientFundsError"
     assert said["waiting"] == "taken"

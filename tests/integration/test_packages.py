@@ -97,7 +97,7 @@ def expect_metadata(text: str) -> None:
 def installed(package: Path, folder: Path) -> Path:
     """Install this package and the locked dependencies in a new virtual environment."""
     venv.create(folder, with_pip=True)
-    # other crates come from this build; only Ophion's own are compiled again
+    # reuse the dependencies of this build; only Ophion's own crates are compiled again
     environ = {**clean_environment(), "CARGO_TARGET_DIR": str(ROOT / "native" / "target")}
     locked = ["--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.lock")]
     for arguments in (["install", "-q", *locked], ["install", "-q", "--no-deps", str(package)], ["check"]):

@@ -46,7 +46,7 @@ pub type Message = (u8, Content);
 #[derive(Debug)]
 pub enum Content {
     Payload(Vec<u8>),
-    /// A large payload in an output of the allocator of the caller.
+    /// A large payload, in a buffer made by the caller's allocator.
     Allocated(Box<dyn Any + Send>),
     /// The size of a payload over the limit of its message id. It was not decompressed.
     Oversized(usize),

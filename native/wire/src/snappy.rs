@@ -22,7 +22,7 @@ pub trait Output: Send {
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
-/// Allocates an output of so many bytes.
+/// Allocates an output for this number of bytes.
 pub type Allocate = fn(usize) -> Box<dyn Output>;
 
 pub fn allocate_vec(size: usize) -> Box<dyn Output> {

@@ -264,7 +264,7 @@ def test_a_block_on_disk_is_not_shown_before_it_is_announced(tmp_path: Path) -> 
         seen: list[object] = []
 
         def in_between(event: object) -> None:
-            # runs before the listener of `Queries`
+            # called after the block is written and before `Queries` is notified of it
             seen.extend((core.queries.receipt_json(hash, False), core.queries.header(1), core.queries.head_number))
 
         core.chain.events._callbacks.insert(0, in_between)

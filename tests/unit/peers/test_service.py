@@ -492,7 +492,7 @@ def test_unknown_peers_do_not_keep_a_validator_out() -> None:
         await until(lambda: a.count == b.count == 1)
         c = await town.node(9, static=(a.enode,))
         await until(lambda: a.count == 2 and c.count == 1)
-        # a member does not use a slot of other peers
+        # c is a member and uses no slot of other peers, so a can still dial d
         d = await town.node(4)
         a.service.offer(d.enode)
         await until(lambda: a.count == 3)
@@ -928,7 +928,7 @@ def test_a_node_that_is_not_permitted_is_refused_let_in_and_put_out(tmp_path: Pa
         guarded = await town.node(1, rules=NodeRules(key(1).public_key, listed))
         other = await town.node(2)
         other.service.add_static(guarded.enode)
-        # after Hello and with reason 0: the refusal concerns the node that proved its key
+        # the refusal comes after Hello, when the node has proved its key, with disconnect reason 0
         await until(lambda: (DisconnectReason.REQUESTED, False) in other.gone())
         assert guarded.count == 0
         enode = replace(other.enode, udp_port=other.enode.tcp_port)

@@ -262,7 +262,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
             return [None] * len(keys) if len(looks) == 1 else await look(keys)
 
         async def write_too_late(job: Callable[[], T], deadline_s: float | None = None) -> T:
-            if len(looks) == 1:  # wait until the next lookup, if any, is done
+            if len(looks) == 1:  # delay the write until pending retries, if any, are done
                 await until(lambda: not len(follower._retries))
             return await write(job, deadline_s)
 

@@ -365,7 +365,7 @@ def test_i_18_a_time_out_that_does_not_exceed_the_period_is_warned_about_once(
     forks = {"transitions": {engine: [{"block": since, "blockperiodseconds": 6}]}} if since else None
     run_story(tmp_path, engine, story, forks=forks, blockperiodseconds=period, requesttimeoutseconds=6)
     warned = [record.getMessage() for record in caplog.records if "does not exceed" in record.getMessage()]
-    # QBFT measures the timeout from the time at which the block is due
+    # no warning in QBFT, whose timeout starts when the block is due
     assert len(warned) == (1 if engine == "ibft2" else 0)
 
 
@@ -467,7 +467,7 @@ def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block
         )
         addition = bytes(12) + KEYS[1].address
         async with running(*map(driver_of, nodes)):
-            await asyncio.sleep(4.5)  # by then the second node has seen a block that was made while it was online
+            await asyncio.sleep(4.5)  # until the second node has seen a block made while it is online
             assert first.queries.head_number == 2
             await first.send(
                 fee_transaction(DEV_KEYS[0], 0, max_fee=100 * GWEI, tip=GWEI, to=contract, gas=100_000, data=addition)

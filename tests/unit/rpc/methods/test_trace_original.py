@@ -214,7 +214,7 @@ def test_precompiled_contracts_are_listed_when_they_are_paid(istanbul: Interface
     assert (root["subtraces"], paid["traceAddress"], paid["action"]["value"]) == (1, [0], "0x1")
     assert paid["result"] == {"gasUsed": hex(15 + 3), "output": ZERO_WORD}
     (direct,) = traced(istanbul, IDENTITY, "aa")
-    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # its output is not shown
+    assert direct["result"] == {"gasUsed": hex(15 + 3), "output": "0x"}  # the output of a direct call is not shown
     # one gas too little: Besu adds the price to the gas used and shows no error
     (poor,) = traced(istanbul, IDENTITY, "aa", gas=INTRINSIC + 16 + 17)
     assert (poor["action"]["gas"], poor["result"]["gasUsed"]) == (hex(17 + 18), hex(18))
