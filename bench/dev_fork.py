@@ -49,7 +49,7 @@ class Proxy(ThreadingHTTPServer):
 
 class Forwarding(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one write per response: two meet Nagle's algorithm and delayed acknowledgements
+    wbufsize = -1  # one write per response, so that Nagle's algorithm does not delay a second one
     server: Proxy
 
     def setup(self) -> None:

@@ -151,7 +151,7 @@ def test_tls_on_both_services_with_certificates_of_clients(tmp_path: Path, users
     key, certificate = identity("node")
     store = pem_file(tmp_path / "node.pem", key, certificate)
     client = pem_file(tmp_path / "client.pem", *identity("client"))
-    trust = client  # a self-signed certificate works like that of an authority
+    trust = client  # a self-signed certificate is trusted like one of an authority, if it is in the trust store
     options = (
         "--network=dev",
         "--rpc-http-tls-enabled",

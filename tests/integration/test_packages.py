@@ -179,7 +179,7 @@ def test_the_unit_is_one_that_systemd_understands(tmp_path: Path) -> None:
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
     text = (SYSTEMD / "ophion.service").read_text()
-    # systemd checks that the program exists, and it is not installed here
+    # systemd checks that the program exists, so replace its path: it is not installed here
     unit = tmp_path / "ophion.service"
     unit.write_text(text.replace("/opt/ophion/bin/ophion", sys.executable))
     done = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)

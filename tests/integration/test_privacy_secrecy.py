@@ -94,7 +94,7 @@ class Story:
         """Sealed payloads, which only members get."""
 
     def _many(self) -> list[str]:
-        """Make a chain with many markers and similar transactions."""
+        """Make a chain with many markers, and with transactions that look like markers."""
         nonce = int(self.a.node.rpc("priv_getTransactionCount", address(AUTHOR), text(self.group)), 16)
         to, members = self.contract, (self.b.enclave_key,)
         markers = [self.a.send(ARGUMENT, to=to, private_for=members, nonce=nonce + n) for n in range(MARKERS)]

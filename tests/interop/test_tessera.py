@@ -57,7 +57,7 @@ class Tessera:
         self.key_file.write_text(text(ENCLAVE_KEYS[index]))
         servers = {"Q2T": self.port, "P2P": self._own_port}
         keys = {"privateKey": text(ENCLAVE_SECRETS[index]), "publicKey": text(ENCLAVE_KEYS[index])}
-        # without this, acknowledged data is on disk half a second later
+        # without WRITE_DELAY=0, acknowledged data reaches the disk only half a second later
         database = f"jdbc:h2:{path / 'rows'};WRITE_DELAY=0"
         config = {
             "mode": "orion",
@@ -118,7 +118,7 @@ class Story:
             PrivateClient(node, key, CHAIN_ID) for node, key in zip(network.nodes, DEV_KEYS, strict=False)
         ]
         self.group = legacy_id([self.a.enclave_key, self.b.enclave_key])
-        # until the processes have exchanged keys, a recipient is not found
+        # retry, because a recipient is unknown until the processes have exchanged keys
         self.contract = self.created(private_for=(self.b.enclave_key,))
 
     def created(self, **members: Any) -> str:

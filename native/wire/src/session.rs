@@ -421,7 +421,7 @@ impl Ingress {
         if self.is_compressed() {
             match self.decompress(id, payload) {
                 Ok(content) => return Ok((id, content)),
-                // a peer that disconnects before it has read our Hello does not compress yet
+                // accept an uncompressed Disconnect: a peer that has not read our Hello yet does not compress
                 Err(_) if id == DISCONNECT => {}
                 Err(error) => return Err(error),
             }

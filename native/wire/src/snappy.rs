@@ -26,7 +26,7 @@ pub trait Output: Send {
 pub type Allocate = fn(usize) -> Box<dyn Output>;
 
 pub fn allocate_vec(size: usize) -> Box<dyn Output> {
-    // The size is only announced so far, so the buffer grows with what arrives.
+    // The announced size is not trusted, so the buffer starts small and grows with the received data.
     Box::new(Vec::<u8>::with_capacity(size.min(64 << 10)))
 }
 

@@ -222,7 +222,7 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
         ):
             await until(lambda: knows(a, b) and knows(b, a))
             forged = Envelope(b.key, a.key, bytes(24), bytes(MAX_PAYLOAD_BYTES)).encode()
-            count = 100 * 1024 * 1024 // len(forged)  # its rate limit admits a quarter of that in fifteen seconds
+            count = 100 * 1024 * 1024 // len(forged)  # four times what the rate limit admits in 15 seconds
 
             async def send_forged() -> int:
                 client = HttpClient(url_a)

@@ -209,7 +209,7 @@ def test_a_payload_of_other_members_or_another_version_is_not_run(private: Priva
     explained = private.ask("priv_explain", marked(private, encode_versioned(adding, version), FROM, [FOR], 4))
     assert (explained["state"], explained["reason"]) == ("failed", "it was not sent to every member")
     assert group.members() == [text(FROM), text(FOR)]
-    # the state of a group of another type cannot be taken over
+    # a flexible group cannot take over the state of a group of another type
     first = bytes.fromhex(private.signed()[2:])
     assert private.ask("priv_explain", marked(private, first, FROM, [FOR], 5))["state"] == "executed"
     other = legacy_id([FROM, FOR])

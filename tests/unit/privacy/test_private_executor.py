@@ -198,7 +198,7 @@ def test_a_reorganisation_is_followed_and_undoes_nothing_that_stays(tmp_path: Pa
         expected = root(private)
         assert private.ask("priv_getTransactionReceipt", markers[0])["blockNumber"] == "0x1"
         raws = [bytes.fromhex(private.ask("eth_getRawTransactionByHash", marker)[2:]) for marker in markers]
-        # the other branch has the first marker later, and not the second
+        # the other branch has the first marker in a later block, and lacks the second marker
         blocks = [private.run(other.mine()), private.run(other.mine(raws[0])), private.run(other.mine())]
         for header, _ in blocks:
             body = other.chain.store.body(header.hash)

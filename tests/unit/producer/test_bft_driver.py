@@ -433,7 +433,7 @@ def test_q_08_empty_blocks_come_at_their_own_longer_period(tmp_path: Path) -> No
 
 def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
     contract = "cc" * 20
-    # returns the one address in slot 0 as address[]
+    # returns a list (address[]) with the address in slot 0
     code = "0x6020600052600160205260005460405260606000f3"
     slot = {"0x00": "0x" + KEYS[0].address.hex()}
     alloc = {contract: {"balance": "0x0", "code": code, "storage": slot}}
@@ -453,7 +453,8 @@ def test_q_06_a_contract_names_the_validators(tmp_path: Path) -> None:
 
 def test_q_06_a_validator_that_a_transaction_adds_takes_part_from_the_next_block_on(tmp_path: Path) -> None:
     contract = bytes([0xCC]) * 20
-    # with 32 bytes of input, it stores them in slot 1; otherwise it returns slots 0 and 1 as address[], slot 1 if set
+    # stores an input of 32 bytes in slot 1; without input, returns the addresses in slots 0 and 1 as address[], slot 1
+    # only if set
     code = (
         "0x36602014602d57602060005260015415156001018060205260005460405260015460605260051b6040016000f35b60003560015500"
     )

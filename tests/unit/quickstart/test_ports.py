@@ -100,7 +100,7 @@ def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     again = lay_out(PLAN, ("grafana", "prometheus"), lambda port: port != first.proxy, last)
     assert (again.nodes, again.tools) == (first.nodes, {**first.tools, "prometheus": 9090})
     assert again.proxy not in (first.proxy, 8080)
-    # an explicitly requested port comes before the previous one
+    # an explicitly requested port takes precedence over the previous one
     assert lay_out(replace(PLAN, port=8081), (), everything, last).proxy == 8081
 
 

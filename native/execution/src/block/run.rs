@@ -354,7 +354,7 @@ impl Run {
 
 /// Estimated memory in bytes of a changed account or slot: its leaf and its share of the nodes above.
 const CHANGED_ENTRY: usize = 500;
-/// Estimated memory in bytes per byte of a node that was read.
+/// Estimated memory in bytes for each stored byte of a node that was read.
 const READ_BYTE: usize = 3;
 
 /// Effects and resulting state of a database whose changes are in the trie.

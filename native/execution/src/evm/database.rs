@@ -86,7 +86,7 @@ impl ExecDb {
         self.reads
     }
 
-    /// Trie nodes in the database when this state was opened.
+    /// Number of trie nodes in the database when this state was opened.
     pub fn nodes_written(&self) -> Result<u64> {
         self.view.snapshot.as_ref().map_or(Ok(0), Snapshot::nodes_written)
     }

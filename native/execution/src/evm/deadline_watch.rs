@@ -37,7 +37,7 @@ thread_local! {
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Guard of this thread's deadline: it applies as long as the value lives. Afterwards there is no deadline, so that
+/// Guard of this thread's deadline, which applies while the guard lives. Without a guard there is no deadline, so that
 /// block verification does not depend on earlier calls of the thread.
 #[must_use]
 pub struct Watching(());

@@ -139,7 +139,7 @@ def test_a_revert_shows_its_data_and_what_they_say(node: Interface) -> None:
         ("60011f", "invalid opcode: opcode 0x1f not defined"),
         ("600101", "stack underflow (1 <=> 2)"),
         ("600056", "invalid jump destination"),
-        # the init code completes, but its contract of 24,000 bytes cannot be paid for
+        # the init code completes, but the gas does not suffice to store its contract of 24,000 bytes
         ("615dc06000f3", "contract creation code storage out of gas"),
     ],
 )
